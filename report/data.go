@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -16,12 +17,13 @@ import (
 type data struct {
 	Series    []dataSeries    `json:"series"`
 	Columns   []dataColumn    `json:"columns"`
-	Listed    int             `json:"listed"` // rows from there on were published: they are drawn, not listed
-	Cell      []int           `json:"cell"`   // of each row; −1: it is in no chart
-	Group     []int           `json:"group"`  // of each that is listed: repetitions have the same
-	Doubt     []int           `json:"doubt"`  // of each row, its place in Doubts; 0: none
-	Doubts    [][]string      `json:"doubts"` // metrics that are in doubt together; "*": all
-	Note      []int           `json:"note"`   // of each that is listed, the number of what stands against it; 0: nothing
+	Listed    int             `json:"listed"`    // rows from there on were published: they are drawn, not listed
+	Published map[int]string  `json:"published"` // by whom, of each row that others published
+	Cell      []int           `json:"cell"`      // of each row; −1: it is in no chart
+	Group     []int           `json:"group"`     // of each that is listed: repetitions have the same
+	Doubt     []int           `json:"doubt"`     // of each row, its place in Doubts; 0: none
+	Doubts    [][]string      `json:"doubts"`    // metrics that are in doubt together; "*": all
+	Note      []int           `json:"note"`      // of each that is listed, the number of what stands against it; 0: nothing
 	Notes     []string        `json:"notes"`
 	Places    []dataColumn    `json:"places"` // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
@@ -56,7 +58,8 @@ type dataWorkload struct {
 	Cells []int  `json:"cells"`
 }
 
-// numbers are numbers with as many digits as a page needs; what is not a number is none.
+// numbers are numbers with as many digits as a page needs, whole ones with all; what is not a number
+// is none.
 type numbers []float64
 
 func (f numbers) MarshalJSON() ([]byte, error) {
@@ -67,6 +70,8 @@ func (f numbers) MarshalJSON() ([]byte, error) {
 		}
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			b = append(b, "null"...)
+		} else if v == math.Trunc(v) && math.Abs(v) < exact {
+			b = strconv.AppendFloat(b, v, 'f', -1, 64)
 		} else {
 			b = strconv.AppendFloat(b, v, 'g', digits, 64)
 		}
@@ -77,11 +82,13 @@ func (f numbers) MarshalJSON() ([]byte, error) {
 // digits are more than two measurements of one thing have in common.
 const digits = 6
 
+const exact = 1 << 53 // whole numbers below it are themselves as float64
+
 // newData are the current rows, all else that is listed, and what others published, with the answers
 // of what was measured, or else of what was published.
 func newData(current, stale, published []results.Row, all *seriesOf, layout *Layout) *data {
 	d := &data{Doubts: [][]string{nil}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
-		Workloads: []*dataWorkload{}}
+		Workloads: []*dataWorkload{}, Published: map[int]string{}}
 	for _, s := range all.all {
 		hue, marker, dash := s.Looks()
 		d.Series = append(d.Series, dataSeries{s.Label, s.GPU, hue, marker, dash})
@@ -92,6 +99,11 @@ func newData(current, stale, published []results.Row, all *seriesOf, layout *Lay
 	}
 	rows := slices.Concat(current, stale, published)
 	d.Listed = len(current) + len(stale)
+	for i := range rows {
+		if rows[i].Run.Command == "published" {
+			d.Published[i] = plain.Line(rows[i].Run.ID)
+		}
+	}
 	d.columns(rows, all, layout)
 	d.group(rows[:d.Listed], all)
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
@@ -224,7 +236,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 	for _, name := range []string{"engine", "host", "gpus", "model"} {
 		text(name, false, func(r *results.Row) string { return wordOf(r, name) })
 	}
-	text("run", false, func(r *results.Row) string { return r.RunID })
+	text("run", false, func(r *results.Row) string { return cmp.Or(r.RunID, r.Run.ID) })
 	text("id", false, func(r *results.Row) string { return r.ID })
 	text("started", false, func(r *results.Row) string { return stamp(r.Started) })
 	text("slo", slices.ContainsFunc(rows, func(r results.Row) bool { return metText(&r) != "" }),

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/results"
 	"hclbench/testhost"
 )
 
@@ -52,4 +53,81 @@ func TestFirstScreen(t *testing.T) {
 	for _, p := range tab.Problems(t) {
 		t.Error(p)
 	}
+}
+
+// steps checks what expressions say in a page, one after the other, and that nothing failed in it.
+func steps(t *testing.T, rows []results.Row, about About, of [][3]string) {
+	t.Helper()
+	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
+	for _, step := range of {
+		var got string
+		tab.Eval(t, "String("+step[1]+")", &got)
+		if !strings.Contains(got, step[2]) {
+			t.Errorf("%s: %q, want %q", step[0], got, step[2])
+		}
+	}
+	for _, p := range tab.Problems(t) {
+		t.Error(p)
+	}
+}
+
+// choose sets the first chart's axes.
+const choose = `["x:concurrency", "y:output_throughput"].forEach(c => { const [k, v] = c.split(":"), e = document.getElementById("hero-" + k);
+	e.value = v; e.dispatchEvent(new Event("change")); })`
+
+// crosses are the points that others published: how many, whether they say so, and whether any opens a cell.
+const crosses = `(() => { const of = [...document.querySelectorAll("#hero-chart .pt")].filter(g => g.querySelector("path"));
+	return [of.length, of.every(g => g.textContent.includes("published by somebody")), of.some(g => g.dataset.cell),
+		document.querySelector("#hero-chart").textContent.includes(", by somebody")].join(); })()`
+
+func TestPublishedPoints(t *testing.T) {
+	rows, about := measured(t)
+	steps(t, rows, about, [][3]string{
+		{"the axes", choose, ""},
+		{"crosses", crosses, "3,true,false,true"},
+		{"a click", `document.querySelector("#hero-chart .pt[data-cell='']").dispatchEvent(new MouseEvent("click", { bubbles: true }))`, ""},
+		{"nothing is opened", `document.getElementById("cell").open`, "false"},
+	})
+	for i := range about.Planned {
+		about.Planned[i].Row = &results.Row{Cell: rows[0].Cell, Deployment: rows[0].Deployment}
+		if i < len(rows) {
+			*about.Planned[i].Row, about.Planned[i].Repetition = rows[i], rows[i].Repetition
+		}
+	}
+	about.References = about.References[:2]
+	for i := range about.References {
+		about.References[i].Cell = ""
+	}
+	steps(t, nil, about, [][3]string{
+		{"the axes", choose, ""},
+		{"all are crosses", crosses, "2,true,true,true"},
+		{"no front", `document.querySelectorAll("#hero-chart polyline[stroke-width='10']").length`, "0"},
+		{"a cell opened", `(document.querySelector("[data-row]").click(), document.getElementById("cell").textContent)`, "published by somebody"},
+		{"no command", `document.getElementById("cell").textContent.includes("hcl show")`, "false"},
+	})
+}
+
+// TestZeros has a baseline of nothing, and a repetition that is all there is.
+func TestZeros(t *testing.T) {
+	rows, about := measured(t)
+	for i := range rows {
+		if rows[i].Summary != nil {
+			good := 0.0
+			if rows[i].Repetition == 3 {
+				good = 0.5
+			}
+			if rows[i].Deployment.Engine == "vllm.h200" {
+				good = 12_345_678
+			}
+			rows[i].Summary.Goodput = &good
+		}
+	}
+	about.Layout.Columns = []string{"goodput"}
+	steps(t, rows, about, [][3]string{
+		{"the cells", `document.querySelectorAll("#cells tbody tr").length`, "15"},
+		{"against nothing", `(() => { const b = document.getElementById("hero-base"), s = document.getElementById("hero-t"); b.value = "0"; b.dispatchEvent(new Event("change"));
+			s.value = [...s.options].find(o => o.textContent.startsWith("Goodput")).value; s.dispatchEvent(new Event("change"));
+			return document.getElementById("decide-second").textContent; })()`, "12,345,678"},
+		{"no spread of nothing", `/Infinity|NaN|∞/.test(["cells", "decide", "decide-second"].map(i => document.getElementById(i).textContent).join())`, "false"},
+	})
 }

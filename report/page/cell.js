@@ -24,6 +24,7 @@ const quantiles = rows => {
     make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] })); return make("span", {}, s, t.title); }))];
 };
 const openRow = row => {
+  if (row >= D.listed) return;
   const id = said(columns.get("id"), row), rows = groups[D.group[row]], value = key => columns.has(key) ? said(columns.get(key), row) : "";
   const verdict = valueIn(columns.get("verdict"), rows).text, notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
   const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
@@ -32,7 +33,7 @@ const openRow = row => {
   const spread = m => m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low)} to ${text(m.high)}`)] : [];
   const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "ms"), ...timings.map(([t]) => make("th", { scope: "col", class: "n" }, t.toUpperCase())))),
     make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = columns.has(`${n}_${t}_ms`) ? median(`${n}_${t}_ms`, rows) : null; return make("td", { class: "n" }, text(m?.v), ...spread(m)); })))));
-  const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.n > 1 && m.high > m.low ? `, ${text(m.low)} to ${text(m.high)}` : "") + (m.doubt ? ", suspect" : "")]; });
+  const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.n > 1 && m.high > m.low ? `, ${between(m, c.unit)}` : "") + (m.doubt ? ", suspect" : "")]; });
   const show = make("button", { type: "button" }, "Copy"), link = make("button", { type: "button" }, "Copy link");
   show.addEventListener("click", () => copy(`hcl show ${id}`, show));
   link.addEventListener("click", () => copy(location.href, link));
@@ -40,10 +41,10 @@ const openRow = row => {
   const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
   close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(close, make("h2", { id: "cell-name" }, chip(seriesOf(row)), D.series[seriesOf(row)].label),
-    make("p", { class: "under" }, loadColumns.map(c => `${c.title} ${said(c, row)}`).join(", ")),
+    make("p", { class: "under" }, loadColumns.filter(c => said(c, row)).map(c => `${c.title} ${said(c, row)}`).join(", ")),
     make("p", { class: verdict.split(/[ ,]/)[0] }, verdict + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
-    make("p", { class: "take" }, make("code", {}, `hcl show ${id}`), " ", show, " ", link),
+    make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, `hcl show ${id}`), " ", show]), " ", link),
     ...(stats.length ? [cells] : []), ...quantiles(rows), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));

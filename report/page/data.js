@@ -25,12 +25,13 @@ const columns = new Map(D.columns.map(c => [c.key, c]));
 const places = new Map(D.places.map(c => [c.key, c]));
 const rowsOf = []; // of each cell
 D.cell.forEach((c, row) => { if (c >= 0) (rowsOf[c] ??= []).push(row); });
+const publisher = row => D.published[row] ?? "";
 const seriesOf = row => columns.get("series").values[row];
 
 // text is a number as people read it: three digits, or all of a whole number's.
 const formats = [0, 1, 2, 3, 4, 5].map(n => new Intl.NumberFormat("en", { minimumFractionDigits: n, maximumFractionDigits: n }));
 const text = v => {
-  if (v === null || v === undefined) return "–";
+  if (!Number.isFinite(v)) return "–";
   if (v === 0) return "0";
   if (v > 0 && v < 0.001) return "<0.001";
   const exponent = +v.toExponential(2).split("e")[1];
@@ -46,7 +47,9 @@ const change = share => {
   return +s === 0 ? "±0 %" : (share < 0 ? "−" : "+") + s + " %";
 };
 // share is how far the farthest of repetitions is from their median.
-const share = v => `±${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %`;
+const share = v => !Number.isFinite(v) ? "" : `±${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %`;
+// between is from where to where repetitions are, in the unit that amount gives their median.
+const between = (m, unit) => { const by = unit === "ms" && m.v >= 5000 ? 1000 : 1; return `${text(m.low / by)} to ${text(m.high / by)}`; };
 const plural = (n, what) => n === 1 ? `1 ${what}` : `${n.toLocaleString("en")} ${what}s`;
 const lower = s => /^.[a-z]/.test(s) ? s[0].toLowerCase() + s.slice(1) : s;
 

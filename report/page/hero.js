@@ -13,7 +13,7 @@ const choices = w => {
 };
 const points = (w, x, y) => w.cells.map(cell => {
   const at = valueOf(x, cell), v = valueOf(y, cell), along = places.get(w.along).values[cell];
-  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along, doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: rowsOf[cell][0] >= D.listed ? said(columns.get("run"), rowsOf[cell][0]) : "" };
+  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along, doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: publisher(rowsOf[cell][0]) };
 }).filter(p => p && !(p.doubt && S.sus === "0"));
 
 const nice = v => { const p = 10 ** Math.floor(Math.log10(v)); return [1, 2, 2.5, 5, 10].find(f => v <= f * p * 1.0000001) * p; };
@@ -44,6 +44,8 @@ const pen = document.createElement("canvas").getContext("2d");
 const wide = s => { pen.font = `600 12.5px ${getComputedStyle(document.body).fontFamily}`; return pen.measureText(s).width; };
 const dashes = ["", "5 3", "2 2.5", "8 3 2 3"];
 const path = (points, X, Y) => points.map(p => `${X.at(p.x).toFixed(1)},${Y.at(p.y).toFixed(1)}`).join(" ");
+// listed says whether a cell can be opened: what is only drawn cannot.
+const listed = cell => rowsOf[cell][0] < D.listed;
 // fronts are, of each kind of GPU, the points in no doubt that no other one surpasses.
 const fronts = (all, mx, my) => {
   if (!mx.better || !my.better) return [];
@@ -55,7 +57,7 @@ const tipOf = (p, w, x, y) => {
   const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${w.along ? `, ${short(p.along)} ${inFlight[w.along] ?? w.along}` : ""}`];
   lines.push(`${amount(p.y, my.unit)} ${lower(my.title)}`);
   if (x !== w.along) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
-  if (p.n > 1) lines.push(`median of ${p.n}, ${text(p.low)} to ${text(p.high)}`);
+  if (p.n > 1) lines.push(`median of ${p.n}, ${between({ v: p.y, low: p.low, high: p.high }, my.unit)}`);
   if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
   if (p.doubt) lines.push("suspect");
   if (p.by) lines.push(`published by ${p.by}`);
@@ -89,7 +91,7 @@ const scatter = (w, x, y, width) => {
   }
   line(46, high - 44, right, high - 44, "var(--faint)");
   label(right, high - 6, `${mx.title}, ${sx ? "s" : mx.unit}${log ? ", logarithmic" : ""}${mx.better > 0 ? " → better" : mx.better < 0 ? " ← better" : ""}`, { "text-anchor": "end" });
-  const front = fronts(all, mx, my), leading = new Set(front.flat());
+  const front = fronts(all, mx, my), leading = new Set(front.flat()), theirs = all.every(p => p.by);
   for (const f of front) if (f.length > 1) svg.append(draw("polyline", { points: path(f, X, Y), fill: "none", stroke: "var(--shade)", "stroke-width": 10, opacity: 0.45, "stroke-linejoin": "round", "stroke-linecap": "round" }));
   const ends = [], taken = [];
   for (const [series, points] of of) {
@@ -98,9 +100,9 @@ const scatter = (w, x, y, width) => {
     points.forEach((p, i) => {
       const px = X.at(p.x), py = Y.at(p.y);
       if (p.n > 1 && p.high > p.low) g.append(draw("line", { x1: px, x2: px, y1: Y.at(p.low), y2: Y.at(p.high), stroke: hue(series) }));
-      const pt = draw("g", { class: "pt", "data-cell": p.cell }, draw("title", {}, tipOf(p, w, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
+      const pt = draw("g", { class: "pt", "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
       g.append(pt);
-      const tells = x !== w.along && !p.by && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];
+      const tells = x !== w.along && (theirs || !p.by) && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];
       if (tells && !taken.some(t => t[0] < box[2] && box[0] < t[2] && t[1] < box[3] && box[1] < t[3])) {
         taken.push(box);
         g.append(draw("text", { x: px, y: py - 8, "font-size": 11, "text-anchor": "middle", fill: hue(series), stroke: "var(--paper)", "stroke-width": 3, "paint-order": "stroke" }, short(p.along)));
@@ -131,7 +133,7 @@ const scatter = (w, x, y, width) => {
   svg.setAttribute("aria-label", `${my.title} against ${lower(mx.title)}. ${w.finding}`);
   return { svg, named, series: [...new Set(of.map(([s]) => s))], log };
 };
-const name = (series, points) => D.series[series].label + (points[0].by ? `, ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
+const name = (series, points) => D.series[series].label + (points[0].by ? `, by ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
 
 // bars draw a table of cells side by side, each place's values together.
 const bars = (w, table, width) => {
@@ -140,7 +142,7 @@ const bars = (w, table, width) => {
     const of = table.rows.map(r => ({ ...r.choices[i], series: r.series, row: r })).filter(c => c.known && !(c.doubt && S.sus === "0"));
     if (of.length) rows.push({ head: place.name }, ...of.sort((a, b) => (b.value - a.value) * table.better));
   });
-  const most = Math.max(...rows.map(r => r.value ?? 0)), high = rows.length * 19 + 8, start = Math.min(190, width * 0.4);
+  const most = Math.max(...rows.map(r => r.value ?? 0)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
   rows.forEach((r, n) => {
     const y = n * 19 + 4, room = width - start - 150;
@@ -183,7 +185,7 @@ const deciding = table => {
         const b = make("button", { type: "button", title: says, "data-open": cell }, words[0]);
         td.append(b);
       } else td.append(words[0]);
-      const by = base && base !== r && base.choices[i].known ? c.value / base.choices[i].value - 1 : null;
+      const by = base && base !== r && base.choices[i].known && base.choices[i].value ? c.value / base.choices[i].value - 1 : null;
       if (by !== null) td.append(make("small", { class: by * table.better > 0 ? "good" : "" }, change(by)));
       else if (c.n > 1 && c.high > c.low) td.append(make("small", {}, share(Math.max(c.high - c.value, c.value - c.low) / c.value)));
       if (c.cost !== undefined) td.append(make("small", {}, "$" + text(c.cost)));

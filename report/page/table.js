@@ -136,7 +136,7 @@ const apply = filter => {
   one("count").textContent = wrong || (must.length ? `${n.toLocaleString("en")} of ${plural(count, "cell")}` : plural(count, "cell"));
   one("filter").setAttribute("aria-invalid", !!wrong);
   const left = new Set();
-  for (let r = 0; r < count; r++) if (fits[r]) left.add(String(seriesOf(r)));
+  for (let r = 0; r < fits.length; r++) if (fits[r]) left.add(String(seriesOf(r)));
   const key = [...left].sort().join();
   if (key !== paled) idle(() => all(".chart svg [data-s]").forEach(g => g.classList.toggle("away", !left.has(g.dataset.s))));
   paled = key;
