@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"hclbench/load"
+	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
 	"hclbench/results/formats"
@@ -112,6 +114,10 @@ func TestLevels(t *testing.T) {
 		{[]float64{9.2, 38.9}, []float64{10, 15, 20, 25, 30, 35}},
 		{[]float64{1.5, 240, 0, math.Inf(1)}, []float64{2, 5, 10, 20, 50, 100, 200}},
 		{[]float64{9.51, 9.79}, []float64{9.55, 9.6, 9.65, 9.7, 9.75}},
+		{[]float64{100, math.Nextafter(100, 200)}, nil},
+		{[]float64{20, 20.1}, nil},
+		{[]float64{-5, math.Inf(-1), 0, math.NaN(), 20}, nil},
+		{[]float64{math.SmallestNonzeroFloat64, 1e-322}, nil},
 	} {
 		got := levelsOf(c.speeds)
 		if len(got) != len(c.want) || len(got) > maxLevels {
@@ -187,6 +193,97 @@ func TestCaseNames(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q are named %q, want %q", c.datasets, got, c.want)
+		}
+	}
+}
+
+// told is a table of series at places, of which values say nothing where they are zero, and are suspect
+// where they are negative.
+func told(better int, baseline string, places []place, rows map[string][]float64) *decision {
+	d := &decision{Title: "Speed", Better: better, Places: places, Baseline: -1, unit: "in flight",
+		of: metric{unit: "tok/s", better: better}}
+	for i, name := range slices.Sorted(maps.Keys(rows)) {
+		r := decisionRow{series: &chart.Series{Index: i, Label: name}}
+		for _, v := range rows[name] {
+			r.Choices = append(r.Choices, choice{Known: v != 0, Value: math.Abs(v), Doubt: v < 0, N: 1})
+		}
+		d.Rows = append(d.Rows, r)
+	}
+	d.judge(&Layout{Baseline: baseline})
+	return d
+}
+
+// placesOf are places of these names, the first one the peak's.
+func placesOf(names ...string) (all []place) {
+	for _, n := range names {
+		p := place{Name: n, value: n}
+		if n == "peak" {
+			p.Kind = n
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+// TestSayLevel: level are two at least, the same ones wherever anybody is the best, and never at the peak alone.
+func TestSayLevel(t *testing.T) {
+	for _, c := range []struct {
+		rows map[string][]float64
+		want string
+	}{
+		{map[string][]float64{"A": {50, 20, 10}, "B": {50, 20, 10}},
+			"Speed is level everywhere: A and B differ by less than 1 %, or than their repetitions do."},
+		{map[string][]float64{"A": {50, 20, 10}, "B": {50, 20, 0}},
+			"Speed is level at 1 of 1 places where both were tried: A and B differ by less than 1 %, or than their repetitions do."},
+		{map[string][]float64{"A": {50, 0, 10}, "B": {40, 20, 0}}, "A peaks highest at 50.0 tok/s, +25 %."},
+		{map[string][]float64{"A": {50, 20, 60}, "B": {50, 20, 50}, "C": {50, 10, 60}}, ""},
+	} {
+		if got := told(1, "", placesOf("peak", "4", "8"), c.rows).say(); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.rows, got, c.want)
+		}
+	}
+}
+
+// TestBeyond: of what is suspect only the best would be ahead, and a better suspect cell stays beside a
+// sure one of its series.
+func TestBeyond(t *testing.T) {
+	d := told(1, "", placesOf("4"), map[string][]float64{"A": {-50}, "B": {-80}, "C": {-80.1}, "D": {-10}})
+	for i, want := range []bool{false, true, true, false} {
+		if got := d.Rows[i].Choices[0].Beyond; got != want {
+			t.Errorf("all suspect, row %d: beyond %v, want %v", i, got, want)
+		}
+	}
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+	}
+	rows[5].Summary.OutputThroughput *= 3
+	rows[5].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	want := "H200 · SGLang peaks highest at 221 tok/s, ×3.23; H200 · vLLM would peak at 245 tok/s, but is suspect there."
+	if got := answersOf(rows, Layout{})[0].Tables[0].Finding; !strings.HasSuffix(got, want) {
+		t.Errorf("got %q, want it to end in %q", got, want)
+	}
+}
+
+// TestSayChanges: the series that is told against the baseline is the one that says most, and what is
+// level or suspect is not ahead.
+func TestSayChanges(t *testing.T) {
+	for _, c := range []struct {
+		rows map[string][]float64
+		want string
+	}{
+		{map[string][]float64{"base": {100, 100}, "SGLang": {100.2, 100.2}, "TensorRT-LLM": {203, 150}},
+			"Speed of TensorRT-LLM is better everywhere than that of base: 4 in flight ×2.03, 8 +50 %."},
+		{map[string][]float64{"base": {100, 100}, "A": {99.2, 99.5}, "B": {50, 80}},
+			"Speed of A is level with that of base: 4 in flight −0.8 %, 8 −0.5 %."},
+		{map[string][]float64{"base": {100, 100, 100}, "A": {100.5, 130, -200}},
+			"Speed of A is better in 1 of 2 places than that of base: 4 in flight +0.5 %, 8 +30 %, 16 +100 % (suspect)."},
+		{map[string][]float64{"base": {100}, "A": {-200}},
+			"Speed of A is suspect everywhere beside that of base: 4 in flight +100 % (suspect)."},
+	} {
+		d := told(1, "base", placesOf("4", "8", "16")[:len(c.rows["base"])], c.rows)
+		if got := d.say(); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.rows, got, c.want)
 		}
 	}
 }

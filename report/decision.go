@@ -62,7 +62,8 @@ type choice struct {
 	At     string   `json:"at,omitempty"`     // the load of its cell, where the place does not say it: "64 in flight"
 	Cell   string   `json:"cell,omitempty"`   // its cell's id, of the first repetition
 
-	values []float64 // of its repetitions
+	values  []float64 // of its repetitions
+	suspect *choice   // beside one that is not in doubt: the best of its series there that is; nil: there is none
 }
 
 // choice is what the cell offers of a metric.
@@ -196,8 +197,11 @@ func levelsOf(values []float64) (levels []float64) {
 		return nil
 	}
 	low, high := slices.Min(values), slices.Max(values)
-	if high >= 8*low {
-		for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+	if high/low-1 < level {
+		return nil
+	}
+	if high >= 8*low { // three decades have more levels than there is room for
+		for decade := math.Pow(10, math.Floor(math.Log10(high))-2); 0 < decade && decade <= high; decade *= 10 {
 			for _, v := range []float64{1, 2, 5} {
 				if v *= decade; v > low && v <= high {
 					levels = append(levels, v)
@@ -219,7 +223,8 @@ func levelsOf(values []float64) (levels []float64) {
 	return levels
 }
 
-// surer is the better of two choices of one series: one that is not in doubt before one that is.
+// surer is the better of two choices of one series: one that is not in doubt before one that is, which
+// it keeps beside it.
 func surer(m metric, a, b choice) choice {
 	switch {
 	case !a.Known:
@@ -228,11 +233,15 @@ func surer(m metric, a, b choice) choice {
 		return a
 	case a.Doubt != b.Doubt:
 		if a.Doubt {
-			return b
+			a, b = b, a
 		}
-		return a
+		own := b
+		b.suspect = &own
 	case float64(m.better)*b.Value > float64(m.better)*a.Value:
-		return b
+		a, b = b, a
+	}
+	if a.suspect == nil || b.suspect != nil && float64(m.better)*(b.suspect.Value-a.suspect.Value) > 0 {
+		a.suspect = b.suspect
 	}
 	return a
 }
@@ -266,10 +275,15 @@ type offer struct {
 	series *chart.Series
 }
 
-// offers are those at a place, the best first, of what is in doubt or of all else.
+// offers are those at a place, the best first, of what is in doubt or of all else. A series may have
+// one of either.
 func (d *decision) offers(i int, doubt bool) (all []offer) {
 	for _, r := range d.Rows {
-		if c := &r.Choices[i]; c.Known && c.Doubt == doubt {
+		c := &r.Choices[i]
+		if doubt && !c.Doubt && c.suspect != nil {
+			c = c.suspect
+		}
+		if c.Known && c.Doubt == doubt {
 			all = append(all, offer{c, r.series})
 		}
 	}
@@ -279,14 +293,16 @@ func (d *decision) offers(i int, doubt bool) (all []offer) {
 	return all
 }
 
-// mark finds the best at a place: one that is not in doubt, and all that are level with it.
+// mark finds the best at a place: one that is not in doubt, and all that are level with it. Of what is
+// in doubt only the best, and all that are level with that, would be ahead of it.
 func (d *decision) mark(i int) {
 	sure, doubted := d.offers(i, false), d.offers(i, true)
 	if d.Better == 0 || len(d.Rows) < 2 {
 		return
 	}
 	for _, o := range doubted {
-		o.Beyond = len(sure) == 0 || (o.Value-sure[0].Value)*float64(d.Better) > 0
+		ahead := len(sure) == 0 || (o.Value-sure[0].Value)*float64(d.Better) > 0
+		o.Beyond = ahead && (o == doubted[0] || even(doubted[0].choice, o.choice))
 	}
 	if len(sure) < 2 && (!d.alone || len(sure) == 0) {
 		return

@@ -27,8 +27,8 @@ func (d *decision) say() string {
 	parts := []string{}
 	if who := d.leaders(); who != "" {
 		parts = append(parts, name+who)
-	} else if who := d.level(); who != "" {
-		parts = append(parts, d.Title+" is level everywhere: "+who+" differ by less than 1 %, or than their repetitions do")
+	} else if level := d.level(); level != "" {
+		parts = append(parts, level)
 	}
 	if peak := d.peak(); peak != "" {
 		parts = append(parts, peak)
@@ -152,15 +152,65 @@ func (d *decision) widest(first int) string {
 	return fmt.Sprintf(": %s at %s, where %s has %s", both[0], d.Places[at].value, all[1].series.Label, both[1])
 }
 
-// level are the series that are level at each place where anybody is the best; empty: there are none.
+// level says which series are level wherever anybody is the best, and at how many of the places where
+// all of them were tried; empty: it is not always the same series.
 func (d *decision) level() string {
+	var all []*chart.Series // those that are level
+	levels, places := 0, 0
+	for i, p := range d.Places {
+		if p.Kind != "" {
+			continue
+		}
+		places++
+		var best []*chart.Series
+		for _, r := range d.Rows {
+			if r.Choices[i].Best {
+				best = append(best, r.series)
+			}
+		}
+		if len(best) == 0 {
+			continue
+		}
+		if levels++; len(best) < 2 || all != nil && !slices.Equal(all, best) {
+			return ""
+		}
+		all = best
+	}
+	if all == nil {
+		return ""
+	}
+	where := "everywhere"
+	if levels < places {
+		both := map[bool]string{true: "both", false: "all of them"}[len(all) == 2]
+		where = fmt.Sprintf("at %d of %d places where %s were tried", levels, d.tried(all), both)
+	}
 	var names []string
-	for _, r := range d.Rows {
-		if slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Best }) {
-			names = append(names, r.series.Label)
+	for _, s := range all {
+		names = append(names, s.Label)
+	}
+	return fmt.Sprintf("%s is level %s: %s differ by less than 1 %%, or than their repetitions do",
+		d.Title, where, listed(names))
+}
+
+// tried counts the places, of those that are no kind of their own, where all of these were tried.
+func (d *decision) tried(all []*chart.Series) (n int) {
+	for i, p := range d.Places {
+		if p.Kind == "" && !slices.ContainsFunc(d.Rows, func(r decisionRow) bool {
+			return slices.Contains(all, r.series) && !r.Choices[i].Known
+		}) {
+			n++
 		}
 	}
-	return strings.Join(names, " and ")
+	return n
+}
+
+// listed are names as a sentence has them: "A, B and C".
+func listed(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // peak says who gives most whatever the service is.
@@ -179,16 +229,26 @@ func (d *decision) peak() string {
 
 // doubted says who would be ahead, were it not in doubt.
 func (d *decision) doubted() string {
-	var names []string
-	for _, r := range d.Rows {
-		if slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Beyond }) {
-			names = append(names, r.series.Label)
+	var leading, parts []string
+	var told []*chart.Series // whose peak is told
+	for i, p := range d.Places {
+		for _, o := range d.offers(i, true) {
+			switch {
+			case !o.Beyond:
+			case p.Kind == "peak":
+				told = append(told, o.series)
+				parts = append(parts, fmt.Sprintf("%s would peak at %s, but is suspect there",
+					o.series.Label, amounts(d.of, o.Value)[0]))
+			case !slices.Contains(told, o.series):
+				leading = once(leading, o.series.Label)
+			}
 		}
 	}
-	if len(names) == 0 {
-		return ""
+	if len(leading) > 0 {
+		is := map[bool]string{true: "is", false: "are"}[len(leading) == 1]
+		parts = append(parts, listed(leading)+" would lead in places, but "+is+" suspect there")
 	}
-	return strings.Join(names, ", ") + " would lead in places, but is suspect there"
+	return strings.Join(parts, "; ")
 }
 
 // sayAlone is the finding of a table with one series: its best, and where.
@@ -218,49 +278,73 @@ func (d *decision) sayAlone() string {
 
 // sayChanges holds the series that was tried in the most places against the baseline, place by place.
 func (d *decision) sayChanges() string {
+	row := d.held()
+	if row == nil {
+		return ""
+	}
 	base := d.Rows[d.Baseline]
-	known := func(r decisionRow) (n int) {
-		for _, c := range r.Choices {
-			if c.Change != nil {
-				n++
-			}
-		}
-		return n
-	}
-	best := d.Rows[d.Baseline]
-	for _, r := range d.Rows {
-		if known(r) > known(best) {
-			best = r
-		}
-	}
 	var parts []string
-	ahead, unit := 0, d.unit
-	for i, c := range best.Choices {
+	ahead, behind, sure, unit := 0, 0, 0, d.unit
+	for i := range row.Choices {
+		c, of := &row.Choices[i], &base.Choices[i]
 		if c.Change == nil {
 			continue
-		}
-		if *c.Change*float64(d.Better) > 0 {
-			ahead++
 		}
 		part := d.Places[i].value
 		if d.Places[i].Kind == "" && unit != "" { // it is said once
 			part, unit = part+" "+unit, ""
 		}
 		part += " " + number.Change(*c.Change)
-		if c.Doubt || base.Choices[i].Doubt {
+		switch {
+		case c.Doubt || of.Doubt:
 			part += " (suspect)"
+			sure--
+		case even(c, of):
+		case *c.Change*float64(d.Better) > 0:
+			ahead++
+		default:
+			behind++
 		}
+		sure++
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 {
-		return ""
+	than := fmt.Sprintf("is better in %d of %d places than", ahead, sure)
+	switch {
+	case sure == 0:
+		than = "is suspect everywhere beside"
+	case ahead == 0 && behind == 0:
+		than = "is level with"
+	case ahead == len(parts):
+		than = "is better everywhere than"
+	case ahead == 0:
+		than = "is better nowhere than"
 	}
-	than := fmt.Sprintf("is better in %d of %d places than that of %s", ahead, len(parts), base.series.Label)
-	switch ahead {
-	case len(parts):
-		than = "is better everywhere than that of " + base.series.Label
-	case 0:
-		than = "is better nowhere than that of " + base.series.Label
+	return fmt.Sprintf("%s of %s %s that of %s: %s.", d.Title, row.series.Label, than, base.series.Label,
+		strings.Join(parts, ", "))
+}
+
+// held is the series to hold against the baseline: of those that were tried in the most places the one
+// that is the best in the most of them, and then the one that differs most. What is suspect counts as
+// tried, and for nothing else.
+func (d *decision) held() (held *decisionRow) {
+	var most [3]float64 // places, of them as the best, the greatest change
+	for n := range d.Rows {
+		var of [3]float64
+		for i, c := range d.Rows[n].Choices {
+			if n == d.Baseline || c.Change == nil {
+				continue
+			}
+			of[0]++
+			if c.Best {
+				of[1]++
+			}
+			if !c.Doubt && !d.Rows[d.Baseline].Choices[i].Doubt {
+				of[2] = max(of[2], math.Abs(math.Log(1+*c.Change)))
+			}
+		}
+		if slices.Compare(of[:], most[:]) > 0 {
+			held, most = &d.Rows[n], of
+		}
 	}
-	return fmt.Sprintf("%s of %s %s: %s.", d.Title, best.series.Label, than, strings.Join(parts, ", "))
+	return held
 }
