@@ -235,14 +235,21 @@ func (m ModelThere) Files() (n int, size int64) {
 	return len(m.files), size
 }
 
+// Known reports whether it is known what will be loaded: what is there, or what was fetched. What
+// is not there yet is fetched later, and a cache that cannot be read may hold anything.
+func (m ModelThere) Known() bool {
+	return m.exists || m.Commit != "" && m.Dir == ""
+}
+
 // Differs says in what a model is another than one on another host: its commit, or in a
 // directory the size or header of a file that is loaded; empty: in nothing that shows.
 func (m ModelThere) Differs(other ModelThere) string {
-	loaded := func(name string) bool {
-		return slices.Contains([]string{".safetensors", ".bin", ".gguf", ".json", ".model"}, path.Ext(name))
+	loaded := func(name string) bool { // what others use lies in directories below
+		kinds := []string{".safetensors", ".bin", ".gguf", ".json", ".model"}
+		return !strings.Contains(name, "/") && slices.Contains(kinds, path.Ext(name))
 	}
 	switch {
-	case m.exists != other.exists: // a cache that is filled later
+	case !m.Known() || !other.Known():
 		return ""
 	case m.Commit != other.Commit:
 		return fmt.Sprintf("commit %s and commit %s", m.Commit, other.Commit)

@@ -371,13 +371,15 @@ func TestModelDiffers(t *testing.T) {
 		files := map[string]string{"config.json": "{}", "a.safetensors": shard("{}"), "README.md": "x"}
 		maps.Copy(files, change)
 		for name, text := range files {
+			check(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755))
 			check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		return lookIn(t, dir, "")
 	}
 	whole := at(nil)
 	for want, other := range map[string]ModelThere{
-		"":                                    at(map[string]string{"README.md": "of another length", "notes.txt": "y"}),
+		"": at(map[string]string{
+			"README.md": "of another length", "notes.txt": "y", "original/params.json": "{}", "onnx/model.bin": "z"}),
 		"only one has tokenizer.json":         at(map[string]string{"tokenizer.json": "{}"}),
 		"config.json has 2 bytes and 3 bytes": at(map[string]string{"config.json": "{ }"}),
 		"a.safetensors has other contents":    at(map[string]string{"a.safetensors": shard("[]")}),
@@ -394,6 +396,15 @@ func TestModelDiffers(t *testing.T) {
 	}
 	if got := whole.Differs(lookIn(t, filepath.Join(t.TempDir(), "none"), "")); got != "" {
 		t.Errorf("from what is not there yet it differs in %q", got)
+	}
+	unread, empty := ModelThere{}, lookIn(t, "", cachePath(t.TempDir(), "org/model"))
+	for _, other := range []ModelThere{empty, whole, {Commit: "a"}} {
+		if got := unread.Differs(other) + other.Differs(unread); got != "" {
+			t.Errorf("what could not be read differs in %q from %+v", got, other)
+		}
+	}
+	if got := empty.Differs(ModelThere{Commit: "a"}); got != "" {
+		t.Errorf("a cache that is filled later differs in %q from what was fetched", got)
 	}
 }
 

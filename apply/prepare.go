@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ func (t *trial) model(ctx context.Context) error {
 		host  *provision.Host
 		there agent.ModelThere
 	}
-	first := map[string]place{}
+	first := map[sameModel]place{}
 	for i, in := range t.d.Members {
 		m := in.Engine.Model
 		if m == nil || !engines.Real(in.Engine) {
@@ -68,15 +69,31 @@ func (t *trial) model(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
 		}
-		one, known := first[m.Repo]
-		if !known {
-			first[m.Repo] = place{in.Host, there}
+		if !there.Known() {
+			continue
+		}
+		of := sameModelOf(in)
+		if one, known := first[of]; !known {
+			first[of] = place{in.Host, there}
 		} else if what := one.there.Differs(there); what != "" {
 			return fmt.Errorf("model %s (%s) is not the same on %s and on %s: %s. The members of an engine have to "+
 				"load the same: copy or fetch it again on one of them", m.Name, m.Pos, one.host, in.Host, what)
 		}
 	}
 	return nil
+}
+
+// sameModel is what has to be the same on all hosts.
+type sameModel struct{ repo, revision string }
+
+// sameModelOf is that of a member: of a directory, by where it lies on the host, as members of
+// several engines may see others at the same path.
+func sameModelOf(in plan.Member) sameModel {
+	m := in.Engine.Model
+	if path.IsAbs(m.Repo) {
+		return sameModel{repo: onHost(in.Container, m.Repo)}
+	}
+	return sameModel{m.Repo, cmp.Or(m.Revision, "main")}
 }
 
 // weights is what a member's host has of its model: fetched where the lab says so, and whole where
