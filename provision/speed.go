@@ -64,7 +64,8 @@ const (
 	noReduce   = "engines would fail alike: look at what it says, and at NCCL_DEBUG=INFO"
 )
 
-// JudgeRails says what is wrong with what was measured between devices, each against the median first.
+// JudgeRails says what is wrong with what was measured between devices, each against the median of
+// its rate first.
 func JudgeRails(rails []Rail) (findings []Finding) {
 	find := func(level Level, have, advice string) {
 		findings = append(findings, Finding{Check: "rdma", Level: level, Have: have, Advice: advice})
@@ -85,6 +86,7 @@ func JudgeRails(rails []Rail) (findings []Finding) {
 	}
 	slices.Sort(speeds)
 	slices.Sort(times)
+	median := medians(rails)
 	var parts []string
 	if len(speeds) > 0 {
 		parts = append(parts, between(speeds, "%.0f")+" Gb/s")
@@ -103,13 +105,28 @@ func JudgeRails(rails []Rail) (findings []Finding) {
 		case r.Failed != "":
 			find(Blocked, fmt.Sprintf("%s: %s", r, r.Failed), noRail)
 		case r.Gbits == 0:
-		case r.Gbits < likeOthers*speeds[len(speeds)/2]:
-			find(Warning, fmt.Sprintf("%s, where the median of all is %.0f", slow, speeds[len(speeds)/2]), lookAtRail)
+		case r.Gbits < likeOthers*median[r.Rate]:
+			find(Warning, fmt.Sprintf("%s, where the median of its like is %.0f", slow, median[r.Rate]), lookAtRail)
 		case r.Gbits < nicFloor*r.Rate:
 			find(Warning, fmt.Sprintf("%s, where %.0f of %.0f are expected", slow, nicFloor*r.Rate, r.Rate), lookAtRail)
 		}
 	}
 	return findings
+}
+
+// medians are of what devices of each rate write.
+func medians(rails []Rail) map[float64]float64 {
+	median, speeds := map[float64]float64{}, map[float64][]float64{}
+	for _, r := range rails {
+		if r.Gbits > 0 {
+			speeds[r.Rate] = append(speeds[r.Rate], r.Gbits)
+		}
+	}
+	for rate, of := range speeds {
+		slices.Sort(of)
+		median[rate] = of[len(of)/2]
+	}
+	return median
 }
 
 // between is the least and the most of what is sorted.
@@ -122,12 +139,16 @@ func between(sorted []float64, format string) string {
 }
 
 // JudgeReductions says what is wrong with all-reduces: those of single hosts, against the best with
-// such GPUs first, and that over all hosts. rails is how many devices of 400 Gb/s each host uses.
+// as many such GPUs first, and that over all hosts. rails is how many devices of 400 Gb/s each host uses.
 func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
-	best := map[string]float64{}
+	type gpus struct {
+		model string
+		count int
+	}
+	best := map[gpus]float64{}
 	for _, r := range all {
-		if r.Failed == "" && len(r.Hosts) == 1 {
-			best[r.Model] = max(best[r.Model], r.Bus())
+		if like := (gpus{r.Model, r.GPUs}); r.Failed == "" && len(r.Hosts) == 1 {
+			best[like] = max(best[like], r.Bus())
 		}
 	}
 	for _, r := range all {
@@ -153,8 +174,9 @@ func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
 		switch {
 		case wide && rails > 0 && r.Network == "Socket":
 			f.Level, f.Advice = Warning, notRDMA
-		case !wide && r.Bus() < likeOthers*best[r.Model]:
-			f.Level, f.Want, f.Advice = Warning, fmt.Sprintf("%.0f GB/s, as another", best[r.Model]), lookAtGPUs
+		case !wide && r.Bus() < likeOthers*best[gpus{r.Model, r.GPUs}]:
+			f.Level, f.Advice = Warning, lookAtGPUs
+			f.Want = fmt.Sprintf("%.0f GB/s, as another", best[gpus{r.Model, r.GPUs}])
 		case r.Bus() < floor:
 			f.Level, f.Want = Warning, fmt.Sprintf("%.0f GB/s", floor)
 			f.Advice = map[bool]string{true: lookAtWide, false: lookAtGPUs}[wide]

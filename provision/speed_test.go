@@ -27,6 +27,7 @@ func TestJudgeRails(t *testing.T) {
 	rail := func(to string, gbits, micros float64) Rail {
 		return Rail{From: "a", To: to, Device: "mlx5_0", Rate: 400, Gbits: gbits, Micros: micros}
 	}
+	of200 := func(r Rail) Rail { r.Rate = 200; return r }
 	failed, missing := rail("e", 0, 0), rail("f", 0, 4)
 	failed.Failed, missing.Missing = "ibv_rc_pingpong: Failed to modify QP to RTR", "ib_write_bw"
 	for name, c := range map[string]struct {
@@ -38,10 +39,12 @@ func TestJudgeRails(t *testing.T) {
 			"ok: 2 ways between devices: 390 to 392 Gb/s, 4.0 to 5.5 µs there and back"}},
 		"one slow": {[]Rail{rail("b", 390, 4), rail("c", 392, 4), rail("d", 340, 4)}, []string{
 			"ok: 3 ways between devices: 340 to 392 Gb/s, 4.0 µs there and back",
-			"warning: mlx5_0 of a to d writes 340 Gb/s, where the median of all is 390"}},
+			"warning: mlx5_0 of a to d writes 340 Gb/s, where the median of its like is 390"}},
 		"all slow": {[]Rail{rail("b", 200, 4), rail("c", 200, 4)}, []string{"ok: 2 ways between devices: 200 Gb/s, 4.0 µs there and back",
 			"warning: mlx5_0 of a to b writes 200 Gb/s, where 360 of 400 are expected",
 			"warning: mlx5_0 of a to c writes 200 Gb/s, where 360 of 400 are expected"}},
+		"another rate": {[]Rail{rail("b", 390, 4), rail("c", 392, 4), of200(rail("d", 192, 4))}, []string{
+			"ok: 3 ways between devices: 192 to 392 Gb/s, 4.0 µs there and back"}},
 		"one fails": {[]Rail{rail("b", 390, 4), failed}, []string{"ok: 1 way between devices: 390 Gb/s, 4.0 µs there and back",
 			"blocked: mlx5_0 of a to e: ibv_rc_pingpong: Failed to modify QP to RTR"}},
 		"a tool is missing": {[]Rail{missing, missing}, []string{"ok: 2 ways between devices: 4.0 µs there and back",
@@ -82,6 +85,8 @@ func TestJudgeReductions(t *testing.T) {
 		"no floor is known": {"H20", 0, []Reduction{of("a", 8, 290), of("b", 4, 280)}, []string{
 			"ok: 290 GB/s over 8 GPUs of a, 8.6 GB in 51.8 ms",
 			"ok: 280 GB/s over 4 GPUs of b, 8.6 GB in 46.0 ms"}},
+		"as many of them are not there": {"H200", 0, []Reduction{of("a", 8, 470), of("b", 4, 300)}, []string{
+			"ok: 470 GB/s over 8 GPUs of a, 8.6 GB in 32.0 ms", "ok: 300 GB/s over 4 GPUs of b, 8.6 GB in 42.9 ms"}},
 		"slow between hosts": {"H200", 8, []Reduction{by(of("a b", 16, 180), "IB")}, []string{
 			"warning: 180 GB/s over 16 GPUs of a, b, 8.6 GB in 89.5 ms, by IB < 368 GB/s"}},
 		"TCP in silence": {"H200", 8, []Reduction{by(of("a b", 16, 8), "Socket")}, []string{

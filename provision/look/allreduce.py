@@ -9,14 +9,15 @@ def measure(local):
     import torch
     import torch.distributed as dist
 
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", local) if cuda else torch.device("cpu")
-    if cuda:
-        torch.cuda.set_device(device)
-    wait = torch.cuda.synchronize if cuda else lambda: None
+    if not torch.cuda.is_available():
+        cuda, rocm = torch.version.cuda, torch.version.hip
+        built = "ROCm " + rocm if rocm else "CUDA " + cuda if cuda else "neither CUDA nor ROCm"
+        sys.exit("PyTorch sees no GPU: it is built for " + built)
+    device = torch.device("cuda", local)
+    torch.cuda.set_device(device)
     dist.init_process_group(
-        "nccl" if cuda else "gloo", init_method="tcp://" + address, rank=int(first) + local,
-        world_size=int(world), timeout=datetime.timedelta(seconds=120),
+        "nccl", init_method="tcp://" + address, rank=int(first) + local, world_size=int(world),
+        timeout=datetime.timedelta(seconds=120),
     )
     data = torch.zeros(int(size) // 4, dtype=torch.float32, device=device)
 
@@ -25,7 +26,7 @@ def measure(local):
         start = time.perf_counter()
         for _ in range(n):
             dist.all_reduce(data)
-        wait()
+        torch.cuda.synchronize()
         took = torch.tensor([(time.perf_counter() - start) / n], device=device)
         dist.all_reduce(took, op=dist.ReduceOp.MAX)
         return took.item()
