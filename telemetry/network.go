@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,12 +26,14 @@ func (n *network) source() Source {
 
 func (n *network) read(at time.Time) (readings []Reading, err error) {
 	now := map[string]float64{}
+	var there, lacking []string
 	for _, name := range n.names {
 		sent, received, err := n.transferred(name)
-		if err != nil { // the others are read on
-			n.names = slices.DeleteFunc(slices.Clone(n.names), func(other string) bool { return other == name })
-			return nil, fmt.Errorf("read what %s has transferred: %w", name, err)
+		if err != nil {
+			lacking = append(lacking, fmt.Sprintf("read what %s has transferred: %v", name, err))
+			continue
 		}
+		there = append(there, name)
 		for what, total := range map[string]float64{Sent: sent, Received: received} {
 			key := name + " " + what
 			if was, known := n.before[key]; known && total >= was { // else it was counted anew
@@ -41,7 +42,10 @@ func (n *network) read(at time.Time) (readings []Reading, err error) {
 			now[key] = total
 		}
 	}
-	n.before, n.at = now, at
+	n.names, n.before, n.at = there, now, at
+	if len(lacking) > 0 { // told at once; the others are read on
+		return nil, errors.New(strings.Join(lacking, "; "))
+	}
 	return readings, nil
 }
 
