@@ -290,26 +290,27 @@ func (g *gauge) reduce(ctx context.Context, spots ...*spot) (*provision.Reductio
 		r.GPUs += s.gpus
 		r.Hosts = append(r.Hosts, s.host.Name)
 	}
-	failed, errs := make([]string, len(spots)), make([]error, len(spots))
+	var failure sync.Once // the first: others fail as it has, and as they are then ended
+	errs := make([]error, len(spots))
 	var running sync.WaitGroup
 	for i, s := range spots {
 		words := []string{"python3", provision.FilesDir + "/allreduce.py", strconv.Itoa(s.gpus), strconv.Itoa(r.GPUs),
 			strconv.Itoa(first[i]), g.meetAt(spots), strconv.Itoa(reducedBytes)}
 		running.Go(func() {
 			said := ""
-			said, failed[i], errs[i] = s.python(within, words)
-			if i == 0 && failed[i] == "" {
+			said, errs[i] = s.python(within, words, func(why string) {
+				failure.Do(func() {
+					r.Failed = fmt.Sprintf("on %s: %s", s.host.Name, why)
+					cancel() // the others would wait for it
+				})
+			})
+			if i == 0 {
 				r.Seconds, r.Network, _ = look.Reduced(said)
-			}
-			if failed[i] != "" {
-				cancel() // the others would wait for it
 			}
 		})
 	}
 	running.Wait()
-	if i := slices.IndexFunc(failed, func(f string) bool { return f != "" }); i >= 0 {
-		r.Failed = fmt.Sprintf("on %s: %s", spots[i].host.Name, failed[i])
-	} else if r.Seconds == 0 {
+	if r.Failed == "" && r.Seconds == 0 {
 		r.Failed = "it has ended without a result"
 	}
 	if ctx.Err() != nil {
@@ -333,23 +334,24 @@ func (g *gauge) meetAt(spots []*spot) string {
 }
 
 // python runs a program with GPUs to its end, and proves that they are given back. The error is
-// that they are not.
-func (s *spot) python(ctx context.Context, words []string) (said, failed string, err error) {
+// that they are not; why it has failed is told at once.
+func (s *spot) python(ctx context.Context, words []string, failed func(why string)) (said string, err error) {
 	script := []provision.File{{Name: "allreduce.py", Text: provision.Plain(look.AllReduce)}}
 	m, err := s.start(ctx, program{suffix: "all-reduce", gpus: true, files: script, words: words})
 	if err != nil {
-		return "", line(err), nil
+		failed(line(err))
+		return "", nil
 	}
 	said, code, err := s.ended(ctx, m)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		failed = context.Cause(ctx).Error()
+		failed(context.Cause(ctx).Error())
 	case err != nil:
-		failed = line(err)
+		failed(line(err))
 	case code != 0:
-		failed = fmt.Sprintf("exit status %d: %s", code, reach.LastLines(said, 2))
+		failed(fmt.Sprintf("exit status %d: %s", code, reach.LastLines(said, 2)))
 	}
-	return said, failed, m.down(ctx)
+	return said, m.down(ctx)
 }
 
 // wideRails is how many devices of 400 Gb/s the hosts use, one for a GPU: the fewest of all.

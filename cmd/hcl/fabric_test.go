@@ -45,12 +45,14 @@ func (n *nodes) measured(t *testing.T) {
 			{"FABRIC_NETWORK": "Socket", "FABRIC_SECONDS": "2"}, {"FABRIC_GBITS": "199.5"},
 		}, exitDone, []string{
 			"3 ways between devices: 200 to 392 Gb/s, 4.2 µs there and back",
-			"mlx5_0 of n2 to n3 writes 200 Gb/s, where the median of all is 392", "look at its cable",
+			"mlx5_0 of n2 to n3 writes 200 Gb/s, where the median of its like is 392", "look at its cable",
 			"501 GB/s over 8 GPUs of n2, 8.6 GB in 30.0 ms",
 			"8 GB/s over 24 GPUs of n1, n2, n3, 8.6 GB in 2000.0 ms, by Socket", "it went over TCP"}},
 		{"wrong GID", [3]env{1: {"FABRIC_FAULT": "Failed to modify QP to RTR"}}, exitContract, []string{
 			"mlx5_0 of n2 to n3: ibv_rc_pingpong: ", "Failed to modify QP to RTR", "fabric { gid_index }",
 			"412 GB/s over 24 GPUs of n1, n2, n3, 8.6 GB in 40.0 ms, by IB"}},
+		{"the last host fails", [3]env{2: {"FABRIC_DIES": "CUDA out of memory"}}, exitContract, []string{
+			"over 24 GPUs of n1, n2, n3: on n3: exit status 1: ", "CUDA out of memory"}},
 	} {
 		t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			n.T = t
