@@ -150,7 +150,11 @@ func sideBySide(cells []*sample, layout *Layout) *answer {
 
 // add keeps a table that has something in it, as it is to be read.
 func (a *answer) add(d *decision, layout *Layout) {
-	if d.judge(layout); len(d.Rows) > 0 {
+	var first *decision
+	if len(a.Tables) > 0 {
+		first = a.Tables[0]
+	}
+	if d.judge(layout, first); len(d.Rows) > 0 {
 		d.Finding = d.say()
 		a.Tables = append(a.Tables, d)
 	}

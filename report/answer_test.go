@@ -195,6 +195,54 @@ func TestCaseNames(t *testing.T) {
 			t.Errorf("%q are named %q, want %q", c.datasets, got, c.want)
 		}
 	}
+	limited := cells("one", "all")
+	limited[0].rows[0].Axes = results.Axes{{Name: "rate", Value: 1.0}}
+	limited[1].rows[0].Axes = nil
+	for _, all := range [][]*sample{limited, {limited[1], limited[0]}} {
+		names := caseNames(all)
+		if got := names[limited[1].caseKey()]; got != "no limit" {
+			t.Errorf("the load without a rate is named %q beside %q, want no limit", got, names[limited[0].caseKey()])
+		}
+	}
+}
+
+// TestPublishedTwice: what two have published of one cell is no repetition of it.
+func TestPublishedTwice(t *testing.T) {
+	rows := matrix()[:2]
+	rows[1] = rows[0]
+	for i := range rows {
+		rows[i].Run = results.Run{ID: []string{"us", "them"}[i], Command: "published"}
+	}
+	for _, series := range [][]string{nil, {"engine"}} {
+		if got := samples(rows, newSeries(rows, series)); len(got) != 2 {
+			t.Errorf("by %q: %d cells, want one for each who published", series, len(got))
+		}
+	}
+}
+
+// TestSentence: a sentence begins with a letter of any script.
+func TestSentence(t *testing.T) {
+	for text, want := range map[string]string{"": "", "überlast": "Überlast", "128 in": "128 in", "online": "Online"} {
+		if got := sentence(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestOneBaseline: all tables of an answer have the baseline of the first.
+func TestOneBaseline(t *testing.T) {
+	full := func() *decision {
+		return told(1, "", placesOf("4"), map[string][]float64{"A": {1}, "B": {2}})
+	}
+	first := full()
+	for _, base := range []int{-1, 1} {
+		first.Baseline = base
+		d := full()
+		d.unit, d.Rows = "", slices.Clone(first.Rows)
+		if d.judge(&Layout{}, first); d.Baseline != base {
+			t.Errorf("baseline %d, want that of the first table, %d", d.Baseline, base)
+		}
+	}
 }
 
 // told is a table of series at places, of which values say nothing where they are zero, and are suspect
@@ -209,7 +257,7 @@ func told(better int, baseline string, places []place, rows map[string][]float64
 		}
 		d.Rows = append(d.Rows, r)
 	}
-	d.judge(&Layout{Baseline: baseline})
+	d.judge(&Layout{Baseline: baseline}, nil)
 	return d
 }
 

@@ -71,9 +71,11 @@ func caseNames(cells []*sample) map[string]string {
 			return len(values) == len(loads)
 		}
 		var axes []string // that tell them apart: one of them, if one does
-		for _, a := range of[0].rows[0].Axes {
-			if of[0].ofLoad(a.Name) {
-				axes = once(axes, a.Name)
+		for _, load := range loads {
+			for _, a := range load[0].rows[0].Axes {
+				if load[0].ofLoad(a.Name) {
+					axes = once(axes, a.Name)
+				}
 			}
 		}
 		if i := slices.IndexFunc(axes, tells); i >= 0 {
@@ -91,10 +93,18 @@ func caseNames(cells []*sample) map[string]string {
 			if short[name] > 1 && len(axes) == 1 { // text.isl512 beside sharegpt.isl512
 				name = axisOf(load[0].rows[0].Axes, axes[0])
 			}
+			if name == "" && slices.ContainsFunc(axes, limits) {
+				name = "no limit"
+			}
 			names[load[0].caseKey()] = taken.name(cmp.Or(name, "all"))
 		}
 	}
 	return names
+}
+
+// limits reports whether an axis says how much a load may send at most: without it there is no limit.
+func limits(name string) bool {
+	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate"}, name)
 }
 
 // caseKey is the same for cells under the same load.

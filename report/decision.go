@@ -247,15 +247,15 @@ func surer(m metric, a, b choice) choice {
 }
 
 // judge takes out series that offer nothing, marks the best at each place, and holds all others
-// against the baseline.
-func (d *decision) judge(layout *Layout) {
+// against the baseline: that of the answer's first table, where there is one already.
+func (d *decision) judge(layout *Layout, first *decision) {
 	d.Rows = slices.DeleteFunc(d.Rows, func(r decisionRow) bool {
 		return !slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Known })
 	})
 	for i := range d.Places {
 		d.mark(i)
 	}
-	d.Baseline = d.baseline(layout)
+	d.Baseline = d.baseline(layout, first)
 	if d.Baseline < 0 {
 		return
 	}
@@ -325,11 +325,16 @@ func even(a, b *choice) bool {
 }
 
 // baseline is the row that changes are against: that of the lab, or else where loads have names the
-// first series, if it was tried under each of them.
-func (d *decision) baseline(layout *Layout) int {
+// first series, if it was tried under each of them, which all tables of an answer have in common.
+func (d *decision) baseline(layout *Layout, first *decision) int {
 	if layout.Baseline != "" {
 		return slices.IndexFunc(d.Rows, func(r decisionRow) bool {
 			return r.series.Engine == layout.Baseline || r.series.Label == layout.Baseline
+		})
+	}
+	if first != nil {
+		return slices.IndexFunc(d.Rows, func(r decisionRow) bool {
+			return first.Baseline >= 0 && r.series == first.Rows[first.Baseline].series
 		})
 	}
 	if d.unit != "" || len(d.Rows) < 2 ||

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"hclbench/load"
 	"hclbench/report/chart"
@@ -84,14 +86,19 @@ func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about Abou
 	return out
 }
 
-// cell is what repetitions of a cell have in common.
+// cell is what repetitions of a cell have in common. What two have published of one cell is no repetition
+// of it: each stands for itself.
 func (s *seriesOf) cell(r *results.Row) string {
+	by := ""
+	if r.Run.Command == "published" {
+		by = r.Run.ID
+	}
 	if s.by == nil {
-		return fmt.Sprint(s.find(r).Index, "\x00", cellOf(r))
+		return fmt.Sprint(s.find(r).Index, "\x00", by, "\x00", cellOf(r))
 	}
 	// The lab says what is told apart; of the rest there is only the load.
 	axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-	return fmt.Sprint(r.Benchmark, "\x00", s.find(r).Index, "\x00", dataset(r), placeOf(r), axes)
+	return fmt.Sprint(r.Benchmark, "\x00", s.find(r).Index, "\x00", by, "\x00", dataset(r), placeOf(r), axes)
 }
 
 func (s *seriesOf) sample(of []*results.Row) *sample {
@@ -156,10 +163,11 @@ func lower(s string) string {
 }
 
 func sentence(s string) string {
-	if s == "" {
+	first, size := utf8.DecodeRuneInString(s)
+	if size == 0 {
 		return ""
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // slice is a projection of the cells of a benchmark: they differ in their series and
