@@ -23,9 +23,10 @@ type data struct {
 	Group     []int           `json:"group"`     // of each that is listed: repetitions have the same
 	Doubt     []int           `json:"doubt"`     // of each row, its place in Doubts; 0: none
 	Doubts    [][]string      `json:"doubts"`    // metrics that are in doubt together; "*": all
-	Note      []int           `json:"note"`      // of each that is listed, the number of what stands against it; 0: nothing
-	Notes     []string        `json:"notes"`
-	Places    []dataColumn    `json:"places"` // of cells, along each dimension
+	Note      []int           `json:"note"`      // of each that is listed, its place in Notes, from 1; 0: nothing
+	Notes     []string        `json:"notes"`     // what stands against a row
+	Foot      []int           `json:"foot"`      // of each of Notes, the number that the page lists it under
+	Places    []dataColumn    `json:"places"`    // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
 }
 
@@ -86,9 +87,9 @@ const exact = 1 << 53 // whole numbers below it are themselves as float64
 
 // newData are the current rows, all else that is listed, and what others published, with the answers
 // of what was measured, or else of what was published.
-func newData(current, stale, published []results.Row, all *seriesOf, layout *Layout) *data {
+func newData(current, stale, published []results.Row, all *seriesOf, listed doubts, layout *Layout) *data {
 	d := &data{Doubts: [][]string{nil}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
-		Workloads: []*dataWorkload{}, Published: map[int]string{}}
+		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}}
 	for _, s := range all.all {
 		hue, marker, dash := s.Looks()
 		d.Series = append(d.Series, dataSeries{s.Label, s.GPU, hue, marker, dash})
@@ -105,7 +106,7 @@ func newData(current, stale, published []results.Row, all *seriesOf, layout *Lay
 		}
 	}
 	d.columns(rows, all, layout)
-	d.group(rows[:d.Listed], all)
+	d.group(rows[:d.Listed], all, listed)
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
 	cells := samples(current, all)
 	place := map[*results.Row]int{} // of each row
@@ -180,7 +181,7 @@ func (d *data) doubts(s *sample, r *results.Row, known map[string]int) int {
 }
 
 // group numbers what are measurements of one thing, and what stands against each row.
-func (d *data) group(rows []results.Row, all *seriesOf) {
+func (d *data) group(rows []results.Row, all *seriesOf, listed doubts) {
 	known, notes := map[string]int{}, map[string]int{"": 0}
 	for i := range rows {
 		r := &rows[i]
@@ -191,12 +192,16 @@ func (d *data) group(rows []results.Row, all *seriesOf) {
 		d.Group = append(d.Group, known[key])
 		text := reasons(r)
 		if _, ok := notes[text]; !ok {
-			d.Notes = append(d.Notes, text)
+			d.Notes, d.Foot = append(d.Notes, text), append(d.Foot, listed.number(r))
 			notes[text] = len(d.Notes)
 		}
 		d.Note = append(d.Note, notes[text])
 	}
 }
+
+// ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
+var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "host", "gpus", "model", "run",
+	"id", "started", "slo"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
 func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
@@ -227,9 +232,16 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 	text("verdict", true, func(r *results.Row) string { return verdictText(r) })
 	differs := func(column string) bool { return len(wordsOf(rows, column)) > 1 }
 	text("benchmark", differs("benchmark"), func(r *results.Row) string { return r.Benchmark })
+	taken := unique{}
+	for _, name := range ownColumns {
+		taken[name] = true
+	}
+	for _, m := range allMetrics(rows) {
+		taken[m.name] = true
+	}
 	for _, c := range axisColumns(rows) {
 		if c.key != "engine" {
-			text(c.key, !c.same(), func(r *results.Row) string { return axisOf(r.Axes, c.key) })
+			text(taken.name(c.key), !c.same(), func(r *results.Row) string { return axisOf(r.Axes, c.key) })
 		}
 	}
 	text("repetition", false, func(r *results.Row) string { return strconv.Itoa(r.Repetition) })

@@ -98,7 +98,7 @@ func newPage(rows []results.Row, about About) *page {
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(script), ScriptHash: policyHash(script),
 		Chips: template.HTML(chart.Symbols(all.all)), Sections: sections,
-		Data: newData(current, stale, published, all, &about.Layout),
+		Data: newData(current, stale, published, all, notes, &about.Layout),
 		Plan: plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
 		HostChanges: hostChanges(rows), Engines: engines(rows)}
 	for _, s := range sections {

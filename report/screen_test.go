@@ -1,9 +1,11 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"hclbench/load"
 	"hclbench/results"
 	"hclbench/testhost"
 )
@@ -130,4 +132,50 @@ func TestZeros(t *testing.T) {
 			return document.getElementById("decide-second").textContent; })()`, "12,345,678"},
 		{"no spread of nothing", `/Infinity|NaN|∞/.test(["cells", "decide", "decide-second"].map(i => document.getElementById(i).textContent).join())`, "false"},
 	})
+}
+
+func TestFilterBars(t *testing.T) {
+	rows, about := measured(t)
+	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return axisOf(r.Axes, "concurrency") != "64" })
+	for i := range rows {
+		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "series", Value: "A B_" + rows[i].Deployment.Engine})
+	}
+	filtered := func(filter string) string {
+		return `(() => { const f = document.getElementById("filter"); label = document.querySelector("#cells button.link")?.textContent;
+			f.value = "` + filter + `".replace("LABEL", label?.replaceAll(" ", "_")); f.dispatchEvent(new Event("input"));
+			return [document.getElementById("count").textContent, ...[...document.querySelectorAll("#hero-chart .pt")].map(g =>
+				g.nextSibling.textContent)].join("; "); })()`
+	}
+	steps(t, rows, about, [][3]string{
+		{"all", filtered(""), "9 cells; 1,327 tok/s; 1,160 tok/s  −13 %; 1,030 tok/s  −22 %"},
+		{"a series by its name in the filter", filtered("series=LABEL"), "3 of 9 cells; 1,327 tok/s"},
+		{"a repetition", filtered("repetition=1 series=LABEL"), "1 of 9 cells; 1,353 tok/s"},
+		{"an axis by the name of a column of the page's", filtered("series-2=a_b_vllm.h200"), "3 of 9 cells; 1,160 tok/s"},
+		{"nothing", filtered("nothing"), "0 of 9 cells"},
+	})
+}
+
+// TestFootnotes has reasons that differ in a number: they are one footnote, and each row keeps its own words.
+func TestFootnotes(t *testing.T) {
+	rows, about := measured(t)
+	for i, reason := range []string{"3 of 60 s were slow", "too hot", "5 of 60 s were slow", "too cold"} {
+		rows[3*i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because(reason)}
+	}
+	p := newPage(rows, about)
+	for i := range rows {
+		note := p.Data.Note[i]
+		if note == 0 {
+			continue
+		}
+		if got, want := p.Data.Notes[note-1], reasons(&rows[i]); got != want {
+			t.Errorf("row %d is said to be %q, want %q", i, got, want)
+		}
+		foot := p.Doubts[p.Data.Foot[note-1]-1]
+		if words := strings.Fields(reasons(&rows[i])); !strings.HasSuffix(foot.Text, words[len(words)-1]) {
+			t.Errorf("row %d, %q, links to %+v", i, reasons(&rows[i]), foot)
+		}
+	}
+	if len(p.Data.Notes) != len(p.Doubts)+1 {
+		t.Errorf("%d texts in %d footnotes", len(p.Data.Notes), len(p.Doubts))
+	}
 }

@@ -66,7 +66,7 @@ const doubted = (row, key) => {
 };
 // median of what some rows have in a column: of those that are not in doubt, where there are any.
 const median = (key, rows) => {
-  const c = columns.get(key), known = rows.filter(r => c.values[r] !== null);
+  const c = columns.get(key), known = c ? rows.filter(r => c.values[r] !== null) : [];
   if (!known.length) return null;
   const sure = known.filter(r => !doubted(r, key));
   const v = (sure.length ? sure : known).map(r => c.values[r]).sort((a, b) => a - b), half = v.length >> 1;

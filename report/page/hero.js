@@ -139,20 +139,20 @@ const name = (series, points) => D.series[series].label + (points[0].by ? `, by 
 const bars = (w, table, width) => {
   const rows = [], base = baseOf(table);
   table.places.forEach((place, i) => {
-    const of = table.rows.map(r => ({ ...r.choices[i], series: r.series, row: r })).filter(c => c.known && !(c.doubt && S.sus === "0"));
+    const of = table.rows.map(r => ({ ...filtered(table, r.choices[i]), delta: changeOf(table, r, base, i), series: r.series })).filter(c => c.known && !(c.doubt && S.sus === "0"));
     if (of.length) rows.push({ head: place.name }, ...of.sort((a, b) => (b.value - a.value) * table.better));
   });
+  if (!rows.length) return null;
   const most = Math.max(...rows.map(r => r.value ?? 0)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
   rows.forEach((r, n) => {
     const y = n * 19 + 4, room = width - start - 150;
     if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
-    const long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
+    const whose = publisher(rowsOf[cellOf(r.cell)]?.[0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
     svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label));
-    const delta = changeOf(table, r, base);
-    svg.append(draw("g", { class: "pt", "data-s": r.series, "data-cell": cellOf(r.cell) ?? "" }, draw("title", {}, `${long}, ${table.places.length > 1 ? "" : ""}${amount(r.value, table.unit)} ${lower(table.title)}${r.doubt ? "\nsuspect" : ""}`),
+    svg.append(draw("g", { class: "pt", "data-s": r.series, "data-cell": cellOf(r.cell) ?? "" }, draw("title", {}, `${long}, ${amount(r.value, table.unit)} ${lower(table.title)}${r.doubt ? "\nsuspect" : ""}${whose ? `\npublished by ${whose}` : ""}`),
       draw("rect", { x: start, y: y + 1, width: Math.max(1, r.value / most * room), height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) })));
-    svg.append(draw("text", { x: start + Math.max(1, r.value / most * room) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.value, table.unit) + (delta === null ? "" : "  " + change(delta))));
+    svg.append(draw("text", { x: start + Math.max(1, r.value / most * room) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.value, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
   });
   return { svg, named: true, series: table.rows.map(r => r.series) };
 };
@@ -162,10 +162,16 @@ const cellOf = id => { const row = ids.get(id); return row === undefined || D.ce
 const ids = new Map();
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const baseOf = table => S.base === "" ? table.rows[table.baseline] : S.base === "none" ? undefined : table.rows.find(r => r.series === +S.base);
-const changeOf = (table, choice, base) => {
-  const i = table.rows.find(r => r.series === choice.series)?.choices.findIndex(c => c.cell === choice.cell && c.value === choice.value);
-  const b = base?.choices[i];
-  return base && base.series !== choice.series && b?.known && b.value ? choice.value / b.value - 1 : null;
+const changeOf = (table, row, base, i) => {
+  const c = filtered(table, row.choices[i]), b = base && base !== row ? filtered(table, base.choices[i]) : null;
+  return c.known && b?.known && b.value ? c.value / b.value - 1 : null;
+};
+// filtered is a choice as far as the filter lets its repetitions through.
+const filtered = (table, c) => {
+  const cell = c.known ? cellOf(c.cell) : null;
+  if (cell === null || rowsOf[cell].every(r => fits[r])) return c;
+  const v = valueOf(table.metric, cell);
+  return v ? { ...c, value: v.v, doubt: v.doubt } : { ...c, known: false };
 };
 const deciding = table => {
   const t = make("table", { class: "decide" }), head = make("tr", {}, make("th", { scope: "col" }, table.id.endsWith("-service") ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ")));
@@ -219,7 +225,7 @@ const showHero = () => {
   const shown = barred ? bars(w, table, width) : scatter(w, x, y, width);
   one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
   one("hero-under").textContent = w.workload;
-  box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, "No cell that the filter lets through has both."));
+  box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, `No cell that the filter lets through has ${barred ? "it" : "both"}.`));
   if (shown) handle(shown.svg);
   one("hero-log").checked = !!shown?.log;
   one("hero-key").replaceChildren(...(shown && !shown.named ? shown.series.map(s => make("span", {}, chip(s), D.series[s].label)) : []));

@@ -20,6 +20,7 @@ const prepare = from => {
 idle(() => prepare(0));
 
 const comparison = /^([^\s<>=!]+?)(<=|>=|!=|==?|<|>)(.*)$/;
+const flat = s => s.toLowerCase().replaceAll(/\s/g, "_"); // a word of the filter has no blanks
 // tests are what a row must pass; a name that no column has is an error.
 const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean).map(word => {
   const m = word.match(comparison);
@@ -27,8 +28,8 @@ const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean)
   const c = byName.get(m[1]);
   if (!c) throw new Error(`no column ${m[1]}`);
   if (m[3] === "") return () => true; // it is being written
-  const want = m[3].replaceAll("_", " "), n = Number(want), compared = !Number.isNaN(n);
-  const equal = row => c.key === "verdict" ? said(c, row).startsWith(want) : compared && numberOf(c, row) === n || said(c, row).toLowerCase() === want || said(c, row).toLowerCase() === m[3];
+  const want = flat(m[3]), n = Number(want), compared = !Number.isNaN(n);
+  const equal = row => c.key === "verdict" ? flat(said(c, row)).startsWith(want) : compared && numberOf(c, row) === n || flat(said(c, row)) === want;
   if (m[2] === "=" || m[2] === "==") return equal;
   if (m[2] === "!=") return row => !equal(row);
   const holds = { "<": v => v < n, "<=": v => v <= n, ">": v => v > n, ">=": v => v >= n }[m[2]];
@@ -76,7 +77,7 @@ const lineOf = (rows, single) => {
     if (c.key === "verdict") {
       td.className = verdict;
       const note = D.note[rows.find(r => D.note[r]) ?? rows[0]];
-      if (note) td.append(" ", make("a", { href: `#doubt-${note}`, title: D.notes[note - 1] }, String(note)));
+      if (note) td.append(" ", make("a", { href: `#doubt-${D.foot[note - 1]}`, title: D.notes[note - 1] }, String(D.foot[note - 1])));
     }
     if (v.spread) td.append(make("small", {}, v.spread));
     if (v.doubt && c.figure) td.classList.add("suspect");
@@ -161,7 +162,7 @@ const offer = () => {
   let list = [];
   if (m && byName.has(m[1])) {
     const c = byName.get(m[1]);
-    if (c.texts) list = c.texts.filter(t => t && t.toLowerCase().replaceAll(" ", "_").startsWith(m[3])).map(t => m[1] + m[2] + t.replaceAll(" ", "_"));
+    if (c.texts) list = c.texts.filter(t => t && flat(t).startsWith(flat(m[3]))).map(t => m[1] + m[2] + t.replaceAll(/\s/g, "_"));
   } else if (word && !m) list = D.columns.map(called).filter(n => n.includes(word)).sort((a, b) => b.startsWith(word) - a.startsWith(word)).map(n => n + (byName.get(n).texts ? "=" : ">="));
   list = [...new Set(list)].slice(0, 8).filter(t => t !== word);
   offered.replaceChildren(...list.map((t, i) => make("li", { role: "option", id: `offer-${i}`, "aria-selected": "false" }, t)));
