@@ -75,7 +75,7 @@ func (e *Exports) source() Source {
 		if err != nil {
 			return nil, fmt.Errorf("ask what %s exports: %w", cmp.Or(e.Of, "the engine"), err)
 		}
-		values := map[string]float64{}
+		var values map[string]float64
 		if e.Iterations {
 			if values, err = drawn.read(text); err != nil {
 				return nil, fmt.Errorf("read what %s exports: %w", cmp.Or(e.Of, "the engine"), err)

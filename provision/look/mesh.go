@@ -87,7 +87,7 @@ func Mesh(ctx context.Context, hosts []Meeting) (met provision.Met, err error) {
 		name, asked := hosts[i].Conn.Host().Name, time.Now()
 		err := m.parts[i].ask(ctx, meshHello{word, name, hosts[i].Ports}, &m.here[i])
 		now := m.here[i].Now
-		m.clocks[i] = provision.Clock{Host: name, Least: now.Sub(time.Now()), Most: now.Sub(asked)}
+		m.clocks[i] = provision.Clock{Host: name, Least: time.Until(now), Most: now.Sub(asked)}
 		return err
 	})
 	if err != nil {

@@ -53,7 +53,7 @@ func railTool(args []string) error {
 	}
 	c, err := new(net.Dialer).DialContext(context.Background(), "tcp", net.JoinHostPort(flags.Arg(0), strconv.Itoa(*port)))
 	if err != nil {
-		return fmt.Errorf("Couldn't connect to %s:%d", flags.Arg(0), *port)
+		return fmt.Errorf("%s %s:%d", "Couldn't connect to", flags.Arg(0), *port)
 	}
 	defer c.Close()
 	if _, err := io.ReadAll(c); err != nil {
