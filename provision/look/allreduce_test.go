@@ -13,9 +13,7 @@ import (
 // TestAllReduceWithoutGPU: where PyTorch sees no GPU nothing is measured, least of all the CPU.
 func TestAllReduceWithoutGPU(t *testing.T) {
 	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skip(err)
-	}
+	testhost.OK(t, err)
 	for built, version := range map[string]string{
 		"CUDA 12.4": `cuda, hip = "12.4", None`, "ROCm 6.4": `cuda, hip = None, "6.4"`,
 		"neither CUDA nor ROCm": "cuda, hip = None, None",

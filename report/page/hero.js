@@ -175,7 +175,7 @@ const filtered = (table, c) => {
 };
 const deciding = table => {
   const t = make("table", { class: "decide" }), head = make("tr", {}, make("th", { scope: "col" }, table.id.endsWith("-service") ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ")));
-  for (const p of table.places) head.append(make("th", { scope: "col" }, p.name));
+  for (const p of table.places) head.append(make("th", { scope: "col" }, p.name.replace("≥ ", "≥\u00a0")));
   t.append(make("thead", {}, head));
   const body = make("tbody"), base = baseOf(table);
   const seconds = table.unit === "ms" && table.rows.some(r => r.choices.some(c => c.known && c.value >= 5000));
