@@ -25,8 +25,13 @@ func TestScheduler(t *testing.T) {
 	s := newScheduler([]*plan.Deployment{wide, narrow, sent})
 	held, lose := context.WithCancel(t.Context())
 	open := func(h *provision.Host) { s.opened(h, &session{host: h, lease: &lease{held: held}}) }
+	try := func(d *plan.Deployment) (map[*provision.Host]*session, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.try(d)
+	}
 	begins := func(d *plan.Deployment) bool {
-		at, err := s.try(d)
+		at, err := try(d)
 		if err != nil {
 			t.Error(err)
 		}
@@ -58,7 +63,7 @@ func TestScheduler(t *testing.T) {
 		s.mu.Unlock()
 	}
 	f := new(failure)
-	if _, err := s.try(sent); !errors.As(err, &f) {
+	if _, err := try(sent); !errors.As(err, &f) {
 		t.Errorf("on hosts that are lost: %v", err)
 	}
 	s.give(sent)
