@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/where"
 )
@@ -19,9 +20,11 @@ import (
 type Report struct {
 	Title       string
 	Description string
+	Headline    string // empty: what was found
 	Notes       []string
 	Output      string   // where apply writes the page, relative to the lab's directory; empty: nowhere
 	Series      []string // columns; nil: not said
+	Baseline    *engines.Engine
 	Columns     []string // metrics; nil: not said
 	Automatic   []string // of the words below; nil: all
 	References  bool     // published figures are shown
@@ -53,9 +56,11 @@ func reportBlock() *blockType {
 		args: []argument{
 			arg("title", text, func(r *Report, s string) { r.Title = s }),
 			arg("description", text, func(r *Report, s string) { r.Description = s }),
+			arg("headline", text, func(r *Report, s string) { r.Headline = s }),
 			arg("notes", texts, func(r *Report, list []string) { r.Notes = list }),
 			arg("output", htmlFile, func(r *Report, s string) { r.Output = s }),
 			arg("series", names, func(r *Report, list []string) { r.Series = list }),
+			arg("baseline", measured, func(r *Report, e *engines.Engine) { r.Baseline = e }),
 			arg("columns", names, func(r *Report, list []string) { r.Columns = list }),
 			arg("automatic", automatic, func(r *Report, list []string) { r.Automatic = list }),
 			arg("references", truth, func(r *Report, on bool) { r.References = on }),
@@ -97,7 +102,7 @@ func (r *reader) readReport(benchmarks []Benchmark) Report {
 	}
 	for _, b := range r.blocks["report"] {
 		t := r.typeOf("report")
-		r.read(b, t, &out, nil)
+		x.checkBaseline(r.read(b, t, &out, nil), out.Baseline, benchmarks)
 		x.eachName(b.Body, "series", out.Series, x.checkSeries)
 		x.eachName(b.Body, "columns", out.Columns, x.checkMetric)
 		out.Charts = x.charts(b, t)
@@ -113,6 +118,17 @@ func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
 		all = append(all, c)
 	}
 	return all
+}
+
+// checkBaseline: only what is measured has figures that others can be held against.
+func (x *reportReader) checkBaseline(b *block, e *engines.Engine, benchmarks []Benchmark) {
+	if e == nil || !x.settled() || slices.ContainsFunc(benchmarks, func(b Benchmark) bool {
+		return slices.ContainsFunc(b.Cells, func(c Cell) bool { return c.Engine.Label() == e.Label() })
+	}) {
+		return
+	}
+	x.warn(b.arg("baseline").at, "Nothing to compare",
+		"No benchmark measures %s, so nothing is held against it. Name an engine that one measures.", e.Address())
 }
 
 func (x *reportReader) checkMetric(at hcl.Range, name string) {

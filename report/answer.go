@@ -61,10 +61,14 @@ func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) 
 // maxFindings bounds what stands below a table.
 const maxFindings = 3
 
-// Findings are what rows say, a sentence or two for each workload, those with the most points first.
+// Findings are what rows say, a sentence or two for each workload, those with the most points first,
+// below the headline of the lab.
 func Findings(rows []results.Row, layout *Layout) (texts []string) {
+	if layout.Headline != "" {
+		texts = append(texts, plain.Line(layout.Headline))
+	}
 	if rows = fresh(rows); len(rows) < 2 {
-		return nil
+		return texts
 	}
 	all := answers(rows, newSeries(rows, layout.Series), layout)
 	for _, a := range all[:min(len(all), maxFindings)] {

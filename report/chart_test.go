@@ -270,13 +270,15 @@ func TestLayoutTables(t *testing.T) {
 	for i := range rows {
 		rows[i].Deployment.PricePerHour = 20
 	}
-	l := Layout{Title: "A_title", Description: "What.", Notes: []string{"First."},
+	l := Layout{Title: "A_title", Description: "What.", Headline: "SGLang_wins.", Notes: []string{"First."},
 		Columns: []string{"p99_ttft_ms", "output_throughput", "usd_per_million_output_tokens"}}
 	for _, prices := range []bool{true, false} {
 		l.NoPrices = !prices
 		shown, about := l.Apply(rows, About{Spending: []Spending{{}}})
 		holds(t, markdown(t, shown, about), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
+			"\nSGLang\\_wins.\n\nOutput throughput is",
 			"| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |")
+		holds(t, written(t, func(w io.Writer) error { return HTML(w, shown, about) }), ">SGLang_wins.</h1>")
 		if (about.Spending != nil) != prices {
 			t.Errorf("spending %v, prices %v", about.Spending, prices)
 		}

@@ -15,6 +15,7 @@ import (
 type Layout struct {
 	Title       string   `json:"title,omitempty"`
 	Description string   `json:"description,omitempty"`
+	Headline    string   `json:"headline,omitempty"` // before what was found; empty: that is it
 	Notes       []string `json:"notes,omitempty"`
 	// Series are the columns that make a series of the charts. Nil: the GPUs, the
 	// engine, and what the lab varies of engines. Cells that are then the same in

@@ -253,7 +253,7 @@ func evil() ([]results.Row, About) {
 	}
 	about := About{Title: attack, Description: attack, Version: attack, Spending: []Spending{{Run: attack, Host: attack, Held: 1}},
 		Planned: []Planned{{Benchmark: attack, ID: "never", Axes: results.Axes{{Name: attack, Value: attack}}}},
-		Layout: Layout{Notes: []string{attack},
+		Layout: Layout{Headline: attack, Notes: []string{attack},
 			Charts: []Chart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
 	}
 	about.References = Compare(rows, []Reference{{Benchmark: attack, Name: attack,

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -55,6 +56,7 @@ func HTML(w io.Writer, rows []results.Row, about About) error {
 // page is what the template prints.
 type page struct {
 	Title, Description, Footer string
+	Headline                   string   // the lab's; empty: what was found
 	Source                     []string // model, GPUs, lab, run, date
 	Status                     []status
 	Notes, Marks               []string
@@ -92,7 +94,8 @@ func newPage(rows []results.Row, about About) *page {
 	sections := sections(current, all, about)
 	style, script := style(), script()
 	source := sourceOf(rows, about)
-	p := &page{Title: about.Title, Description: about.Description, Notes: about.Layout.Notes,
+	p := &page{Title: about.Title, Description: about.Description,
+		Headline: plain.Line(about.Layout.Headline), Notes: about.Layout.Notes,
 		Source: slices.Concat(source.what, source.from), Status: statuses(rows, about.Planned),
 		Footer: strings.TrimSpace("Written by hcl " + about.Version),
 		Style:  template.CSS(style), StyleHash: policyHash(style),

@@ -191,10 +191,13 @@ func saidOf(cfg *hcl.Config) *reported {
 	said := &reported{
 		Lab: cfg.Lab.Name, Description: cfg.Lab.Description,
 		Layout: report.Layout{
-			Title: r.Title, Description: r.Description, Notes: r.Notes,
+			Title: r.Title, Description: r.Description, Headline: r.Headline, Notes: r.Notes,
 			Series: r.Series, Columns: r.Columns, Automatic: r.Automatic,
 			NoReferences: !r.References, NoPrices: !r.Prices,
 		},
+	}
+	if r.Baseline != nil {
+		said.Layout.Baseline = r.Baseline.Label()
 	}
 	for _, c := range r.Charts {
 		said.Layout.Charts = append(said.Layout.Charts, report.Chart(c))

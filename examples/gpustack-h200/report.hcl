@@ -7,8 +7,9 @@ report {
   notes = [
     "First the fastest engine out of the box, then one flag at a time. The start and the best are held against each other under four other loads and with four requests in flight.",
   ]
-  series  = ["engine"]
-  columns = ["total_throughput", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"]
+  series   = ["engine"]
+  baseline = engine.vllm.baseline
+  columns  = ["total_throughput", "output_throughput", "mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms"]
 
   chart "Every step, under the same load" {
     x     = "engine"

@@ -209,8 +209,9 @@ const showHero = () => {
   if (!w) return;
   const c = choices(w), x = c.xs.includes(S.x) ? S.x : c.x, y = c.ys.includes(S.y) ? S.y : c.y, box = one("hero-chart");
   const [head, rest] = w.tables[0].finding && w.finding.startsWith(w.tables[0].finding) ? [w.tables[0].finding, w.finding.slice(w.tables[0].finding.length).trim()] : [w.finding, ""];
-  one("finding").textContent = head || one("finding").dataset.title;
-  one("finding-rest").textContent = rest;
+  const { title, headline } = one("finding").dataset;
+  one("finding").textContent = headline || head || title;
+  one("finding-rest").textContent = headline ? w.finding : rest;
   options(one("hero-w"), D.workloads.map(w => [w.id, w.workload]), w.id);
   one("hero-w").parentElement.hidden = D.workloads.length < 2;
   options(one("hero-x"), c.xs.map(k => [k, measureOf(k).title]), x);
