@@ -48,8 +48,7 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	s := e.at[in.Host]
 	in.Container.Labels = maps.Clone(in.Container.Labels)
 	in.Container.Labels[plan.LabelRun] = s.work.claim.Run
-	m := &member{Member: in, at: s, rt: s.runtime(in.Runtime), tell: e.tell}
-	m.tell.about.Host = in.Host.Name
+	m := &member{Member: in, at: s, rt: s.runtime(in.Runtime), tell: e.tell.at(in.Host)}
 	if e.d.Grouped() {
 		m.tell.about.Role, m.tell.about.Instance, m.tell.about.Rank = in.Role, in.Instance, in.Rank
 		m.name = fmt.Sprintf("%s on %s", in.Name(), in.Host.Name)

@@ -1,12 +1,16 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
+	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -236,6 +241,74 @@ func TestOtherWeights(t *testing.T) {
 	for _, want := range []string{"model m (lab.hcl:3) is not the same on host n0 and on host n1", "commit aaaa and commit bbbb"} {
 		if !strings.Contains(r.rows[0].Error, want) {
 			t.Errorf("the error is %q, want %q", r.rows[0].Error, want)
+		}
+	}
+}
+
+// TestFetchEverywhere: all hosts fetch the model at once. Where one fails, and where the run is
+// broken off, the others end too.
+func TestFetchEverywhere(t *testing.T) {
+	t.Parallel()
+	b, machines, hosts := fleet(t, 2)
+	hub := testhost.NewHub(t, "127.0.0.1:0", map[string][]byte{"config.json": []byte("{}")})
+	reached, err := machines[0].Listen(net.JoinHostPort(hosts[0].Fabric.Address, "0")) // by both
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: hub}
+	go server.Serve(reached)
+	t.Cleanup(func() { server.Close() })
+	b.opt.Hub = origin.Hub{URL: "http://" + reached.Addr().String()}
+	e := &engines.Engine{
+		Kind: engines.VLLM, Name: "wide", Host: hosts[0], Hosts: hosts,
+		Model: &engines.Model{Name: "m", Repo: hub.Repo, Cache: "~/models", Download: true, Pos: "lab.hcl:3"},
+	}
+	for _, fails := range []bool{true, false} {
+		b.TB = t
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		both, asked, gone := make(chan struct{}), atomic.Int64{}, make(chan string, 2)
+		// Nobody gets an answer before both have asked.
+		hub.Before(func(w http.ResponseWriter, r *http.Request, _ string) bool {
+			if asked.Add(1) == 2 {
+				close(both)
+				if fails {
+					w.WriteHeader(http.StatusForbidden)
+					return true
+				}
+				interrupt()
+			}
+			select {
+			case <-both:
+			case <-r.Context().Done():
+				return true
+			}
+			<-r.Context().Done()
+			from, _, _ := net.SplitHostPort(r.RemoteAddr)
+			gone <- from
+			return true
+		})
+		r := b.carryOut(ctx, plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
+		if n := asked.Load(); n != 2 {
+			t.Fatalf("fails: %v, asked %d times\n%s", fails, n, told(r))
+		}
+		var looked []string
+		for _, e := range r.events {
+			if strings.HasPrefix(e.Message, "looking for model org/model") {
+				looked = append(looked, e.Host)
+			}
+		}
+		if slices.Sort(looked); !slices.Equal(looked, []string{"n0", "n1"}) {
+			t.Errorf("fails: %v, told of it on %q\n%s", fails, looked, told(r))
+		}
+		first := <-gone
+		if fails {
+			testhost.WantError(t, errors.New(r.rows[0].Error), nil, "model m (lab.hcl:3): host n", "access refused")
+		} else if second := <-gone; first == second || !errors.Is(r.err, context.Canceled) {
+			t.Errorf("interrupted: %s and %s have ended, %v\n%s", first, second, r.err, told(r))
+		}
+		for _, b.host = range machines {
+			b.noAgent()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"hclbench/agent"
@@ -51,33 +52,50 @@ func (t *trial) placeFiles(ctx context.Context) error {
 
 // model sees to it that the members' models are on their hosts, and the same on all of them.
 func (t *trial) model(ctx context.Context) error {
-	type place struct {
-		host  *provision.Host
-		there agent.ModelThere
-	}
-	first := map[sameModel]place{}
-	for i, in := range t.d.Members {
+	there, started := make([]agent.ModelThere, len(t.d.Members)), time.Now()
+	if err := onHosts(ctx, t.d.Members, func(ctx context.Context, i int) (err error) {
+		in := t.d.Members[i]
 		m := in.Engine.Model
 		if m == nil || !engines.Real(in.Engine) {
-			continue
+			return nil
 		}
 		if before := loadedBefore(t.d.Members, i); before >= 0 {
 			t.rows[i].Versions = t.rows[before].Versions
-			continue
+			return nil
 		}
-		there, err := t.weights(ctx, i)
-		if err != nil {
+		if there[i], err = t.weights(ctx, i); err != nil {
 			return fmt.Errorf("model %s (%s): %w", m.Name, m.Pos, err)
 		}
-		if !there.Known() {
+		return nil
+	}); err != nil {
+		return err
+	}
+	for i, in := range t.d.Members {
+		if there[i].Known() && in.Engine.Model.Download {
+			t.row.Phases = append(t.row.Phases, results.Phase{Name: "fetching the model", Seconds: time.Since(started).Seconds()})
+			break
+		}
+	}
+	return sameEverywhere(t.d.Members, there)
+}
+
+// sameEverywhere reports members that would load different models by the same name.
+func sameEverywhere(members []plan.Member, there []agent.ModelThere) error {
+	first := map[sameModel]int{}
+	for i, in := range members {
+		if !there[i].Known() {
 			continue
 		}
 		of := sameModelOf(in)
-		if one, known := first[of]; !known {
-			first[of] = place{in.Host, there}
-		} else if what := one.there.Differs(there); what != "" {
+		one, known := first[of]
+		if !known {
+			first[of] = i
+			continue
+		}
+		if what := there[one].Differs(there[i]); what != "" {
+			m := in.Engine.Model
 			return fmt.Errorf("model %s (%s) is not the same on %s and on %s: %s. The members of an engine have to "+
-				"load the same: copy or fetch it again on one of them", m.Name, m.Pos, one.host, in.Host, what)
+				"load the same: copy or fetch it again on one of them", m.Name, m.Pos, members[one].Host, in.Host, what)
 		}
 	}
 	return nil
@@ -107,11 +125,11 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(there.Commit)}
 		}
 	case path.IsAbs(m.Repo):
-		if there, err = agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo)); err == nil {
-			err = there.Whole()
+		if there, err = agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo)); err != nil {
+			return there, err
 		}
-		if err != nil {
-			err = fmt.Errorf("%w. Copy it there again, or correct repo", err)
+		if err = there.Whole(); err != nil {
+			err = fmt.Errorf("%s: %w. Copy it there again, or correct repo", in.Host, err)
 		}
 	case t.d.Grouped() && m.Cache != "":
 		there, err = agent.ModelInCache(ctx, s.conn, m.Cache, m.Repo, m.Revision)
@@ -144,9 +162,9 @@ func onHost(ct provision.Container, file string) string {
 }
 
 func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit string, err error) {
-	hub := s.opt.Hub
-	t.tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
-	started, began, from := time.Now(), time.Time{}, int64(0)
+	hub, tell := s.opt.Hub, t.tell.at(s.host)
+	tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
+	began, from := time.Time{}, int64(0)
 	commit, err = s.agent.FetchModel(ctx, agent.Model{
 		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache, Hub: hub.URL, Token: hub.Token, Agent: hub.UserAgent,
 	}, func(p agent.ModelProgress) {
@@ -160,101 +178,112 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 		if took := time.Since(began).Seconds(); took > 1 {
 			news.Rate = max(0, float64(p.Bytes-from)/took)
 		}
-		t.tell.tell(Event{Type: Download, Download: &news})
+		tell.tell(Event{Type: Download, Download: &news})
 	})
 	if err != nil {
 		return "", err
 	}
-	t.row.Phases = append(t.row.Phases, results.Phase{Name: "fetching the model", Seconds: time.Since(started).Seconds()})
-	t.tell.say(Step, "model %s is there, at commit %s", m.Repo, commit[:min(len(commit), 12)])
+	tell.say(Step, "model %s is there, at commit %s", m.Repo, commit[:min(len(commit), 12)])
 	return commit, nil
 }
 
 // build makes what the engine's build block describes, unless the host has it. The output gets its
 // name when it is whole; what a build that failed has left is emptied by the next.
 func (t *trial) build(ctx context.Context) error {
-	for i, in := range t.d.Members {
+	took := make([]time.Duration, len(t.d.Members))
+	err := onHosts(ctx, t.d.Members, func(ctx context.Context, i int) (err error) {
+		in := t.d.Members[i]
 		ct, output, ok := engines.BuildContainer(in.Engine)
 		if !ok || loadedBefore(t.d.Members, i) >= 0 {
-			continue
+			return nil
 		}
 		ct.Name, ct.Labels = in.Container.Name+"-build", maps.Clone(in.Container.Labels)
 		in.Container, in.Runtime, in.Ports = ct, provision.Docker, nil
-		if err := t.buildOn(ctx, in, output); err != nil {
-			return err
-		}
+		took[i], err = t.buildOn(ctx, in, output)
+		return err
+	})
+	if longest := slices.Max(append(took, 0)); longest > 0 {
+		t.row.Phases = append(t.row.Phases, results.Phase{Name: "building", Seconds: longest.Seconds()})
 	}
-	return nil
+	return err
 }
 
-func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (err error) {
-	s, ct := t.at[in.Host], &in.Container
+// buildOn says how long it took; 0: the host has what would be built.
+func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (took time.Duration, err error) {
+	s, ct, tell := t.at[in.Host], &in.Container, t.tell.at(in.Host)
 	whole, growing := s.path(output), s.path(ct.Mounts[len(ct.Mounts)-1].Source)
 	look := fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi",
 		plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing)) // touched, it is seen to be in use
 	there, err := s.conn.Run(ctx, look, nil)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if strings.TrimSpace(there) == "there" {
-		t.tell.say(Step, "what is built is there: %s", whole)
-		return nil
+		tell.say(Step, "what is built is there: %s", whole)
+		return 0, nil
 	}
-	image, err := s.pull(ctx, ct.Image, t.tell)
+	image, err := s.pull(ctx, ct.Image, tell)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	ct.Image = image.ID
 	*ct, _ = engines.CompileCache(in.Engine, *ct, image.ID)
-	t.tell.say(Step, "building %s", in.Engine.Build.Output)
+	tell.say(Step, "building %s", in.Engine.Build.Output)
 	m, err := t.launch(ctx, in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, t.down(ctx, m)) }()
 	if err := t.waitFor("the build", m).until(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	const name = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
 	_, err = s.conn.Run(ctx, fmt.Sprintf(name, plain.Quote(growing), plain.Quote(whole)), nil)
 	if errors.As(err, new(*reach.CommandError)) {
 		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", in.Engine.Build.Output, err)
-		return errors.New(withTail(what, m.tail(ctx)))
+		return 0, errors.New(withTail(what, m.tail(ctx)))
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	took := time.Since(m.started)
-	t.row.Phases = append(t.row.Phases, results.Phase{Name: "building", Seconds: took.Seconds()})
-	t.tell.say(Step, "built in %s, kept in %s", took.Round(time.Second), whole)
-	return nil
+	took = time.Since(m.started)
+	tell.say(Step, "built in %s, kept in %s", took.Round(time.Second), whole)
+	return took, nil
 }
 
 // images brings the members' images and notes what they are, whatever their tags mean later.
 func (t *trial) images(ctx context.Context) error {
 	t.parts = slices.Clone(t.d.Members)
-	for i := range t.parts {
-		in := &t.parts[i]
-		if in.Runtime != provision.Docker {
-			continue
+	started, got := time.Now(), make([]provision.Image, len(t.parts))
+	if err := onHosts(ctx, t.parts, func(ctx context.Context, i int) (err error) {
+		if in := t.parts[i]; in.Runtime == provision.Docker {
+			got[i], err = t.at[in.Host].pull(ctx, in.Container.Image, t.tell.at(in.Host))
 		}
-		s, started := t.at[in.Host], time.Now()
-		image, err := s.pull(ctx, in.Container.Image, t.tell)
-		if err != nil {
-			return err
-		}
-		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
-		t.rows[i].Digest = image.Digest
-		t.compareDigest(in.Role, image)
-		in.Container.Image = image.ID
-		if in.Engine.Router {
-			continue
-		}
-		if err := s.proveGPUs(ctx, in.Container, in.Engine.Image, t.tell); err != nil {
-			return err
-		}
+		return err
+	}); err != nil {
+		return err
 	}
-	return alike(t.rows)
+	pulled := false
+	for i, image := range got {
+		if image.ID == "" {
+			continue
+		}
+		t.rows[i].Digest, t.parts[i].Container.Image, pulled = image.Digest, image.ID, true
+		t.compareDigest(t.parts[i].Role, image)
+	}
+	if pulled {
+		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
+	}
+	if err := alike(t.rows); err != nil {
+		return err
+	}
+	return onHosts(ctx, t.parts, func(ctx context.Context, i int) error {
+		in := t.parts[i]
+		if in.Runtime != provision.Docker || in.Engine.Router {
+			return nil
+		}
+		return t.at[in.Host].proveGPUs(ctx, in.Container, in.Engine.Image, t.tell.at(in.Host))
+	})
 }
 
 // alike reports members of one role that would run different images by the same name.
@@ -283,4 +312,44 @@ func (t *trial) compareDigest(role string, image provision.Image) {
 			"--rerun measures them again, and an image written with its digest cannot move",
 			image.Ref, image.Digest, moved, before)
 	}
+}
+
+// onHosts does something for each member: on all hosts at once, and on a host in the members'
+// order. The first failure ends the work on the others. It is what is returned, with what others
+// have met that costs their host.
+func onHosts(ctx context.Context, members []plan.Member, do func(ctx context.Context, i int) error) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var mu sync.Mutex
+	var met []error
+	fail := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if end(err); len(met) == 0 {
+			met = append(met, err)
+			return
+		}
+		for _, f := range failures(err, ofDeployment) { // others were broken off
+			if f.scope > ofDeployment {
+				met = append(met, f)
+			}
+		}
+	}
+	on := map[*provision.Host][]int{}
+	for i, m := range members {
+		on[m.Host] = append(on[m.Host], i)
+	}
+	var all sync.WaitGroup
+	for _, list := range on {
+		all.Go(func() {
+			for _, i := range list {
+				if err := do(ctx, i); err != nil {
+					fail(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(met...)
 }

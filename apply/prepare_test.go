@@ -1,6 +1,10 @@
 package apply
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
 	"testing"
 
 	"hclbench/engines"
@@ -30,5 +34,48 @@ func TestSameModel(t *testing.T) {
 		if (c.a == c.b) != c.same {
 			t.Errorf("%+v and %+v: the same is %v", c.a, c.b, !c.same)
 		}
+	}
+}
+
+// TestOnHosts: hosts work side by side, each in the members' order; the first failure ends the
+// others, of which only what costs a host is told.
+func TestOnHosts(t *testing.T) {
+	var members []plan.Member
+	hosts := []*provision.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	for _, h := range []int{0, 1, 0, 2} {
+		m := plan.Member{}
+		m.Host = hosts[h]
+		members = append(members, m)
+	}
+	var meet sync.WaitGroup
+	meet.Add(len(hosts))
+	var mu sync.Mutex
+	var done []int
+	first, unclean := errors.New("first"), errors.New("unclean")
+	err := onHosts(t.Context(), members, func(ctx context.Context, i int) error {
+		mu.Lock()
+		done = append(done, i)
+		mu.Unlock()
+		if i == 2 {
+			return first
+		}
+		meet.Done()
+		meet.Wait() // all hosts are at it
+		switch i {
+		case 0:
+			return nil
+		case 1:
+			<-ctx.Done()
+			return errors.Join(context.Cause(ctx), failed(ofHost, members[i].Host, unclean))
+		default:
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	})
+	if slices.Sort(done); !slices.Equal(done, []int{0, 1, 2, 3}) {
+		t.Errorf("done for %v", done)
+	}
+	if all := failures(err, ofDeployment); len(all) != 2 || all[0].err != first || all[1].scope != ofHost || all[1].host != hosts[1] {
+		t.Errorf("failures of %q: %+v", err, all)
 	}
 }

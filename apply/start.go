@@ -85,9 +85,7 @@ func (t *trial) bring(ctx context.Context, in plan.Member) (m *member, cache str
 	if cache != "" {
 		what += " with a " + cache + " compile cache"
 	}
-	tell := t.tell
-	tell.about.Host = in.Host.Name
-	tell.say(Step, "%s", what)
+	t.tell.at(in.Host).say(Step, "%s", what)
 	m, err = t.launch(ctx, in)
 	if err != nil {
 		return nil, "", err

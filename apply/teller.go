@@ -87,6 +87,12 @@ func (t teller) tell(e Event) {
 	t.to(e)
 }
 
+// at is of what happens at a host, which may be one of several.
+func (t teller) at(h *provision.Host) teller {
+	t.about.Host = h.Name
+	return t
+}
+
 func (t teller) say(kind, format string, args ...any) {
 	t.tell(Event{Type: kind, Message: fmt.Sprintf(format, args...)})
 }
