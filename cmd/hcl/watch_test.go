@@ -266,6 +266,9 @@ func TestWatchInBrowser(t *testing.T) {
 			if wide > views[i].Width {
 				t.Errorf("%s: the page is %d wide, the window %d", moment, wide, views[i].Width)
 			}
+			if i == 0 || i == 3 { // wide and light, on a phone and dark
+				tab.Readable(t, moment, "html")
+			}
 			if *pictures != "" {
 				name := fmt.Sprintf("watch-%s-%d-%t.png", moment, views[i].Width, views[i].Dark)
 				must(t, os.WriteFile(filepath.Join(*pictures, name), tab.Picture(t), 0o644))

@@ -101,6 +101,6 @@ document.addEventListener("click", e => {
   if (there) return there.remove();
   const [head, ...lines] = dataOf(button.dataset.table).trim().split("\n").map(fieldsOf);
   const row = (cells, name) => make("tr", {}, ...cells.map(c => make(name, name === "th" ? { scope: "col" } : {}, c)));
-  button.parentNode.after(make("div", { class: "scroll behind", tabindex: 0, role: "region", "aria-label": "Data of the chart" },
+  button.parentNode.after(make("div", { class: "scroll behind", tabindex: 0, role: "group", "aria-label": "Data of the charts" },
     make("table", { class: "plain" }, make("thead", {}, row(head.map(h => h.replaceAll("_", " ")), "th")), make("tbody", {}, ...lines.map(l => row(l, "td"))))));
 });
