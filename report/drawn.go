@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/csv"
+	"fmt"
 	"html/template"
 	"slices"
 	"strconv"
@@ -25,7 +26,11 @@ const (
 	fileHeroWide, fileHeroHigh = 960., 520.
 )
 
-type drawing struct{ Wide, Narrow template.HTML }
+// drawing is a chart for a wide page and for a phone, with the shape that each takes up before it is there.
+type drawing struct {
+	Wide, Narrow           template.HTML
+	WideShape, NarrowShape string // "524 / 280"
+}
 
 // Drawings are the figure's charts.
 func (f *figure) Drawings() (all []drawing) {
@@ -37,11 +42,13 @@ func (f *figure) Drawings() (all []drawing) {
 		case f.Wide:
 			high, thin = overHigh, overHighThin
 		}
-		all = append(all, drawing{template.HTML(c.Draw(wide, c.Height(high), false).SVG(chart.OfPage)),
-			template.HTML(c.Draw(phoneWide, c.Height(thin), false).SVG(chart.OfPage))})
+		of, on := c.Draw(wide, c.Height(high), false), c.Draw(phoneWide, c.Height(thin), false)
+		all = append(all, drawing{template.HTML(of.SVG(chart.OfPage)), template.HTML(on.SVG(chart.OfPage)), shape(of), shape(on)})
 	}
 	return all
 }
+
+func shape(d *chart.Drawing) string { return fmt.Sprintf("%.0f / %.0f", d.Width, d.Height) }
 
 // Legend are the series of the figure; of charts over time its title names it.
 func (f *figure) Legend() (all []*chart.Series) {

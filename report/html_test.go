@@ -235,6 +235,7 @@ func look(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	t.Helper()
 	var wrong []string
 	tab.Eval(t, `(() => {
+		["beforeprint", "afterprint"].forEach(e => dispatchEvent(new Event(e))); // all charts are there
 		const wrong = [];
 		if (document.documentElement.scrollWidth > innerWidth)
 			wrong.push("the page is " + document.documentElement.scrollWidth + " wide, the window " + innerWidth);

@@ -227,7 +227,7 @@ const showHero = () => {
   one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
   one("hero-under").textContent = w.workload;
   box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, `No cell that the filter lets through has ${barred ? "it" : "both"}.`));
-  if (shown) handle(shown.svg);
+  if (shown) dress(shown.svg);
   one("hero-log").checked = !!shown?.log;
   one("hero-key").replaceChildren(...(shown && !shown.named ? shown.series.map(s => make("span", {}, chip(s), D.series[s].label)) : []));
   one("decide-title").textContent = w.tables[0].title;

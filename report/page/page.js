@@ -5,10 +5,27 @@ one("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
-// On paper nothing can be opened: commands and configurations are.
+// What is late stands in a noscript, which costs nothing, until it comes near the view.
+const dressed = []; // told of each drawing that is put in
+const dress = svg => dressed.forEach(f => f(svg));
+const put = e => {
+  const text = e.querySelector(":scope > noscript");
+  if (!text) return;
+  e.innerHTML = text.textContent;
+  e.style.aspectRatio = "";
+  all("svg", e).forEach(dress);
+};
+const nearing = new IntersectionObserver(seen => seen.filter(s => s.isIntersecting).forEach(s => { nearing.unobserve(s.target); put(s.target); }), { rootMargin: "400px" });
+for (const e of all(".late")) { e.style.aspectRatio = e.dataset.shape ?? ""; nearing.observe(e); }
+
+// On paper nothing can be opened: all is put in, and commands and configurations are open.
 const folded = all(".cards details");
 let closed = [];
-addEventListener("beforeprint", () => { closed = folded.filter(d => !d.open); closed.forEach(d => { d.open = true; }); });
+addEventListener("beforeprint", () => {
+  all(".late").forEach(put);
+  closed = folded.filter(d => !d.open);
+  closed.forEach(d => { d.open = true; });
+});
 addEventListener("afterprint", () => closed.forEach(d => { d.open = false; }));
 
 // The legend of every chart hides and shows a series in all of them.
@@ -17,8 +34,12 @@ document.addEventListener("click", e => {
   if (!button) return;
   const s = button.dataset.toggle, on = button.getAttribute("aria-pressed") === "false";
   all(`[data-toggle="${s}"]`).forEach(b => b.setAttribute("aria-pressed", on));
-  all(`svg [data-s="${s}"]`).forEach(g => { g.style.display = on ? "" : "none"; });
+  if (on) off.delete(s); else off.add(s);
+  all(`svg [data-s="${s}"]`).forEach(hideOff);
 });
+const off = new Set();
+const hideOff = g => { g.style.display = off.has(g.dataset.s) ? "none" : ""; };
+dressed.push(svg => { if (off.size) all("[data-s]", svg).forEach(hideOff); });
 
 // A chart says its values to who points at them, taps them, or goes to them by arrow keys.
 const tip = one("tip");
@@ -86,7 +107,7 @@ const handle = svg => {
     pinned = true;
   });
 };
-all(".chart svg").forEach(handle);
+dressed.push(handle);
 addEventListener("scroll", hide, { passive: true });
 
 // The data of a chart, as a file or as a table below it.

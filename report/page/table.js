@@ -125,7 +125,9 @@ const showBody = () => {
 const showTable = () => { showHead(); showBody(); };
 told.push(showBody);
 
-let paled = [...D.series.keys()].map(String).sort().join(); // series that no chart makes pale
+let left = null; // series of which the filter lets something through; the others are pale in charts
+const pale = svg => { if (left) all("[data-s]", svg).forEach(g => g.classList.toggle("away", !left.has(g.dataset.s))); };
+dressed.push(pale);
 const apply = filter => {
   let must = [], wrong = "";
   try { must = tests(filter); } catch (e) { wrong = e.message; }
@@ -136,11 +138,9 @@ const apply = filter => {
   }
   one("count").textContent = wrong || (must.length ? `${n.toLocaleString("en")} of ${plural(count, "cell")}` : plural(count, "cell"));
   one("filter").setAttribute("aria-invalid", !!wrong);
-  const left = new Set();
+  left = new Set();
   for (let r = 0; r < fits.length; r++) if (fits[r]) left.add(String(seriesOf(r)));
-  const key = [...left].sort().join();
-  if (key !== paled) idle(() => all(".chart svg [data-s]").forEach(g => g.classList.toggle("away", !left.has(g.dataset.s))));
-  paled = key;
+  all(".chart svg").forEach(pale);
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
 };
 const filterBy = text => { S.q = text; limit = first; apply(text); tell(); writeAddress(); };
