@@ -28,12 +28,12 @@ func TestForceCommand(t *testing.T) {
 			h := testhost.New(t, testhost.Options{SSHD: []string{"ForceCommand " + name}})
 			link, err := dialSSH(t.Context(), block(h), strict(h), slog.New(slog.DiscardHandler))
 			testhost.OK(t, err)
-			defer link.close()
+			defer link.Close()
 			link.starting = 2 * time.Second
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			out := &bounded{most: maxOutput, full: func() { t.Error("all of it is taken for what the command prints") }}
-			err = link.run(t.Context(), "true", nil, out, &tail{most: maxStderr})
+			err = link.Run(t.Context(), "true", nil, out, &tail{most: maxStderr})
 			testhost.WantError(t, err, nil, "host h200", "run `true`", says)
 			runtime.ReadMemStats(&after)
 			if grown := int64(after.HeapInuse) - int64(before.HeapInuse); grown > 32<<20 {

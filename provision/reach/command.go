@@ -17,7 +17,7 @@ import (
 	"hclbench/provision"
 )
 
-func (t *sshTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
+func (t *sshTransport) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	err := t.runOnce(ctx, command, stdin, stdout, stderr)
 	if _, ran := err.(*CommandError); ran || err == nil {
 		return err

@@ -21,19 +21,19 @@ import (
 	"hclbench/provision"
 )
 
-// Conn is a host that answers. Everything goes over one SSH connection, or, for
+// Conn is a host that answers. Everything goes over its [Transport]: one SSH connection, or, for
 // [provision.LocalAddress], straight to this machine. A lost connection is dialled again
 // on the next use. Its methods may be called from many goroutines.
 type Conn struct {
 	host    *provision.Host
 	log     *slog.Logger
-	link    transport
+	link    Transport
 	home    string
 	machine string
 
-	ssh      SSH                 // as it was dialled
-	changing *semaphore.Weighted // a lock that a context can stop waiting for; guards lanes
-	lanes    []*lane             // what pipes go over; the first is link
+	another  func(context.Context) (Transport, error) // for more pipes; nil: link has room for all
+	changing *semaphore.Weighted                      // a lock that a context can stop waiting for; guards lanes
+	lanes    []*lane                                  // what pipes go over; the first is link
 
 	hcl     atomic.Pointer[string] // see UseHCL
 	life    context.Context        // ends with Close
@@ -41,17 +41,23 @@ type Conn struct {
 	reading sync.WaitGroup // pipes
 }
 
-// transport is how a host is spoken to: [sshTransport] or [localTransport].
-type transport interface {
-	// run runs command with sh -c. An exit code other than 0 is a *CommandError.
-	run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error
-	dial(ctx context.Context, network, addr string) (net.Conn, error)
-	// listen listens on a port of the host's loopback address.
-	listen(ctx context.Context) (net.Listener, error)
-	// upload creates the folder of remote when it is missing.
-	upload(ctx context.Context, local, remote string, mode fs.FileMode) error
-	close() error
+// Transport is how a host is spoken to: by SSH, straight to this machine, or by exec into a pod. Its
+// methods may be called from many goroutines, and dial again what was lost.
+type Transport interface {
+	// Run runs command with sh -c. An exit code other than 0 is a *CommandError, without what
+	// the command said. It ends with ctx, whose cause its error then has.
+	Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error
+	// Dial connects from the host. [ErrNotForwarded] says that it never does.
+	Dial(ctx context.Context, network, addr string) (net.Conn, error)
+	// Listen listens on a port of the host's loopback address.
+	Listen(ctx context.Context) (net.Listener, error)
+	// Upload creates the folder of remote when it is missing.
+	Upload(ctx context.Context, local, remote string, mode fs.FileMode) error
+	Close() error
 }
+
+// ErrNotForwarded is the error of a [Transport] that runs commands and makes no connections.
+var ErrNotForwarded = errors.New("connections are not forwarded there")
 
 // whoAndWhere prints the login's home, and what tells the machine from others.
 const whoAndWhere = `printf '%s\n' "$HOME"
@@ -65,20 +71,25 @@ var errTooLong = fmt.Errorf("it has not ended within %s: what it waits for there
 // are [provision.ErrUnreachable], [provision.ErrAuth], [provision.ErrHostKey] or [provision.ErrHostKeyUnknown], and say
 // what to do. A nil log is silent.
 func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*Conn, error) {
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
+	if h.Local() {
+		return Through(ctx, h, &localTransport{host: h}, log)
 	}
-	log = log.With("host", h.Name)
-	var link transport = &localTransport{host: h}
-	if !h.Local() {
-		t, err := dialSSH(ctx, h, opt, log)
-		if err != nil {
-			return nil, err
-		}
-		link = t
+	link, err := dialSSH(ctx, h, opt, orSilent(log).With("host", h.Name))
+	if err != nil {
+		return nil, err
 	}
+	c, err := Through(ctx, h, link, log)
+	if err == nil {
+		c.another = func(ctx context.Context) (Transport, error) { return dialSSH(ctx, h, opt, c.log) }
+	}
+	return c, err
+}
+
+// Through connects to a host by a way of the caller's. link is closed with the connection, also when
+// the host does not answer. A nil log is silent.
+func Through(ctx context.Context, h *provision.Host, link Transport, log *slog.Logger) (*Conn, error) {
 	c := &Conn{
-		host: h, log: log, link: link, ssh: opt,
+		host: h, log: orSilent(log).With("host", h.Name), link: link,
 		changing: semaphore.NewWeighted(1), lanes: []*lane{{link, pipesBeside}},
 	}
 	c.life, c.end = context.WithCancel(context.Background())
@@ -88,20 +99,27 @@ func Dial(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) (*C
 		err = fmt.Errorf("%s: the login has no home directory: $HOME is %q", h, home)
 	}
 	if err != nil {
-		link.close()
+		link.Close()
 		return nil, err
 	}
 	c.home, c.machine = home, fmt.Sprintf("%x", sha256.Sum256([]byte(machine)))[:8]
 	return c, nil
 }
 
+func orSilent(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}
+
 // Close ends the connection and everything that goes over it, and waits until it is gone.
 func (c *Conn) Close() error {
 	c.end()
-	err := c.link.close()
+	err := c.link.Close()
 	c.reading.Wait() // after that nobody adds a lane
 	for _, l := range c.lanes[1:] {
-		err = errors.Join(err, l.link.close())
+		err = errors.Join(err, l.link.Close())
 	}
 	return err
 }
@@ -134,7 +152,7 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 	defer stop(nil)
 	tooMuch := fmt.Errorf("it prints more than %d MiB, which no answer has", maxOutput>>20)
 	stdout, stderr := &bounded{most: maxOutput, full: func() { stop(tooMuch) }}, &tail{most: maxStderr}
-	err := c.link.run(ctx, command, stdin, stdout, stderr)
+	err := c.link.Run(ctx, command, stdin, stdout, stderr)
 	if failed, ok := err.(*CommandError); ok {
 		failed.Stderr = stderr.String()
 	}
@@ -145,10 +163,10 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 }
 
 // Dial connects from the host: "tcp" and "127.0.0.1:8000", or "unix" and a path. Over SSH the
-// connection knows no deadlines: bound what uses it by closing it. Where sshd does not forward, hcl
+// connection knows no deadlines: bound what uses it by closing it. Where nothing is forwarded, hcl
 // makes it there, see [Conn.UseHCL].
 func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := c.link.dial(ctx, network, addr)
+	conn, err := c.link.Dial(ctx, network, addr)
 	if command := c.hcl.Load(); Refused(err) && command != nil {
 		return c.dialBridge(ctx, *command, network, addr, err)
 	}
@@ -157,14 +175,16 @@ func (c *Conn) Dial(ctx context.Context, network, addr string) (net.Conn, error)
 
 // DialStraight is Dial, but for what hcl does in the place of sshd.
 func (c *Conn) DialStraight(ctx context.Context, network, addr string) (net.Conn, error) {
-	return c.link.dial(ctx, network, addr)
+	return c.link.Dial(ctx, network, addr)
 }
 
 // Listen listens on a port of the host's loopback address.
-func (c *Conn) Listen(ctx context.Context) (net.Listener, error) { return c.link.listen(ctx) }
+func (c *Conn) Listen(ctx context.Context) (net.Listener, error) { return c.link.Listen(ctx) }
 
 // Refused reports whether a host has answered that it does not open a connection.
-func Refused(err error) bool { return errors.As(err, new(*ssh.OpenChannelError)) }
+func Refused(err error) bool {
+	return errors.As(err, new(*ssh.OpenChannelError)) || errors.Is(err, ErrNotForwarded)
+}
 
 // Upload copies the local file to the host, whole or not at all. A remote path that begins with
 // "~/" is below [Conn.Home]; its folder is created when it is missing.
@@ -172,7 +192,7 @@ func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMod
 	if rest, ok := strings.CutPrefix(remote, "~/"); ok {
 		remote = path.Join(c.home, rest)
 	}
-	if err := c.link.upload(ctx, local, remote, mode); err != nil {
+	if err := c.link.Upload(ctx, local, remote, mode); err != nil {
 		return provision.Wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
 	}
 	return nil

@@ -22,7 +22,7 @@ const killDelay = 3 * time.Second
 
 type localTransport struct{ host *provision.Host }
 
-func (t *localTransport) run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
+func (t *localTransport) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -52,7 +52,7 @@ func (t *localTransport) run(ctx context.Context, command string, stdin io.Reade
 	return nil
 }
 
-func (t *localTransport) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (t *localTransport) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, provision.Wrap(t.host, "dial "+addr, err)
@@ -60,11 +60,11 @@ func (t *localTransport) dial(ctx context.Context, network, addr string) (net.Co
 	return conn, nil
 }
 
-func (t *localTransport) listen(ctx context.Context) (net.Listener, error) {
+func (t *localTransport) Listen(ctx context.Context) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
-func (t *localTransport) upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
+func (t *localTransport) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
 	from, err := os.Open(local)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (t *localTransport) upload(ctx context.Context, local, remote string, mode 
 	return to.CloseAtomicallyReplace()
 }
 
-func (t *localTransport) close() error { return nil }
+func (t *localTransport) Close() error { return nil }
 
 type ctxReader struct {
 	ctx context.Context

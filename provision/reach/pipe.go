@@ -35,7 +35,7 @@ func (c *Conn) Pipe(command string) net.Conn {
 		said := &tail{most: maxStderr}
 		var through *lane
 		if through, p.err = c.lane(ctx); p.err == nil {
-			p.err = through.link.run(ctx, command, theirs, theirs, said)
+			p.err = through.link.Run(ctx, command, theirs, theirs, said)
 			c.leave(through)
 		}
 		if failed, ok := p.err.(*CommandError); ok {
@@ -47,10 +47,10 @@ func (c *Conn) Pipe(command string) net.Conn {
 	return p
 }
 
-// lane is an SSH connection that pipes go over. Each is a session there, of which sshd allows
-// 10: more than some take another connection, so that no pipe ever waits for the end of another.
+// lane is a connection that pipes go over. Over SSH each is a session, of which sshd allows 10:
+// more than some take another connection, so that no pipe ever waits for the end of another.
 type lane struct {
-	link transport
+	link Transport
 	free int // pipes that may still begin
 }
 
@@ -64,13 +64,13 @@ func (c *Conn) lane(ctx context.Context) (*lane, error) {
 	}
 	defer c.changing.Release(1)
 	for _, l := range c.lanes {
-		if l.free > 0 || c.host.Local() {
+		if l.free > 0 || c.another == nil {
 			l.free--
 			return l, nil
 		}
 	}
 	c.log.Debug("another connection, for what sshd does not forward", "connections", len(c.lanes)+1)
-	link, err := dialSSH(ctx, c.host, c.ssh, c.log)
+	link, err := c.another(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +114,8 @@ const ConnectVerb = "connect"
 const BridgeConnected = "connected"
 
 // UseHCL names the command that runs hcl on the host; its verb and arguments come after it. With
-// one the connection can connect where sshd does not forward (AllowStreamLocalForwarding,
-// AllowTcpForwarding, DisableForwarding), and see who listens on a port.
+// one the connection can connect where nothing is forwarded (into pods, and where sshd forbids it:
+// AllowStreamLocalForwarding, AllowTcpForwarding, DisableForwarding), and see who listens on a port.
 func (c *Conn) UseHCL(command string) { c.hcl.Store(&command) }
 
 // PipeHCL is [Conn.Pipe] of a verb of hcl there, see [Conn.UseHCL].
@@ -127,7 +127,7 @@ func (c *Conn) PipeHCL(verb string) (net.Conn, error) {
 	return c.Pipe(*command + " " + verb), nil
 }
 
-// dialBridge connects by hcl there. refused is what sshd has said: for TCP, sshd
+// dialBridge connects by hcl there. refused is what the transport has said: for TCP, sshd
 // tells what it forbids from what does not listen; for a socket it does not.
 func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, refused error) (net.Conn, error) {
 	var no *ssh.OpenChannelError
@@ -142,11 +142,19 @@ func (c *Conn) dialBridge(ctx context.Context, command, network, addr string, re
 	stop := context.AfterFunc(ctx, func() { p.Close() })
 	defer stop()
 	line, err := readLine(p)
-	if err != nil || line != BridgeConnected {
-		p.Close()
-		return nil, refused
+	if err == nil && line == BridgeConnected {
+		return p, nil
 	}
-	return p, nil
+	p.Close()
+	switch cause := context.Cause(ctx); {
+	case !errors.Is(refused, ErrNotForwarded):
+		return nil, refused
+	case cause != nil:
+		err = cause
+	case line != "":
+		err = errors.New(plain.Line(line))
+	}
+	return nil, provision.Wrap(c.host, "dial "+addr+" there", err)
 }
 
 // readLine reads a line and not one byte more.

@@ -84,7 +84,7 @@ func dialSSH(ctx context.Context, h *provision.Host, opt SSH, log *slog.Logger) 
 	return t, nil
 }
 
-func (t *sshTransport) close() error {
+func (t *sshTransport) Close() error {
 	t.end()
 	// Never nil: dialling ends with closing, and a channel without a link fails.
 	if err := t.dialling.Acquire(context.Background(), 1); err != nil {
@@ -191,7 +191,7 @@ func (t *sshTransport) openSession(ctx context.Context) (link *sshLink, s *ssh.S
 	return link, s, err
 }
 
-func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+func (t *sshTransport) Dial(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 	err = t.open(ctx, func(link *sshLink) error {
 		conn, err = link.dial(ctx, network, addr)
 		return err
@@ -202,7 +202,7 @@ func (t *sshTransport) dial(ctx context.Context, network, addr string) (conn net
 	return conn, nil
 }
 
-func (t *sshTransport) listen(ctx context.Context) (listener net.Listener, err error) {
+func (t *sshTransport) Listen(ctx context.Context) (listener net.Listener, err error) {
 	link, err := t.link(ctx)
 	if err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (t *sshTransport) listen(ctx context.Context) (listener net.Listener, err e
 	return opened(ctx, link, func() (net.Listener, error) { return link.client.Listen("tcp", "127.0.0.1:0") })
 }
 
-func (t *sshTransport) upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
+func (t *sshTransport) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
 	_, s, release, err := t.session(ctx)
 	if err != nil {
 		return err

@@ -218,12 +218,12 @@ func TestKeepalive(t *testing.T) {
 	opt.keepalive = 25 * time.Millisecond
 	link, err := dialSSH(t.Context(), block(h), opt, slog.New(slog.DiscardHandler))
 	testhost.OK(t, err)
-	defer link.close()
+	defer link.Close()
 	first := link.current
 	h.Stall(true)
 	<-first.dead
 	var out strings.Builder
-	if err := link.run(t.Context(), "echo again", nil, &out, io.Discard); err != nil || out.String() != "again\n" {
+	if err := link.Run(t.Context(), "echo again", nil, &out, io.Discard); err != nil || out.String() != "again\n" {
 		t.Errorf("run after the silence = %q, %v", out.String(), err)
 	}
 	h.Stall(false)
