@@ -17,6 +17,7 @@ func TestFirstScreen(t *testing.T) {
 	for _, step := range []struct{ what, does, want string }{
 		{"the finding", `document.getElementById("finding").textContent`, "Output throughput per GPU is highest with H200 · SGLang"},
 		{"the deciding table", `document.querySelector("#decide td.best").textContent`, "207"},
+		{"what came of some repetitions", `document.querySelector("#cells tr.suspect td:nth-child(2)").textContent`, "1 of 3 suspect 1"},
 		{"another axis", `(() => { const y = document.getElementById("hero-y"); y.value = "median_ttft_ms"; y.dispatchEvent(new Event("change"));
 			return document.getElementById("hero-title").textContent + " " + location.hash; })()`,
 			"Median time to first token against interactivity, ms #y=median_ttft_ms"},
@@ -71,6 +72,14 @@ func steps(t *testing.T, rows []results.Row, about About, of [][3]string) {
 	for _, p := range tab.Problems(t) {
 		t.Error(p)
 	}
+}
+
+// TestNothingYet has no sections that say nothing.
+func TestNothingYet(t *testing.T) {
+	steps(t, nil, About{Title: "a lab"}, [][3]string{
+		{"the sections", `[...document.querySelectorAll("main > section")].filter(s => !s.hidden).map(s => s.id).join()`, "part-across,reading"},
+		{"what is said", `document.querySelector(".lede").textContent`, "Nothing is measured yet."},
+	})
 }
 
 // choose sets the first chart's axes.

@@ -26,7 +26,7 @@ const quantiles = rows => {
 const openRow = row => {
   if (row >= D.listed) return;
   const id = said(columns.get("id"), row), rows = groups[D.group[row]], value = key => columns.has(key) ? said(columns.get(key), row) : "";
-  const verdict = valueIn(columns.get("verdict"), rows).text, notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
+  const verdict = valueIn(columns.get("verdict"), rows), notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
   const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
   const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
   const stats = names.filter(n => timings.some(([t]) => columns.has(`${n}_${t}_ms`) && median(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
@@ -42,7 +42,7 @@ const openRow = row => {
   close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(close, make("h2", { id: "cell-name" }, chip(seriesOf(row)), D.series[seriesOf(row)].label),
     make("p", { class: "under" }, loadColumns.filter(c => said(c, row)).map(c => `${c.title} ${said(c, row)}`).join(", ")),
-    make("p", { class: verdict.split(/[ ,]/)[0] }, verdict + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
+    make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
     make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, `hcl show ${id}`), " ", show]), " ", link),
     ...(stats.length ? [cells] : []), ...quantiles(rows), make("h3", {}, "Figures"), factsOf(rest),

@@ -41,13 +41,18 @@ const valueIn = (c, rows) => {
   if (c.texts) {
     const texts = [...new Set(rows.map(r => said(c, r)))];
     if (texts.length === 1) return { text: texts[0] || "–", sort: numberOf(c, rows[0]) ?? texts[0] };
-    return c.key === "verdict" ? { text: worst(texts), sort: worst(texts) } : { text: String(texts.length), sort: texts[0] };
+    if (c.key === "verdict") { // of some: their number says that there are others
+      const bad = kindOf(worst(texts)), n = rows.filter(r => kindOf(said(c, r)) === bad).length;
+      return { text: n < rows.length ? `${n} of ${rows.length} ${bad}` : bad, sort: bad };
+    }
+    return { text: String(texts.length), sort: texts[0] };
   }
   const m = median(c.key, rows);
   if (!m) return { text: "–", sort: null };
   return { text: text(m.v), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
 };
 const ranks = ["void", "suspect", "imported", "valid"];
+const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
@@ -65,7 +70,7 @@ const bestOf = c => {
   return of;
 };
 const lineOf = (rows, single) => {
-  const verdict = valueIn(columns.get("verdict"), rows).text.split(/[ ,]/)[0];
+  const verdict = kindOf(valueIn(columns.get("verdict"), rows).sort);
   const tr = make("tr", { class: verdict + (single ? " single" : "") });
   for (const c of shownColumns()) {
     const v = valueIn(c, rows), td = make("td", { class: c.key === "series" ? "stay" : c.figure ? "n" : "" });
