@@ -8,6 +8,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -135,21 +136,11 @@ func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) 
 func wrap(text string, width int) []string {
 	var out []string
 	for line := range strings.SplitSeq(text, "\n") {
-		words := strings.Fields(line)
-		if strings.HasPrefix(line, " ") || len(words) == 0 {
+		if strings.HasPrefix(line, " ") || line == "" {
 			out = append(out, line)
 			continue
 		}
-		current := words[0]
-		for _, word := range words[1:] {
-			if uniseg.StringWidth(current)+1+uniseg.StringWidth(word) > width {
-				out = append(out, current)
-				current = word
-			} else {
-				current += " " + word
-			}
-		}
-		out = append(out, current)
+		out = append(out, plain.Wrap(plain.Words(line), " ", width)...)
 	}
 	return out
 }

@@ -190,7 +190,7 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 		cells = append(cells, d.of(name)...)
 	}
 	shared := common(cells)
-	t.f("      load: %s\n", said(shared))
+	t.load("      ", said(shared))
 	if t.verbose {
 		for _, c := range cells {
 			t.cell(c, shared)
@@ -205,6 +205,16 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 			t.f("      %s\n", l)
 		}
 	}
+}
+
+// pageWidth is how long lines of words may be: what else there is has a line for itself.
+const pageWidth = 80
+
+// load writes what is sent, in lines below each other.
+func (t *printer) load(indent, text string) {
+	const name = "load: "
+	lines := plain.Wrap(plain.Words(text), " ", pageWidth-len(indent)-len(name))
+	t.f("%s%s%s\n", indent, name, strings.Join(lines, "\n"+indent+strings.Repeat(" ", len(name))))
 }
 
 // fetched says which models are brought to the hosts of an engine first.
@@ -339,7 +349,7 @@ func (t *printer) cell(c *Cell, shared []string) {
 	l.id = c.ID
 	t.f("      %s\n", l)
 	if own := c.differs(shared); own != "" {
-		t.f("        load: %s\n", own)
+		t.load("        ", own)
 	}
 	if b := c.Batch(); b != nil {
 		t.f("        %s\n", commandLine(c.deployment.Members[0].Runtime, b.Bench.Container))

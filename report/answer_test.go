@@ -313,6 +313,24 @@ func TestBeyond(t *testing.T) {
 	}
 }
 
+// TestSayAlone: of a series alone its best is told, and a suspect cell that is better.
+func TestSayAlone(t *testing.T) {
+	for _, c := range []struct {
+		better int
+		values []float64
+		want   string
+	}{
+		{1, []float64{10, 30, -20}, "Speed of A is at best 30.0 tok/s, at 8 in flight."},
+		{1, []float64{10, 30, -40}, "Speed of A is at best 30.0 tok/s, at 8 in flight; 40.0 tok/s at 16 in flight would be better, but is suspect."},
+		{-1, []float64{-10, 30, 40}, "Speed of A is at best 30.0 tok/s, at 8 in flight; 10.0 tok/s at 4 in flight would be better, but is suspect."},
+		{1, []float64{-10, 0, -40}, "Speed of A is at best 40.0 tok/s, at 16 in flight, which is suspect."},
+	} {
+		if got := told(c.better, "", placesOf("4", "8", "16"), map[string][]float64{"A": c.values}).say(); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.values, got, c.want)
+		}
+	}
+}
+
 // TestSayChanges: the series that is told against the baseline is the one that says most, and what is
 // level or suspect is not ahead.
 func TestSayChanges(t *testing.T) {

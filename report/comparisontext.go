@@ -222,7 +222,7 @@ func (d *Difference) text(w io.Writer, width int) error {
 }
 
 func (d *Difference) head(common []string, width int) []string {
-	lines := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, wrap(common, ", ", width), d.Notes, d.verdicts())
+	lines := slices.Concat([]string{"A: " + d.A, "B: " + d.B, d.rest()}, plain.Wrap(common, ", ", width), d.Notes, d.verdicts())
 	for i, line := range lines {
 		lines[i] = plain.Line(line)
 	}

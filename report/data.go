@@ -42,7 +42,8 @@ type dataSeries struct {
 type dataColumn struct {
 	Key    string   `json:"key"`
 	Name   string   `json:"name"`
-	Title  string   `json:"title"` // where it stands alone
+	Called string   `json:"called"` // in the filter, besides its key
+	Title  string   `json:"title"`  // where it stands alone
 	Group  string   `json:"group,omitempty"`
 	Unit   string   `json:"unit,omitempty"`
 	Better int      `json:"better,omitempty"`
@@ -257,6 +258,10 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 			return strings.TrimSpace(metText(r) + " " + strings.Join(missed, ", "))
 		})
 	d.numbers(rows, layout)
+	for i := range d.Columns {
+		c := &d.Columns[i]
+		c.Called = cmp.Or(called(c.Group+" "+c.Name), c.Key)
+	}
 }
 
 // verdictText is whether a row can be trusted, and what it is where that is no measurement.

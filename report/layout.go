@@ -113,7 +113,7 @@ func namesOf(metrics []metric) (names []string) {
 func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
 
 // ColumnNames are all that conditions may be about, besides the axes of a lab and percentiles.
-func ColumnNames() []string { return newFields(nil).names() }
+func ColumnNames() []string { return columnsOf(nil).names() }
 
 func chosen(names []string) []metric {
 	var out []metric

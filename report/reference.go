@@ -222,7 +222,7 @@ func References(w io.Writer, all []Compared, opt Options) error {
 		if of[0].Source != "" {
 			title += ", " + of[0].Source
 		}
-		title = strings.Join(wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width), "\n")
+		title = strings.Join(plain.Wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width), "\n")
 		fmt.Fprintf(&b, "%s\n\n%s\n\n", title, strings.Join(s.lines(), "\n"))
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -253,27 +254,30 @@ func (d *decision) doubted() string {
 
 // sayAlone is the finding of a table with one series: its best, and where.
 func (d *decision) sayAlone() string {
-	best, at := choice{}, 0
 	if len(d.Places) < 2 {
 		return ""
 	}
-	for i, c := range d.Rows[0].Choices {
-		if was := best; i == 0 || !was.Known {
-			best, at = c, i
-		} else if best = surer(d.of, best, c); best.Value != was.Value {
-			at = i
+	most := func(doubt bool) (best *choice, at string) {
+		for i, p := range d.Places {
+			for _, o := range d.offers(i, doubt) {
+				if best == nil || (o.Value-best.Value)*float64(d.Better) > 0 {
+					best, at = o.choice, cmp.Or(o.At, strings.TrimSpace(p.value+" "+d.unit))
+				}
+			}
 		}
+		return best, at
 	}
-	where := best.At
-	if where == "" {
-		where = strings.TrimSpace(d.Places[at].value + " " + d.unit)
+	best, at := most(false)
+	suspect, there := most(true)
+	end := "."
+	switch {
+	case best == nil:
+		best, at, end = suspect, there, ", which is suspect."
+	case suspect != nil && (suspect.Value-best.Value)*float64(d.Better) > 0:
+		end = fmt.Sprintf("; %s at %s would be better, but is suspect.", amounts(d.of, suspect.Value)[0], there)
 	}
-	text := fmt.Sprintf("%s of %s is at best %s, at %s", d.Title, d.Rows[0].series.Label,
-		amounts(d.of, best.Value)[0], where)
-	if best.Doubt {
-		text += ", which is suspect"
-	}
-	return text + "."
+	return fmt.Sprintf("%s of %s is at best %s, at %s%s", d.Title, d.Rows[0].series.Label,
+		amounts(d.of, best.Value)[0], at, end)
 }
 
 // sayChanges holds the series that was tried in the most places against the baseline, place by place.

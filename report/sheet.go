@@ -326,23 +326,3 @@ func (c column) align(s string, width int) string {
 func join(cells []string) string {
 	return strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ")
 }
-
-// wrap joins words with a separator, in lines of at most width; zero is no limit.
-func wrap(words []string, separator string, width int) []string {
-	var lines []string
-	line := ""
-	for i, word := range words {
-		if i < len(words)-1 {
-			word += separator
-		}
-		if line != "" && width > 0 && utf8.RuneCountInString(strings.TrimRight(line+word, " ")) > width {
-			lines = append(lines, strings.TrimRight(line, " "))
-			line = ""
-		}
-		line += word
-	}
-	if line != "" {
-		lines = append(lines, line)
-	}
-	return lines
-}

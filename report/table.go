@@ -42,17 +42,17 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	if len(dropped) > 0 {
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
 	}
-	head := wrap(origin(rows), ", ", opt.Width)
+	head := plain.Wrap(origin(rows), ", ", opt.Width)
 	if text := commonMark(rows); text != "" {
 		head = append(head, text)
 	}
-	head = append(head, wrap(common, ", ", opt.Width)...)
+	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
 	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows)) {
-		below = append(below, wrap(strings.Fields(text), " ", opt.Width))
+		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}
 	below = append(below, numbered(notes.texts(), opt.Width), spreadLines(Repetitions(rows), opt.Width),
-		wrap(dropped, ", ", opt.Width))
+		plain.Wrap(dropped, ", ", opt.Width))
 	// Only the table has colours: its entries are plain by themselves.
 	parts := []string{plain.Text(inBlocks(head)), inBlocks(cells.lines()), plain.Text(inBlocks(below...))}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
@@ -80,7 +80,7 @@ func inBlocks(blocks ...[]string) string {
 // numbered are texts under numbers, from 1, in lines of at most width.
 func numbered(texts []string, width int) (lines []string) {
 	for i, text := range texts {
-		lines = append(lines, wrap(strings.Fields(fmt.Sprintf("[%d] %s", i+1, text)), " ", width)...)
+		lines = append(lines, plain.Wrap(plain.Words(fmt.Sprintf("[%d] %s", i+1, text)), " ", width)...)
 	}
 	return lines
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Where keeps the rows for which a condition of package where holds. A name is an
-// axis, a metric, or another column of [CSV]; "engine" is the engine's name or its
-// kind. A name that no row knows is an error.
+// axis, a metric, which also has the name above its column, or another column of [CSV];
+// "engine" is the engine's name or its kind. A name that no row knows is an error.
 func Where(rows []results.Row, condition string) ([]results.Row, error) {
 	fields := newFields(rows)
 	holds, err := where.Parse(condition, fields.names())
@@ -22,9 +22,19 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !holds(fields.of(&r)) }), nil
 }
 
-// CompleteWhere returns what a condition that is being typed may go on as, in a lab with these axes.
-func CompleteWhere(begun string, axes []string) []string {
-	return where.Complete(begun, once(ColumnNames(), axes...))
+// CompleteWhere returns what a condition that is being typed may go on as, in a lab that has these values
+// of columns and axes.
+func CompleteWhere(begun string, known map[string][]string) []string {
+	names := once(newFields(nil).names(), slices.Collect(maps.Keys(known))...)
+	return where.Complete(begun, names, func(name string) []string {
+		switch name {
+		case "verdict":
+			return verdicts()
+		case "slo":
+			return []string{"met", "missed"}
+		}
+		return known[name]
+	})
 }
 
 // field is the value of a row under a name.
@@ -87,8 +97,26 @@ func numeric(of func(r *results.Row) (float64, bool)) field {
 	return func(r *results.Row) (any, bool) { return of(r) }
 }
 
-// newFields are the names that conditions on these rows may use.
+// newFields are the names that conditions on these rows may use: of each metric two.
 func newFields(rows []results.Row) fields {
+	all := columnsOf(rows)
+	for _, m := range allMetrics(rows) {
+		if name := called(m.group + " " + m.short); all[name] == nil {
+			all[name] = numeric(m.value)
+		}
+	}
+	return all
+}
+
+// called is a column as conditions and the page's filter name it by what stands above it: "ttft_p50".
+func called(heading string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
+		return r != '.' && r != '%' && !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
+	}), "_")
+}
+
+// columnsOf are the columns of rows, by the names that CSV has for them, and their axes.
+func columnsOf(rows []results.Row) fields {
 	text := func(of func(r *results.Row) string) field {
 		return func(r *results.Row) (any, bool) { s := of(r); return s, s != "" }
 	}

@@ -24,6 +24,7 @@ func TestWhere(t *testing.T) {
 		`concurrency = 4 or concurrency = 128 and verdict=void`:         "sglang.h200/4 vllm.h200/4 vllm.h200/128",
 		`(concurrency = 4 or concurrency = 128) and not verdict = void`: "sglang.h200/4 sglang.h200/128 vllm.h200/4",
 		`median_ttft_ms < 200`:                                          "sglang.h200/4 vllm.h200/4",
+		`ttft_p50 < 200 and throughput_output > 0 and requests_ok = 64`: "sglang.h200/4 vllm.h200/4",
 		`not median_ttft_ms < 200`: "sglang.h200/16 sglang.h200/128 " +
 			"vllm.h200/16 vllm.h200/128", // the last has none
 		`median_ttft_ms >= 0`: "sglang.h200/4 sglang.h200/16 sglang.h200/128 vllm.h200/4 vllm.h200/16",

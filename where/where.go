@@ -111,7 +111,7 @@ func (p *parser) next() error {
 	case strings.ContainsRune("=!<>", rune(rest[0])):
 		p.token = rest[:len(rest)-len(strings.TrimLeft(rest, "=!<>"))]
 	default:
-		end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`()=!<>"'`, r) })
+		end := strings.IndexFunc(rest, ends)
 		if end < 0 {
 			end = len(rest)
 		}
@@ -120,6 +120,9 @@ func (p *parser) next() error {
 	p.after = p.at + len(p.token)
 	return nil
 }
+
+// ends reports whether a character ends a word that has no quotes.
+func ends(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`()=!<>"'`, r) }
 
 // word reports whether the token is this word, and not a text in quotes.
 func (p *parser) word(w string) bool { return !p.quoted && strings.EqualFold(p.token, w) }
@@ -202,11 +205,10 @@ func (p *parser) one() (Condition, error) {
 // unknown says what could be meant by a name that is not there.
 func (p *parser) unknown(name string) string {
 	known := slices.Sorted(slices.Values(p.known))
-	meant := ""
 	if near := Nearest(name, known); near != "" {
-		meant = fmt.Sprintf(" Did you mean %q?", near)
+		return fmt.Sprintf("there is no %q to compare. Did you mean %q?", name, near)
 	}
-	return fmt.Sprintf("there is no %q to compare.%s There are %s.", name, meant, strings.Join(known, ", "))
+	return fmt.Sprintf("there is no %q to compare. There are %s.", name, strings.Join(known, ", "))
 }
 
 // Nearest is the name of a list that was meant by a wrong one, perhaps; empty: none.
@@ -252,6 +254,9 @@ func compared(name, op, want string) Condition {
 			}
 			order = cmp.Compare(v, number)
 		case []string:
+			if len(v) == 0 {
+				return false
+			}
 			order = strings.Compare(v[0], want)
 		default:
 			order = strings.Compare(fmt.Sprint(v), want)

@@ -8,9 +8,9 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid", "model": "deepseek-ai/DeepSeek-R1", "path": `a[1]\b?`}
+	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid", "model": "deepseek-ai/DeepSeek-R1", "path": `a[1]\b?`, "none": []string{}}
 	of := func(name string) (any, bool) { v, ok := values[name]; return v, ok }
-	names := []string{"engine", "concurrency", "verdict", "host", "model", "path"}
+	names := []string{"engine", "concurrency", "verdict", "host", "model", "path", "none"}
 	for condition, want := range map[string]bool{
 		`engine = vllm`: true,
 		`engine = "vllm.h200" and concurrency<=16`: true,
@@ -32,6 +32,8 @@ func TestParse(t *testing.T) {
 		`path = "a[1]\b?"`:         true, // so are brackets, \ and ?
 		`path = "a?1]\b?"`:         false,
 		`path = "["`:               false,
+		`none < "a" or none = "*"`: false,
+		`none != "a"`:              true,
 	} {
 		holds, err := Parse(condition, names)
 		if err != nil {

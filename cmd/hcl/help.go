@@ -2,6 +2,7 @@ package main
 
 import (
 	"embed"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -119,25 +120,40 @@ func fromLab(t *console, find func(*hcl.Config) []string) cobra.CompletionFunc {
 	}
 }
 
-// conditions complete a condition on results: their columns, and the axes of the lab.
+// conditions complete a condition on results: their columns, the axes of the lab, and its values of both.
 func conditions(t *console) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		axes, _ := fromLab(t, axisNames)(c, args, begun)
-		return report.CompleteWhere(begun, axes), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		known := map[string][]string{}
+		fromLab(t, func(cfg *hcl.Config) []string {
+			known = valuesIn(cfg)
+			return nil
+		})(c, args, begun)
+		return report.CompleteWhere(begun, known), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 
-func axisNames(cfg *hcl.Config) (names []string) {
+// valuesIn are what a lab's cells have, by the name of the column or axis.
+func valuesIn(cfg *hcl.Config) map[string][]string {
+	all := map[string][]string{}
+	add := func(name, value string) {
+		if !slices.Contains(all[name], value) {
+			all[name] = append(all[name], value)
+		}
+	}
 	for _, b := range cfg.Benchmarks {
+		add("benchmark", b.Name)
 		for _, c := range b.Cells {
+			add("engine", c.Engine.Label())
+			add("kind", c.Engine.Kind)
+			if c.Engine.Host != nil {
+				add("host", c.Engine.Host.Name)
+			}
 			for _, a := range c.Axes {
-				if !slices.Contains(names, a.Name) {
-					names = append(names, a.Name)
-				}
+				add(a.Name, fmt.Sprint(a.Value))
 			}
 		}
 	}
-	return names
+	return all
 }
 
 func runIDs(t *console) cobra.CompletionFunc {

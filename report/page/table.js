@@ -7,9 +7,8 @@ D.group.forEach((g, row) => (groups[g] ??= []).push(row));
 const unfolded = new Set();
 
 // Columns are called by what stands above them, or as in CSV.
-const called = c => (c.figure ? [c.group, c.name].filter(Boolean).join("_") : c.name).toLowerCase().replaceAll(/[^a-z0-9.%]+/g, "_").replace(/_$/, "");
 const byName = new Map();
-for (const c of D.columns) for (const n of [called(c), c.key.toLowerCase()]) if (!byName.has(n)) byName.set(n, c);
+for (const c of D.columns) for (const n of [c.called, c.key.toLowerCase()]) if (!byName.has(n)) byName.set(n, c);
 const words = []; // of each row, when somebody asks
 const wordsOf = row => words[row] ??= D.columns.filter(c => c.texts).map(c => said(c, row)).join(" ").toLowerCase();
 const idle = window.requestIdleCallback ?? (f => setTimeout(f));
@@ -168,7 +167,7 @@ const offer = () => {
   if (m && byName.has(m[1])) {
     const c = byName.get(m[1]);
     if (c.texts) list = c.texts.filter(t => t && flat(t).startsWith(flat(m[3]))).map(t => m[1] + m[2] + t.replaceAll(/\s/g, "_"));
-  } else if (word && !m) list = D.columns.map(called).filter(n => n.includes(word)).sort((a, b) => b.startsWith(word) - a.startsWith(word)).map(n => n + (byName.get(n).texts ? "=" : ">="));
+  } else if (word && !m) list = D.columns.map(c => c.called).filter(n => n.includes(word)).sort((a, b) => b.startsWith(word) - a.startsWith(word)).map(n => n + (byName.get(n).texts ? "=" : ">="));
   list = [...new Set(list)].slice(0, 8).filter(t => t !== word);
   offered.replaceChildren(...list.map((t, i) => make("li", { role: "option", id: `offer-${i}`, "aria-selected": "false" }, t)));
   offered.hidden = !list.length;

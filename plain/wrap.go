@@ -1,0 +1,39 @@
+package plain
+
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Words are the words of a text. A number and the % behind it are one.
+func Words(s string) (words []string) {
+	for _, w := range strings.Fields(s) {
+		if n := len(words) - 1; n >= 0 && strings.HasPrefix(w, "%") {
+			words[n] += " " + w
+			continue
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
+// Wrap joins words with a separator, in lines of at most width columns; zero is no limit. A word that
+// is longer has a line of its own.
+func Wrap(words []string, separator string, width int) (lines []string) {
+	line := ""
+	for i, word := range words {
+		if i < len(words)-1 {
+			word += separator
+		}
+		if line != "" && width > 0 && ansi.StringWidth(strings.TrimRight(line+word, " ")) > width {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = ""
+		}
+		line += word
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
