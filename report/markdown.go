@@ -28,10 +28,16 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 	}
 	if len(rows) > 0 {
 		notes := newDoubts(rows)
-		cells, common := newSheet(rows, about.Layout.Columns, notes)
+		tables, common := newSheets(rows, about.Layout.Columns, notes)
 		paragraph(sentence(commonMark(rows)))
 		paragraph(strings.Join(slices.Concat(origin(rows), common), ", "))
-		cells.markdown(&b)
+		for i, s := range tables {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			paragraph(strings.Join(s.common, ", "))
+			s.markdown(&b)
+		}
 		for _, text := range Findings(rows, &about.Layout) {
 			fmt.Fprintf(&b, "\n%s\n", markdownText(text))
 		}

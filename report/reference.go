@@ -208,6 +208,11 @@ func (m metric) header() string {
 	return strings.TrimSpace(m.group + " " + m.short + " " + m.unit)
 }
 
+// PublishedFindings are what published figures say of cells that the lab plans.
+func PublishedFindings(about About) []string {
+	return Findings(publishedRows(nil, about), &about.Layout)
+}
+
 // References prints published figures beside measured ones, a table for each
 // reference, as wide as fits.
 func References(w io.Writer, all []Compared, opt Options) error {

@@ -15,7 +15,8 @@ import (
 type sheet struct {
 	columns []column
 	rows    int
-	colour  bool // classes of entries are colours of a terminal
+	common  []string // what all rows have in common, in words, beside what all sheets of a report have
+	colour  bool     // classes of entries are colours of a terminal
 }
 
 // column is one column of a sheet.
@@ -33,13 +34,12 @@ type column struct {
 	constant func(text string) string
 }
 
-// entry is one value of a sheet. The page has those that it does not show at once as JSON.
+// entry is one value of a sheet.
 type entry struct {
-	Text  string `json:"t,omitempty"` // as people read it; empty: there is no value
-	Sort  string `json:"v,omitempty"` // exact, where Text is not
-	Class string `json:"c,omitempty"` // where it is not the column's
-	Chip  int    `json:"k,omitempty"` // marker of a series, by its index, from 1; 0: none
-	Doubt int    `json:"d,omitempty"` // number of the reason against it; 0: none
+	Text  string // as people read it; empty: there is no value
+	Exact string // for programs, where Text is not
+	Class string // of what the page and terminals colour; empty: it is as its column
+	Doubt int    // number of the reason against it; 0: none
 }
 
 // none stands where there is no value.
@@ -80,7 +80,7 @@ func (c column) text(i int) string {
 
 // exact is the i-th entry for programs.
 func (c column) exact(i int) string {
-	return cmp.Or(c.entries[i].Sort, c.entries[i].Text)
+	return cmp.Or(c.entries[i].Exact, c.entries[i].Text)
 }
 
 func (c column) width() int {
@@ -197,7 +197,10 @@ func (s *sheet) fit(width int) (dropped []string) {
 	for _, c := range s.columns {
 		labels = append(labels, c.label())
 	}
-	kept := slices.Clone(labels)
+	at, gone := make([]int, len(labels)), map[int]bool{} // of each column that is still there; of labels
+	for i := range at {
+		at[i] = i
+	}
 	for s.over(width) > 0 {
 		least := -1
 		for i, c := range s.columns {
@@ -208,13 +211,19 @@ func (s *sheet) fit(width int) (dropped []string) {
 		if least < 0 {
 			break
 		}
-		s.columns, kept = slices.Delete(s.columns, least, least+1), slices.Delete(kept, least, least+1)
+		gone[at[least]] = true
+		s.columns, at = slices.Delete(s.columns, least, least+1), slices.Delete(at, least, least+1)
 	}
 	for over := s.over(width); over > 0 && s.widestName() >= 0; over = s.over(width) {
 		widest := s.widestName()
 		s.shorten(widest, max(shortestName, s.columns[widest].width()-over))
 	}
-	return slices.DeleteFunc(labels, func(label string) bool { return slices.Contains(kept, label) })
+	for i, label := range labels {
+		if gone[i] {
+			dropped = append(dropped, label)
+		}
+	}
+	return dropped
 }
 
 // fold writes a name that is wider than its entries in two lines: "input" above "tokens".

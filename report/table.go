@@ -28,17 +28,21 @@ type Options struct {
 	Colour bool
 }
 
-// Table prints one line per cell in the order of rows. What is the same for all cells stands above
-// the table instead of in a column; what puts a cell in doubt stands below it.
+// Table prints one line per cell in the order of rows; benchmarks of other axes have tables of their own.
+// What is the same for all cells stands above a table instead of in a column; what puts a cell in doubt
+// stands below.
 func Table(w io.Writer, rows []results.Row, opt Options) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(w, "No results.")
 		return err
 	}
 	notes := newDoubts(rows)
-	cells, common := newSheet(rows, opt.Layout.Columns, notes)
-	dropped := cells.fit(opt.Width)
-	cells.colour = opt.Colour
+	tables, common := newSheets(rows, opt.Layout.Columns, notes)
+	var dropped []string
+	for _, s := range tables {
+		dropped = once(dropped, s.fit(opt.Width)...)
+		s.colour = opt.Colour
+	}
 	if len(dropped) > 0 {
 		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
 	}
@@ -53,8 +57,12 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	below = append(below, numbered(notes.texts(), opt.Width), spreadLines(Repetitions(rows), opt.Width),
 		plain.Wrap(dropped, ", ", opt.Width))
-	// Only the table has colours: its entries are plain by themselves.
-	parts := []string{plain.Text(inBlocks(head)), inBlocks(cells.lines()), plain.Text(inBlocks(below...))}
+	// Only the tables have colours: their entries are plain by themselves.
+	parts := []string{plain.Text(inBlocks(head))}
+	for _, s := range tables {
+		parts = append(parts, plain.Text(inBlocks(plain.Wrap(s.common, ", ", opt.Width))), inBlocks(s.lines()))
+	}
+	parts = append(parts, plain.Text(inBlocks(below...)))
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
@@ -85,23 +93,42 @@ func numbered(texts []string, width int) (lines []string) {
 	return lines
 }
 
-// newSheet is the table of rows, with the metrics of these names or those that matter
-// most, and what all rows have in common, in words.
-func newSheet(rows []results.Row, names []string, notes doubts) (s *sheet, common []string) {
-	s = &sheet{rows: len(rows), columns: slices.Concat(
-		identity(rows), axisColumns(rows), repetitionColumns(rows), figureColumns(rows, names, tabled(rows)),
-		idColumn(rows), verdictColumn(rows, notes))}
-	return s, s.project()
+// newSheets are the tables of rows, one for the benchmarks that have the same axes, with the metrics of
+// these names or those that matter most, and what all of them have in common, in words.
+func newSheets(rows []results.Row, names []string, notes doubts) (all []*sheet, common []string) {
+	shapes := map[string]string{} // of each benchmark
+	for _, of := range grouped(rows, func(r results.Row) string { return r.Benchmark }) {
+		own := slices.DeleteFunc(axes(of), func(name string) bool { return name == "engine" })
+		slices.Sort(own)
+		shapes[of[0].Benchmark] = fmt.Sprint(of[0].Job.Batch != nil, own)
+	}
+	begin := shortIDs(rows)
+	for _, of := range grouped(rows, func(r results.Row) string { return shapes[r.Benchmark] }) {
+		s := &sheet{rows: len(of), columns: slices.Concat(
+			identity(of), axisColumns(of), repetitionColumns(of), figureColumns(of, names, tabled(of)))}
+		if len(rows) > 1 {
+			s.columns = append(s.columns, column{key: "id", name: "cell", left: true, weight: 81}.filled(len(of),
+				func(i int) string { return begin(of[i].ID) }))
+		}
+		s.columns = append(s.columns, verdictColumn(of, notes)...)
+		s.common = s.project()
+		all = append(all, s)
+	}
+	shared := func(text string) bool {
+		return !slices.ContainsFunc(all, func(s *sheet) bool { return !slices.Contains(s.common, text) })
+	}
+	common = slices.DeleteFunc(slices.Clone(all[0].common), func(text string) bool { return !shared(text) })
+	for _, s := range all {
+		s.common = slices.DeleteFunc(s.common, func(text string) bool { return slices.Contains(common, text) })
+	}
+	return all, common
 }
 
 // shortestID is how much of an id is shown where less would do.
 const shortestID = 6
 
-// idColumn is the beginning of each cell's id, as long as is needed to tell them apart: hcl show takes it.
-func idColumn(rows []results.Row) []column {
-	if len(rows) < 2 {
-		return nil
-	}
+// shortIDs cut each cell's id as far as still tells them apart: hcl show takes that.
+func shortIDs(rows []results.Row) func(id string) string {
 	n, ids := shortestID, map[string]bool{}
 	for _, r := range rows {
 		ids[r.ID] = true
@@ -114,8 +141,7 @@ func idColumn(rows []results.Row) []column {
 		}
 	}
 	n--
-	c := column{key: "id", name: "cell", left: true, weight: 81}
-	return []column{c.filled(len(rows), func(i int) string { return begin(rows[i].ID) })}
+	return begin
 }
 
 // telling is a column that stays unless all rows have the same in it.
@@ -186,7 +212,7 @@ func counts(rows []results.Row) []column {
 				return e
 			}
 			if v, ok := m.of(&rows[i]); ok {
-				e = entry{Text: number.Whole(int64(v)), Sort: number.Exact(v)}
+				e = entry{Text: number.Whole(int64(v)), Exact: number.Exact(v)}
 			}
 			return e
 		})
@@ -270,7 +296,7 @@ func (m metric) column(rows []results.Row, weight int) column {
 	}
 	return c.with(len(rows), func(i int) entry {
 		if v, ok := m.value(&rows[i]); ok {
-			return entry{Text: number.Text(v), Sort: number.Exact(v)}
+			return entry{Text: number.Text(v), Exact: number.Exact(v)}
 		}
 		return entry{}
 	})
@@ -282,7 +308,7 @@ func sloColumn(rows []results.Row) []column {
 	c := column{key: "slo", name: "SLO", weight: 61, left: true}.with(len(rows), func(i int) entry {
 		met := metText(&rows[i])
 		_, missed, _ := attained(&rows[i])
-		return entry{Text: strings.TrimSpace(met + " " + strings.Join(missed, ", ")), Sort: met}
+		return entry{Text: strings.TrimSpace(met + " " + strings.Join(missed, ", ")), Exact: met}
 	})
 	if !c.known() {
 		return nil
@@ -305,7 +331,7 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 	return []column{c.with(len(rows), func(i int) entry {
 		r := &rows[i]
 		verdict := plain.Line(r.Verdict().Verdict)
-		e := entry{Text: verdict, Sort: verdict, Class: verdict, Doubt: notes.number(r)}
+		e := entry{Text: verdict, Exact: verdict, Class: verdict, Doubt: notes.number(r)}
 		if word := kindOfRun(r); mix && word != "" {
 			e.Text += " (" + word + ")"
 		}

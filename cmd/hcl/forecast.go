@@ -61,11 +61,13 @@ func (f *forecast) without(cell string) {
 // left is how long the host still takes, given the part of a cell that is under way for so long;
 // 0: nothing can be said yet.
 func (f *forecast) left(cell string, part float64, underWay time.Duration, now time.Time) time.Duration {
-	done, took := f.done+f.work[cell]*part, f.took+underWay
-	if done == 0 {
+	// A cell that is under way weighs as much as is done of it: its first requests say little of its pace.
+	own := f.work[cell] * part
+	seen, took := f.done+own*part, float64(f.took)+float64(underWay)*part
+	if seen == 0 {
 		return 0
 	}
-	left := time.Duration(float64(took) * (f.all - done) / done)
+	left := time.Duration(took / seen * (f.all - f.done - own))
 	if f.starts > 0 {
 		each := f.startup / time.Duration(f.starts)
 		left += time.Duration(len(f.toStart)) * each

@@ -381,13 +381,16 @@ func (r *row) part() float64 {
 	return 0
 }
 
-// remaining is how long the host still takes; 0: nothing can be said yet.
+// remaining is how long the host still takes; 0: nothing can be said yet. A cell whose requests in
+// flight are mostly its first tells nothing, and what it took before its load is no part of its pace.
 func (r *row) remaining(now time.Time) time.Duration {
-	var underWay time.Duration
-	if r.cell != "" {
-		underWay = now.Sub(r.began)
+	part, p := r.part(), r.current
+	if r.cell == "" || part == 0 || p.Done < p.InFlight {
+		return r.left(r.cell, 0, 0, now)
 	}
-	return r.left(r.cell, r.part(), underWay, now)
+	underWay := now.Sub(r.began)
+	before := max(0, underWay-time.Duration(p.Elapsed*float64(time.Second)))
+	return r.left(r.cell, part, underWay-before+time.Duration(float64(before)*part), now)
 }
 
 func bar(part float64) string {

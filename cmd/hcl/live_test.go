@@ -237,9 +237,12 @@ func TestForecast(t *testing.T) {
 	}{
 		{0, apply.Event{Type: apply.Step, Engine: "sim.a"}, 0},
 		{100, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "0"}, 0},
-		{110, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "0", Progress: &load.Progress{Done: 1, Total: 2}}, 70 + 200},
+		{110, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "0", Progress: &load.Progress{Done: 1, InFlight: 2, Total: 20, Elapsed: 2}}, 0}, // the first answers
+		{110, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "0", Progress: &load.Progress{Done: 10, InFlight: 2, Total: 20, Elapsed: 10}}, 70 + 200},
 		{120, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "0", Number: 1}, 60 + 200},
 		{120, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "1"}, 60 + 200},
+		{124, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Warmup: true, Done: 5, Total: 20, Elapsed: 4}}, 60 + 200},
+		{128, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Done: 2, InFlight: 2, Total: 20, Elapsed: 4}}, 59 + 200},
 		{140, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "1", Number: 2}, 40 + 200},
 		{170, apply.Event{Type: apply.Step, Engine: "sim.b"}, 40 + 200},
 		{190, apply.Event{Type: apply.Waiting, Engine: "sim.b"}, 40 + 180},

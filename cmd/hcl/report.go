@@ -148,7 +148,7 @@ func (f *tableFlags) options(t *console, layout report.Layout) report.Options {
 }
 
 // printTables prints the table, below it what hosts with a price were held for, and
-// the published figures: of the cells that were measured, or all when none was.
+// the published figures: of the cells that were measured, or all, and what they say, when none was.
 func printTables(t *console, rows []results.Row, about report.About, f tableFlags) error {
 	opt := f.options(t, about.Layout)
 	if len(rows) > 0 || len(about.References) == 0 {
@@ -163,7 +163,13 @@ func printTables(t *console, rows []results.Row, about report.About, f tableFlag
 			gap = ""
 		}
 	}
-	return printReferences(t.stdout, about.References, opt, len(rows) > 0)
+	if err := printReferences(t.stdout, about.References, opt, len(rows) > 0); err != nil || len(rows) > 0 {
+		return err
+	}
+	for _, text := range report.PublishedFindings(about) {
+		fmt.Fprintln(t.stdout, strings.Join(plain.Wrap(plain.Words(text), " ", opt.Width), "\n"))
+	}
+	return nil
 }
 
 func printReferences(w io.Writer, references []report.Compared, opt report.Options, below bool) error {
