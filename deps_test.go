@@ -117,7 +117,6 @@ var libraries = []struct {
 
 	{"golang.org/x/crypto/ssh", []string{"provision/reach"}, "one room speaks SSH"},
 	{"github.com/skeema/knownhosts", []string{"provision/reach"}, "one room speaks SSH"},
-	{"github.com/pkg/sftp", []string{"provision/reach"}, "one room speaks SSH"},
 	{"github.com/docker/docker", []string{"provision/docker"}, "deprecated upstream: its successor must be able to replace it in one place"},
 	{"github.com/docker/go-connections", []string{"provision/docker"}, "ports in the Docker client's terms"},
 	{"github.com/containerd/errdefs", []string{"provision/docker"}, "kinds of the Docker client's errors"},
@@ -144,7 +143,7 @@ var libraries = []struct {
 
 	{"github.com/cenkalti/backoff/v5", []string{"provision/reach", "agent"}, "retrying is for connections, nothing else"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
-	{"github.com/google/renameio/v2", []string{"results", "agent", "provision/reach", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
+	{"github.com/google/renameio/v2", []string{"results", "agent", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
 	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "agent", "provision/docker", "provision/reach", "lock"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load/measure", "load/wire", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 

@@ -276,7 +276,7 @@ func (h *Host) Processes() ([]Process, error) {
 // furniture is what belongs to a host rather than to who uses it.
 var furniture = map[string]bool{
 	"cat": true, "sshd": true, "sshd-session": true, "dockerd": true, "containerd": true, "containerd-shim": true,
-	"containerd-shim-runc-v2": true, "docker-proxy": true, "sftp-server": true,
+	"containerd-shim-runc-v2": true, "docker-proxy": true,
 }
 
 // children lists the processes below a process, itself not among them.

@@ -54,7 +54,6 @@ PrintMotd no
 PrintLastLog no
 PidFile none
 SetEnv PATH=%[1]s/bin:%[2]s
-Subsystem sftp internal-sftp
 %[3]s
 `, m.dir, systemPath, strings.Join(lines, "\n"))
 	if err := os.WriteFile(filepath.Join(m.dir, "sshd_config"), []byte(config), 0o600); err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"net"
 	"path"
@@ -51,8 +50,6 @@ type Transport interface {
 	Dial(ctx context.Context, network, addr string) (net.Conn, error)
 	// Listen listens on a port of the host's loopback address.
 	Listen(ctx context.Context) (net.Listener, error)
-	// Upload creates the folder of remote when it is missing.
-	Upload(ctx context.Context, local, remote string, mode fs.FileMode) error
 	Close() error
 }
 
@@ -184,18 +181,6 @@ func (c *Conn) Listen(ctx context.Context) (net.Listener, error) { return c.link
 // Refused reports whether a host has answered that it does not open a connection.
 func Refused(err error) bool {
 	return errors.As(err, new(*ssh.OpenChannelError)) || errors.Is(err, ErrNotForwarded)
-}
-
-// Upload copies the local file to the host, whole or not at all. A remote path that begins with
-// "~/" is below [Conn.Home]; its folder is created when it is missing.
-func (c *Conn) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
-	if rest, ok := strings.CutPrefix(remote, "~/"); ok {
-		remote = path.Join(c.home, rest)
-	}
-	if err := c.link.Upload(ctx, local, remote, mode); err != nil {
-		return provision.Wrap(c.host, fmt.Sprintf("upload %s to %s", local, remote), err)
-	}
-	return nil
 }
 
 // Ask runs a script that prints one fact a line as NAME=VALUE. args are its arguments.

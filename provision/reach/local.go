@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
-
-	"github.com/google/renameio/v2"
 
 	"hclbench/provision"
 )
@@ -64,39 +59,4 @@ func (t *localTransport) Listen(ctx context.Context) (net.Listener, error) {
 	return new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 }
 
-func (t *localTransport) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
-	from, err := os.Open(local)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	if err := os.MkdirAll(filepath.Dir(remote), 0o755); err != nil {
-		return err
-	}
-	to, err := renameio.NewPendingFile(remote, renameio.WithTempDir(filepath.Dir(remote)))
-	if err != nil {
-		return err
-	}
-	defer to.Cleanup()
-	if _, err := io.Copy(to, &ctxReader{ctx, from}); err != nil {
-		return err
-	}
-	if err := to.Chmod(mode); err != nil {
-		return err
-	}
-	return to.CloseAtomicallyReplace()
-}
-
 func (t *localTransport) Close() error { return nil }
-
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if err := context.Cause(r.ctx); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}

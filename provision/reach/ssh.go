@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"time"
@@ -208,14 +207,4 @@ func (t *sshTransport) Listen(ctx context.Context) (listener net.Listener, err e
 		return nil, err
 	}
 	return opened(ctx, link, func() (net.Listener, error) { return link.client.Listen("tcp", "127.0.0.1:0") })
-}
-
-func (t *sshTransport) Upload(ctx context.Context, local, remote string, mode fs.FileMode) error {
-	_, s, release, err := t.session(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	defer s.Close()
-	return uploadSFTP(ctx, s, local, remote, mode)
 }
