@@ -82,20 +82,34 @@ func TestNothingYet(t *testing.T) {
 	})
 }
 
+// TestAllVoid has one published value and nothing else to draw.
+func TestAllVoid(t *testing.T) {
+	rows, about := measured(t)
+	for i := range rows {
+		rows[i].Summary, rows[i].Error = nil, "no route to host"
+	}
+	steps(t, rows, about, [][3]string{
+		{"the strip", `document.querySelector(".strip .void").textContent`, "45 void: no route to host"},
+		{"what is chosen is drawn", `document.getElementById("hero-y").selectedOptions[0].textContent + ": " + document.getElementById("hero-title").textContent`,
+			"Median time to first token: Median time to first token against concurrency, ms"},
+	})
+}
+
 // choose sets the first chart's axes.
 const choose = `["x:concurrency", "y:output_throughput"].forEach(c => { const [k, v] = c.split(":"), e = document.getElementById("hero-" + k);
 	e.value = v; e.dispatchEvent(new Event("change")); })`
 
-// crosses are the points that others published: how many, whether they say so, and whether any opens a cell.
+// crosses are the points that others published: how many, whether they say so, whether any opens a cell,
+// and whose they are: at each name, or once where all are of one publisher.
 const crosses = `(() => { const of = [...document.querySelectorAll("#hero-chart .pt")].filter(g => g.querySelector("path"));
 	return [of.length, of.every(g => g.textContent.includes("published by somebody")), of.some(g => g.dataset.cell),
-		document.querySelector("#hero-chart").textContent.includes(", by somebody")].join(); })()`
+		document.querySelector("#hero-chart").textContent.includes(", by somebody"), document.querySelector("#hero-under").textContent.includes(", by somebody")].join(); })()`
 
 func TestPublishedPoints(t *testing.T) {
 	rows, about := measured(t)
 	steps(t, rows, about, [][3]string{
 		{"the axes", choose, ""},
-		{"crosses", crosses, "3,true,false,true"},
+		{"crosses", crosses, "3,true,false,true,false"},
 		{"a click", `document.querySelector("#hero-chart .pt[data-cell='']").dispatchEvent(new MouseEvent("click", { bubbles: true }))`, ""},
 		{"nothing is opened", `document.getElementById("cell").open`, "false"},
 	})
@@ -111,7 +125,7 @@ func TestPublishedPoints(t *testing.T) {
 	}
 	steps(t, nil, about, [][3]string{
 		{"the axes", choose, ""},
-		{"all are crosses", crosses, "2,true,true,true"},
+		{"all are crosses", crosses, "2,true,true,false,true"},
 		{"no front", `document.querySelectorAll("#hero-chart polyline[stroke-width='10']").length`, "0"},
 		{"a cell opened", `(document.querySelector("[data-row]").click(), document.getElementById("cell").textContent)`, "published by somebody"},
 		{"no command", `document.getElementById("cell").textContent.includes("hcl show")`, "false"},

@@ -6,8 +6,7 @@ const hue = series => `var(--s${D.series[series].hue})`;
 // choices are what the chart may have along an axis, and what it begins with.
 const choices = w => {
   const has = key => w.cells.filter(c => valueOf(key, c)).length > 1;
-  const measures = D.columns.filter(c => c.figure && has(c.key)).map(c => c.key);
-  const deciding = w.tables[0];
+  const deciding = w.tables[0], measures = D.columns.filter(c => c.figure && (has(c.key) || c.key === deciding.metric)).map(c => c.key);
   const y = deciding.metric, x = deciding.id.endsWith("-service") && measures.includes("interactivity") ? "interactivity" : w.along;
   return { xs: w.along ? [w.along, ...measures] : [], ys: measures, x, y };
 };
@@ -73,7 +72,8 @@ const scatter = (w, x, y, width) => {
   const seconds = m => v => m.unit === "ms" && Math.max(...all.map(v)) >= 5000;
   const sx = seconds(mx)(p => p.x), sy = seconds(my)(p => p.y);
   const of = Object.entries(Object.groupBy(all, p => `${p.series} ${p.by}`)).map(([s, points]) => [parseInt(s), points.sort((a, b) => a.along - b.along)]);
-  const named = width >= 560 && of.length <= 14;
+  const named = width >= 560 && of.length <= 14, by = new Set(all.map(p => p.by)).size > 1 ? "" : all[0].by; // of all: said once
+  const name = (series, points) => D.series[series].label + (points[0].by && !by ? `, by ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
   const right = named ? width - Math.min(width * 0.34, 16 + Math.max(...of.map(([s, p]) => wide(name(s, p))))) : width - 12;
   const log = S.log === "1" ? all.every(p => p.x > 0) : S.log !== "0" && x === w.along && places.get(x).values.length > 2 && Math.max(...all.map(p => p.x)) >= 4 * Math.min(...all.map(p => p.x));
   const X = axis(all.map(p => p.x), 52, right - 8, log, false, width / 90);
@@ -131,9 +131,8 @@ const scatter = (w, x, y, width) => {
     }
   }
   svg.setAttribute("aria-label", `${my.title} against ${lower(mx.title)}. ${w.finding}`);
-  return { svg, named, series: [...new Set(of.map(([s]) => s))], log };
+  return { svg, named, series: [...new Set(of.map(([s]) => s))], log, by };
 };
-const name = (series, points) => D.series[series].label + (points[0].by ? `, by ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
 
 // bars draw a table of cells side by side, each place's values together.
 const bars = (w, table, width) => {
@@ -225,7 +224,7 @@ const showHero = () => {
   const width = Math.max(280, Math.floor(box.clientWidth || 800));
   const shown = barred ? bars(w, table, width) : scatter(w, x, y, width);
   one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
-  one("hero-under").textContent = w.workload;
+  one("hero-under").textContent = w.workload + (shown?.by ? `, by ${shown.by}` : "");
   box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, `No cell that the filter lets through has ${barred ? "it" : "both"}.`));
   if (shown) dress(shown.svg);
   one("hero-log").checked = !!shown?.log;
