@@ -32,16 +32,19 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(vectors) != len(pixels) || len(vectors) < 20 {
-		t.Errorf("%d files with SVG, %d with PNG", len(vectors), len(pixels))
+	if len(vectors.Names) != len(pixels.Names) || len(vectors.Names) < 20 {
+		t.Errorf("%d files with SVG, %d with PNG", len(vectors.Names), len(pixels.Names))
+	}
+	if pixels.Boxes != "" {
+		t.Errorf("the font lacks %q", pixels.Boxes)
 	}
 	for _, want := range []string{"online-latency.svg", "online-latency.csv", "online-concurrency-output-throughput.svg", "online-pareto.svg",
 		"distributions-time-to-first-token-share-of-requests-within.svg", "time-line-h200-vllm-kv-cache-in-use.svg"} {
-		if !slices.Contains(vectors, want) {
-			t.Errorf("no %s among %q", want, vectors)
+		if !slices.Contains(vectors.Names, want) {
+			t.Errorf("no %s among %q", want, vectors.Names)
 		}
 	}
-	for _, name := range slices.Concat(vectors, pixels) {
+	for _, name := range slices.Concat(vectors.Names, pixels.Names) {
 		f, err := os.Open(filepath.Join(dir, name))
 		if err != nil {
 			t.Fatal(err)
@@ -165,6 +168,16 @@ func TestSharedReasons(t *testing.T) {
 	}
 }
 
+// TestBoxes: it is said which letters a PNG does not show.
+func TestBoxes(t *testing.T) {
+	about := About{Layout: Layout{Automatic: []string{},
+		Charts: []Chart{{Title: "Ждать ≥ 待つ待", X: "concurrency", Y: []string{"output_throughput"}}}}}
+	made, err := PNG(t.TempDir(), matrix(), about)
+	if err != nil || made.Boxes != "待つ" || len(made.Names) != 3 {
+		t.Errorf("%q are boxes in %q, %v", made.Boxes, made.Names, err)
+	}
+}
+
 // TestNames: no name of a benchmark takes the place of another's, of the page's own, or of a file.
 func TestNames(t *testing.T) {
 	var rows []results.Row
@@ -177,10 +190,11 @@ func TestNames(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	names, err := SVG(dir, rows, About{})
+	made, err := SVG(dir, rows, About{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	names := made.Names
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != len(names) {
 		t.Errorf("%d files of %d names, %v", len(entries), len(names), err)

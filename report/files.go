@@ -16,10 +16,16 @@ import (
 	"hclbench/results"
 )
 
+// Pictures are files that were written.
+type Pictures struct {
+	Names []string
+	Boxes string // letters that are boxes in them, each once: the font has no others
+}
+
 // SVG writes every chart of the page as a picture that stands alone, on white and on dark ground,
-// into files of a folder, with its data beside it as CSV, and returns their names. The folder is
-// made; files of the same names are replaced.
-func SVG(dir string, rows []results.Row, about About) ([]string, error) {
+// into files of a folder, with its data beside it as CSV. The folder is made; files of the same names
+// are replaced.
+func SVG(dir string, rows []results.Row, about About) (Pictures, error) {
 	return files(dir, rows, about, ".svg", func(d *chart.Drawing, t chart.Theme, f *os.File) error {
 		_, err := fmt.Fprintln(f, d.SVG(t))
 		return err
@@ -27,15 +33,26 @@ func SVG(dir string, rows []results.Row, about About) ([]string, error) {
 }
 
 // PNG is [SVG] as pictures of twice as many pixels.
-func PNG(dir string, rows []results.Row, about About) ([]string, error) {
-	return files(dir, rows, about, ".png", func(d *chart.Drawing, t chart.Theme, f *os.File) error { return d.PNG(f, t) })
+func PNG(dir string, rows []results.Row, about About) (Pictures, error) {
+	boxes := ""
+	out, err := files(dir, rows, about, ".png", func(d *chart.Drawing, t chart.Theme, f *os.File) error {
+		letters, err := d.Boxes()
+		boxes += letters
+		return errors.Join(err, d.PNG(f, t))
+	})
+	for _, r := range boxes {
+		if !strings.ContainsRune(out.Boxes, r) {
+			out.Boxes += string(r)
+		}
+	}
+	return out, err
 }
 
 // folder is where files are written, and which.
 type folder struct {
 	dir   string
 	taken unique
-	names []string
+	Pictures
 }
 
 // create makes a new file: what is there of its name, which may be a link to elsewhere, is removed.
@@ -48,14 +65,14 @@ func (o *folder) create(name string, fill func(f *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	o.names = append(o.names, name)
+	o.Names = append(o.Names, name)
 	return errors.Join(fill(f), f.Close())
 }
 
 func files(dir string, rows []results.Row, about About, suffix string,
-	write func(d *chart.Drawing, t chart.Theme, f *os.File) error) ([]string, error) {
+	write func(d *chart.Drawing, t chart.Theme, f *os.File) error) (Pictures, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		return Pictures{}, err
 	}
 	out, current := &folder{dir: dir, taken: unique{}}, fresh(rows)
 	shown := current
@@ -75,17 +92,17 @@ func files(dir string, rows []results.Row, about About, suffix string,
 				d := fig.picture(c, source)
 				for ending, t := range map[string]chart.Theme{"": chart.Light, "-dark": chart.Dark} {
 					if err := out.create(name+ending+suffix, func(f *os.File) error { return write(d, t, f) }); err != nil {
-						return out.names, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
+						return out.Pictures, fmt.Errorf("write chart %d of %s: %w", i+1, fig.ID, err)
 					}
 				}
 			}
 			data := func(f *os.File) error { _, err := f.WriteString(fig.CSV()); return err }
 			if err := out.create(fig.ID+".csv", data); err != nil {
-				return out.names, fmt.Errorf("write the data of %s: %w", fig.ID, err)
+				return out.Pictures, fmt.Errorf("write the data of %s: %w", fig.ID, err)
 			}
 		}
 	}
-	return out.names, nil
+	return out.Pictures, nil
 }
 
 // rows are those that the section's figures are of.

@@ -151,12 +151,12 @@ func TestMembersShown(t *testing.T) {
 	}
 	dir := t.TempDir()
 	files, err := SVG(dir, all, About{})
-	if want := "online-roles-output-throughput-per-decode-gpu.svg"; err != nil || !slices.Contains(files, want) {
-		t.Errorf("no %s among %q, %v", want, files, err)
+	if want := "online-roles-output-throughput-per-decode-gpu.svg"; err != nil || !slices.Contains(files.Names, want) {
+		t.Errorf("no %s among %q, %v", want, files.Names, err)
 	}
 	files, err = SVG(dir, matrix(), About{})
-	if err != nil || slices.ContainsFunc(files, func(name string) bool { return strings.Contains(name, "roles") }) {
-		t.Errorf("of engines without roles are %q, %v", files, err)
+	if err != nil || slices.ContainsFunc(files.Names, func(name string) bool { return strings.Contains(name, "roles") }) {
+		t.Errorf("of engines without roles are %q, %v", files.Names, err)
 	}
 	ten := slices.Clone(four)
 	for i := range ten {

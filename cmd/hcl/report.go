@@ -89,16 +89,20 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 	}
 	for _, folder := range []struct {
 		dir   string
-		write func(string, []results.Row, report.About) ([]string, error)
+		write func(string, []results.Row, report.About) (report.Pictures, error)
 	}{{f.svg, report.SVG}, {f.png, report.PNG}} {
 		if folder.dir == "" {
 			continue
 		}
-		names, err := folder.write(folder.dir, rows, about)
+		made, err := folder.write(folder.dir, rows, about)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(t.stderr, "Written to %s: %s\n", folder.dir, plain.Count(len(names), "file"))
+		fmt.Fprintf(t.stderr, "Written to %s: %s\n", folder.dir, plain.Count(len(made.Names), "file"))
+		if made.Boxes != "" {
+			fmt.Fprintf(t.stderr, "PNG has no letters for %s and shows boxes; --svg shows them in the reader's fonts\n",
+				plain.Cut(plain.Line(made.Boxes), 60))
+		}
 		written = true
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strings"
 
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
@@ -33,6 +34,26 @@ func (d *Drawing) PNG(w io.Writer, t Theme) error {
 		}
 	}
 	return png.Encode(w, p.RGBA)
+}
+
+// Boxes are the letters of the drawing that the font of a PNG does not have, each once: they are boxes there.
+func (d *Drawing) Boxes() (letters string, err error) {
+	have, err := opentype.Parse(goregular.TTF)
+	if err != nil {
+		return "", fmt.Errorf("read the font: %w", err)
+	}
+	for _, m := range d.pieces {
+		for _, r := range m.text {
+			glyph, err := have.GlyphIndex(nil, r)
+			if err != nil {
+				return "", fmt.Errorf("find a letter of the font: %w", err)
+			}
+			if glyph == 0 && !strings.ContainsRune(letters, r) {
+				letters += string(r)
+			}
+		}
+	}
+	return letters, nil
 }
 
 type painter struct {

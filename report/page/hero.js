@@ -209,8 +209,9 @@ const showHero = () => {
   const c = choices(w), x = c.xs.includes(S.x) ? S.x : c.x, y = c.ys.includes(S.y) ? S.y : c.y, box = one("hero-chart");
   const [head, rest] = w.tables[0].finding && w.finding.startsWith(w.tables[0].finding) ? [w.tables[0].finding, w.finding.slice(w.tables[0].finding.length).trim()] : [w.finding, ""];
   const { title, headline } = one("finding").dataset;
-  one("finding").textContent = headline || head || title;
-  one("finding-rest").textContent = headline ? w.finding : rest;
+  const whole = s => s.replaceAll(" %", "\u00a0%"); // no line begins with it
+  one("finding").textContent = whole(headline || head || title);
+  one("finding-rest").textContent = whole(headline ? w.finding : rest);
   options(one("hero-w"), D.workloads.map(w => [w.id, w.workload]), w.id);
   one("hero-w").parentElement.hidden = D.workloads.length < 2;
   options(one("hero-x"), c.xs.map(k => [k, measureOf(k).title]), x);
