@@ -50,7 +50,7 @@ type dataColumn struct {
 	Shown  bool     `json:"shown,omitempty"`
 	Figure bool     `json:"figure,omitempty"` // it was measured
 	Texts  []string `json:"texts,omitzero"`
-	Values numbers  `json:"values"`
+	Values numbers  `json:"values,omitzero"` // left out where each row has a text of its own: 0, 1, 2, …
 }
 
 // dataWorkload is an answer with the cells that it is of.
@@ -82,7 +82,7 @@ func (f numbers) MarshalJSON() ([]byte, error) {
 }
 
 // digits are more than two measurements of one thing have in common.
-const digits = 6
+const digits = 5
 
 const exact = 1 << 53 // whole numbers below it are themselves as float64
 
@@ -128,6 +128,10 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 		cells = append(cells, all.sample([]*results.Row{r}))
 	}
 	d.places(cells)
+	all.refs = map[string]int{}
+	for n, s := range cells {
+		all.refs[all.cell(s.rows[0])] = n + 1
+	}
 	for _, a := range answers(current, all, layout) {
 		w := &dataWorkload{answer: a, Along: a.along}
 		for _, s := range a.cells {
@@ -217,6 +221,9 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 				c.Texts = append(c.Texts, word)
 			}
 			c.Values = append(c.Values, float64(at[word]))
+		}
+		if len(c.Texts) == len(rows) {
+			c.Values = nil
 		}
 		if len(c.Texts) > 1 || shown || slices.Contains([]string{"run", "id", "started"}, key) { // a cell opened has these
 			d.Columns = append(d.Columns, c)

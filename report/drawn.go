@@ -61,6 +61,11 @@ func (f *figure) Legend() (all []*chart.Series) {
 	return all
 }
 
+// Told reports whether the page's data have all that the figure shows.
+func (f *figure) Told() bool {
+	return !slices.ContainsFunc(f.Charts, func(c *chart.Panel) bool { return !c.Told() })
+}
+
 // CSV is what the figure's charts are drawn from, a line for each value.
 func (f *figure) CSV() string {
 	var b bytes.Buffer

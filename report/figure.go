@@ -162,12 +162,12 @@ func (b *benchmark) section() section {
 	swept := false
 	for _, d := range dimensions {
 		all := slicesAlong(d, b.cells)
-		if more := len(all) - maxSlices; more > 0 {
+		if more := len(all) - enough(all); more > 0 {
 			swept = true
 			out.Left = append(out.Left,
 				fmt.Sprintf("%s: %d more combinations of the other axes have lines along %s; they are in the table.",
 					b.name, more, strings.ToLower(d.title)))
-			all = all[:maxSlices]
+			all = all[:enough(all)]
 		}
 		for n, x := range all {
 			out.Figures = append(out.Figures, b.figures(out.ID, d, n, x)...)
@@ -361,7 +361,7 @@ func ranked(c *chart.Panel, m metric, layout *Layout) (notes []string) {
 // loads are a metric of cells as bars, those under the same load together; foot is
 // what stands at a bar, and whether there is one. What others published of a cell is on its bar.
 func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *chart.Panel {
-	c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}, Better: better(m)}
+	c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit, Key: m.name}, Better: better(m)}
 	byLoad := map[string]int{}
 	for _, s := range cells {
 		d, ok := s.value(m)
@@ -379,7 +379,7 @@ func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *char
 		d.Hover = hover(s, d, "", m)
 		if s.by == "" {
 			g.Bars = append(g.Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: d.Hover, Doubt: d.Doubt,
-				Mark: d.Mark})
+				Mark: d.Mark, Ref: d.Ref})
 			continue
 		}
 		of := slices.IndexFunc(g.Bars, func(b chart.Bar) bool { return b.Series == s.series && b.Label == label })

@@ -272,6 +272,7 @@ func TestEvil(t *testing.T) {
 		Policy  string
 	}
 	tab.Eval(t, `(() => {
+		dispatchEvent(new Event("beforeprint")); // all of it is there
 		const filter = document.getElementById("filter");
 		filter.value = "onerror"; filter.dispatchEvent(new Event("input"));
 		document.getElementById("more").click();

@@ -91,6 +91,7 @@ func newPage(rows []results.Row, about About) *page {
 	all, current, notes := about.series(rows), fresh(rows), newDoubts(rows)
 	published := publishedRows(rows, about)
 	stale := slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !r.Stale })
+	data := newData(current, stale, published, all, notes, &about.Layout) // before what is drawn of it
 	sections := sections(current, all, about)
 	style, script := style(), script()
 	source := sourceOf(rows, about)
@@ -101,7 +102,7 @@ func newPage(rows []results.Row, about About) *page {
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(script), ScriptHash: policyHash(script),
 		Chips: template.HTML(chart.Symbols(all.all)), Sections: sections,
-		Data: newData(current, stale, published, all, notes, &about.Layout),
+		Data: data,
 		Plan: plans(rows, about.Planned), Verdicts: verdictCounts(rows), Doubts: pageDoubts(notes, all),
 		HostChanges: hostChanges(rows), Engines: engines(rows)}
 	for _, s := range sections {

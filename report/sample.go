@@ -25,6 +25,7 @@ type sample struct {
 	shared    []string // reasons against all cells, which set none of them apart
 	by        string   // who published it; empty: nobody, it is in the store
 	void      bool     // it measured nothing
+	ref       int      // its place in the page's data, from 1; 0: it has none
 }
 
 // sharedReasons are those that stand against every cell that measured something:
@@ -103,7 +104,7 @@ func (s *seriesOf) cell(r *results.Row) string {
 
 func (s *seriesOf) sample(of []*results.Row) *sample {
 	return &sample{benchmark: of[0].Benchmark, series: s.find(of[0]), rows: of, at: placeOf(of[0]),
-		dataset: dataset(of[0]), told: s.told}
+		dataset: dataset(of[0]), told: s.told, ref: s.refs[s.cell(of[0])]}
 }
 
 // value is the median of a metric over the repetitions, with the lowest and the
@@ -114,7 +115,7 @@ func (s *sample) value(m metric) (d chart.Dot, ok bool) {
 		return d, false
 	}
 	of := spread(values)
-	return chart.Dot{Y: of.Median, Low: of.Min, High: of.Max, N: of.N, Of: len(valuesOf(m, s.rows)),
+	return chart.Dot{Y: of.Median, Low: of.Min, High: of.Max, N: of.N, Of: len(valuesOf(m, s.rows)), Ref: s.ref,
 		Doubt: !sure, Mark: kindOfRun(s.rows[0])}, true
 }
 
@@ -180,6 +181,17 @@ type slice struct {
 
 // maxSlices bounds the figures of one kind: what else there is stands in the table.
 const maxSlices = 4
+
+// manyPoints are so many that no more slices are drawn: a page has them several times.
+const manyPoints = 400
+
+// enough is how many of the slices are drawn.
+func enough(all []slice) (n int) {
+	for points := 0; n < min(len(all), maxSlices) && points < manyPoints; n++ {
+		points += all[n].points
+	}
+	return n
+}
 
 // slicesAlong finds the slices with a line in them, those with the most points first.
 func slicesAlong(along dimension, samples []*sample) (out []slice) {
@@ -268,7 +280,7 @@ func (x slice) against(m metric) *chart.Panel {
 	c := &chart.Panel{Title: m.title, Better: better(m),
 		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks,
 			Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
-		Y: chart.Axis{Unit: m.unit, Zero: true, Linear: m.better > 0}}
+		Y: chart.Axis{Unit: m.unit, Key: m.name, Zero: true, Linear: m.better > 0}, Along: x.along.name}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		d, ok := s.value(m)
 		d.X = s.at[x.along.name]
@@ -281,7 +293,8 @@ func (x slice) against(m metric) *chart.Panel {
 // tradeoff is one metric over another, a point for each place along the slice's dimension.
 func (x slice) tradeoff(mx, my metric) *chart.Panel {
 	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
-		X: chart.Axis{Title: mx.title, Unit: mx.unit}, Y: chart.Axis{Unit: my.unit, Zero: true, Linear: my.better > 0}}
+		X: chart.Axis{Title: mx.title, Unit: mx.unit, Key: mx.name},
+		Y: chart.Axis{Unit: my.unit, Key: my.name, Zero: true, Linear: my.better > 0}, Along: x.along.name}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		dx, okX := s.value(mx)
 		d, okY := s.value(my)

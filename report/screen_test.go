@@ -64,7 +64,7 @@ func steps(t *testing.T, rows []results.Row, about About, of [][3]string) {
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	for _, step := range of {
 		var got string
-		tab.Eval(t, "String("+step[1]+")", &got)
+		tab.Eval(t, "Promise.resolve("+step[1]+").then(String)", &got)
 		if !strings.Contains(got, step[2]) {
 			t.Errorf("%s: %q, want %q", step[0], got, step[2])
 		}

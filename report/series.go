@@ -16,9 +16,10 @@ import (
 type seriesOf struct {
 	all     []*chart.Series
 	byKey   map[string]*chart.Series
-	varying []string // axes of the engine that are not the same everywhere
-	told    []string // columns of published tables that tell loads apart
-	by      []string // columns that make a series instead; nil: none are said
+	varying []string       // axes of the engine that are not the same everywhere
+	told    []string       // columns of published tables that tell loads apart
+	by      []string       // columns that make a series instead; nil: none are said
+	refs    map[string]int // of cells, as [chart.Dot.Ref]; nil: nothing is drawn for a page
 }
 
 // newSeries finds the series of rows: GPU × engine × whatever the lab varies of

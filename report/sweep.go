@@ -106,14 +106,14 @@ func (w sweep) figure(m metric) *figure {
 	best, at := w.best(m)
 	for _, of := range grouped(w.samples, func(s *sample) *chart.Series { return s.series }) {
 		c := &chart.Panel{Title: of[0].series.Label, Better: better(m), X: chart.Axis{Title: lower(w.along.title)},
-			Y: chart.Axis{Title: lower(w.up.title), Unit: m.unit}}
+			Y: chart.Axis{Title: lower(w.up.title), Unit: m.unit, Key: m.name}, Along: w.along.name + " " + w.up.name}
 		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.ticks()), Up: shorts(w.upwards())}
 		for _, s := range of {
 			cell := chart.HeatCell{X: slices.Index(w.ticks(), s.at[w.along.name]),
 				Y: slices.Index(w.upwards(), s.at[w.up.name]), Void: s.void}
 			d, ok := s.value(m)
 			if ok {
-				cell.Value, cell.Doubt, cell.Mark = d.Y, d.Doubt, d.Mark
+				cell.Value, cell.Doubt, cell.Mark, cell.Ref = d.Y, d.Doubt, d.Mark, d.Ref
 				cell.Hover = hover(s, d, w.along.name, m) + "\n" + lower(w.up.title) + " " + number.Short(s.at[w.up.name])
 				if cell.Share = d.Y / best; m.better < 0 {
 					cell.Share = best / max(d.Y, best)

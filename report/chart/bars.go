@@ -110,16 +110,17 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		to := along(b.Value)
 		at := []point{{foot, y}, {to, y}, {to, y + barHeight}, {foot, y + barHeight}}
 		if b.Doubt { // an outline, as hollow as a hollow marker
-			d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover})
+			d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover,
+				ref: b.Ref})
 		} else {
-			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover})
+			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover, ref: b.Ref})
 		}
 	}
 	after := end + 5
 	if !b.Before { // colours alone may repeat
 		after += symbolRoom
 		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour,
-			series: b.Series}
+			series: b.Series, ref: b.Ref}
 		if b.Doubt {
 			m.fill = paper
 		}
@@ -127,10 +128,11 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 	}
 	for _, p := range b.Published {
 		at := point{along(p.Y), y + barHeight/2.0}
-		d.add(piece{shape: circle, at: []point{at}, size: 5, colour: paper, series: b.Series},
-			piece{shape: cross, at: []point{at}, size: 3, colour: colour, series: b.Series, hover: p.Hover})
+		d.add(piece{shape: circle, at: []point{at}, size: 5, colour: paper, series: b.Series, ref: p.Ref},
+			piece{shape: cross, at: []point{at}, size: 3, colour: colour, series: b.Series, hover: p.Hover,
+				ref: p.Ref})
 	}
-	d.label(after, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series})
+	d.label(after, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series, ref: b.Ref})
 }
 
 // text is what stands after the bar.

@@ -8,9 +8,11 @@ import (
 // Drawing is a chart laid out: pieces in the order in which they are painted. It is
 // data, so that the page, a file and a picture show the same.
 type Drawing struct {
-	Width, Height float64 // in points, which are CSS pixels
-	Margin        float64 // around it
-	title         string  // for who cannot see it
+	Width, Height float64  // in points, which are CSS pixels
+	Margin        float64  // around it
+	title         string   // for who cannot see it
+	keys          []string // by which the page knows what it shows: name, value, name, value, …
+	parts         int      // lines that have begun
 	pieces        []piece
 }
 
@@ -25,6 +27,10 @@ type piece struct {
 	dash   []float64
 	series *Series // what it belongs to; nil: the chart
 	hover  string  // what pointing at it says
+	ref    int     // by which the page knows what it is, from 1; 0: it does not
+	part   int     // of a line that the page's script draws anew: the same of all its pieces; 0: of none
+	class  string  // what the page's script calls it
+	apart  bool    // nothing joins it with the point before
 
 	text   string
 	size   float64 // of text: its height; of a symbol: its radius

@@ -124,7 +124,7 @@ func (c *Panel) Series() []*Series {
 func (c *Panel) LegendHeight(width float64) float64 { return c.legend(&Drawing{Width: width}, 8) }
 
 // beside writes a label next to a point where nothing is yet, or not at all.
-func (d *Drawing) beside(p point, text string, s *Series, within box, taken *[]box) {
+func (d *Drawing) beside(p point, text string, of piece, within box, taken *[]box) {
 	w, h := textWidth(text, tiny), 9.0
 	for _, o := range []struct {
 		dx, dy float64
@@ -139,7 +139,8 @@ func (d *Drawing) beside(p point, text string, s *Series, within box, taken *[]b
 			continue
 		}
 		*taken = append(*taken, b)
-		d.label(x, y, text, piece{colour: colourOf(s), size: tiny, anchor: o.a, series: s})
+		of.colour, of.size, of.anchor = colourOf(of.series), tiny, o.a
+		d.label(x, y, text, of)
 		return
 	}
 }

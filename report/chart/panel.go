@@ -16,34 +16,10 @@ type Panel struct {
 	Heat   *Heat   // a sweep; there are no lines then
 	Better string  // where good values are: "higher is better"
 	Tail   string  // the percentile of its lines that are tails: "p99"
+	Slow   string  // as [Axis.Key], what those lines measure
+	Along  string  // as [Axis.Key], what its cells lie along, with blanks between several
 	Note   string  // what is the same for all of it, where nothing else says it
 	Mark   string  // what it shows, where that is no measurement of ours
-}
-
-// Line is one series of a chart.
-type Line struct {
-	Series *Series
-	Dots   []Dot
-	Plain  bool      // without markers: there are too many values
-	Steps  bool      // holds each value until the next one
-	Front  bool      // no series: what none of them surpasses
-	Tail   bool      // of the slowest requests, beside a line of most of them: light
-	Gaps   []float64 // where the series has a void cell
-
-	Published bool // by others: thin, with crosses
-}
-
-// Dot is one value of a line.
-type Dot struct {
-	X, Y      float64
-	Low, High float64 // of repetitions; equal: there was one
-	N         int     // repetitions that it is the median of
-	Of        int     // repetitions in all: those in doubt are left out where others are there
-	Label     string  // beside it
-	Hover     string
-	Doubt     bool   // suspect: drawn hollow
-	Apart     bool   // nothing joins it with the one before: a void cell is between them
-	Mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
 }
 
 // group are bars that belong together: one of each series, or with and without.
@@ -59,6 +35,7 @@ type Bar struct {
 	None   bool   // there is no value, only what was published
 	After  string // beside the value
 	Hover  string
+	Ref    int  // as of a [Dot]
 	Before bool // what the next one is compared with
 	Doubt  bool
 	Mark   string
@@ -69,12 +46,15 @@ type Bar struct {
 const (
 	small      = 11 // height of text in charts
 	tiny       = 10
+	markerSize = 3.6
+	crossSize  = 3
 	markHeight = 14 // of the line that says that it is no measurement
 )
 
 // Draw lays a chart out. Named, it can stand alone: it says which series are whose.
 func (c *Panel) Draw(width, height float64, named bool) *Drawing {
-	d := &Drawing{Width: width, Height: height, title: c.said()}
+	d := &Drawing{Width: width, Height: height, title: c.said(),
+		keys: []string{"x", c.X.Key, "y", c.Y.Key, "slow", c.Slow, "along", c.Along}}
 	c.draw(d, 8, height, named)
 	return d
 }
@@ -167,11 +147,11 @@ func (c *Panel) lines(d *Drawing, f frame) {
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			if p.Label != "" {
-				d.beside(f.at(p), p.Label, l.Series, f.within, &taken)
+				d.beside(f.at(p), p.Label, piece{series: l.Series, ref: p.Ref}, f.within, &taken)
 			}
 		}
 		for _, x := range l.Gaps {
-			d.beside(point{f.x.at(x), f.within.bottom - 2}, "void", l.Series, f.within, &taken)
+			d.beside(point{f.x.at(x), f.within.bottom - 2}, "void", piece{series: l.Series}, f.within, &taken)
 		}
 	}
 }
@@ -287,76 +267,15 @@ func (b box) touches(o box) bool {
 	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
 }
 
-// draw paints the line and returns the places of its markers.
-func (l Line) draw(d *Drawing, f frame) (taken []box) {
-	for _, path := range l.paths(f) {
-		d.add(l.stroke(path))
-	}
-	if l.Front {
-		return nil
-	}
-	every := max(1, len(l.Dots)/60) // place to point at, where there are no markers
-	for i, p := range l.Dots {
-		at := f.at(p)
-		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: 3.6, colour: colourOf(l.Series), series: l.Series,
-			hover: p.Hover}
-		switch {
-		case l.Plain || l.Tail:
-			if m.shape, m.size = spot, 3; i%every == 0 {
-				d.add(m)
-			}
-			continue
-		case l.Published:
-			m.shape, m.size = cross, 3
-			d.add(m)
-			continue
-		case p.Doubt:
-			m.fill = paper
-		}
-		if p.N > 1 && p.High > p.Low {
-			d.add(piece{at: []point{{at.x, f.y.at(p.Low)}, {at.x, f.y.at(p.High)}}, colour: colourOf(l.Series), width: 1,
-				series: l.Series})
-		}
-		d.add(m)
-		taken = append(taken, box{at.x - 4, at.y - 4, at.x + 4, at.y + 4})
-	}
-	return taken
-}
-
-// paths are the line as it is drawn: over a gap it is not.
-func (l Line) paths(f frame) (paths [][]point) {
-	var path []point
-	for i, p := range l.Dots {
-		at := f.at(p)
-		if i > 0 && p.Apart {
-			paths, path = append(paths, path), nil
-		}
-		if l.Steps && len(path) > 0 {
-			path = append(path, point{at.x, path[len(path)-1].y})
-		}
-		path = append(path, at)
-	}
-	if l.Front && len(path) == 1 {
-		path = append(path, path[0]) // a spot
-	}
-	return slices.DeleteFunc(append(paths, path), func(path []point) bool { return len(path) < 2 })
-}
-
-// stroke is the line through points.
-func (l Line) stroke(path []point) piece {
-	if l.Front {
-		return piece{at: path, colour: shade, width: 9, pale: 0.45}
-	}
-	m := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
-	switch {
-	case l.Published:
-		m.width = 1
-	case l.Tail:
-		m.width, m.pale = 1.5, 0.6
-	case l.Plain:
-		m.width = 1.5
-	}
-	return m
+// Told reports whether a page knows the cells of all that is drawn, and so their values.
+func (c *Panel) Told() bool {
+	unknown := func(d Dot) bool { return d.Ref == 0 }
+	return !slices.ContainsFunc(c.Lines, func(l Line) bool { return !l.Front && slices.ContainsFunc(l.Dots, unknown) }) &&
+		!slices.ContainsFunc(c.Groups, func(g Group) bool {
+			return slices.ContainsFunc(g.Bars, func(b Bar) bool {
+				return !b.None && b.Ref == 0 || slices.ContainsFunc(b.Published, unknown)
+			})
+		})
 }
 
 // Published reports whether it shows what others published.
@@ -403,6 +322,7 @@ func (c *Panel) AddTail(of *Panel, percentile string) {
 	}
 	if tails != nil {
 		c.Lines, c.Tail, c.Note = append(tails, c.Lines...), percentile, "light: "+percentile
+		c.Slow = of.Y.Key
 	}
 }
 

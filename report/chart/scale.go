@@ -31,6 +31,7 @@ const wide = 30
 type Axis struct {
 	Title  string
 	Unit   string
+	Key    string    // by which the page knows what it measures
 	Log    bool      // whatever the values are
 	Linear bool      // likewise
 	Zero   bool      // begins at 0, unless it is logarithmic

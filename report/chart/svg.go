@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,30 +21,50 @@ func (d *Drawing) SVG(t Theme) string {
 	if t != OfPage {
 		fmt.Fprintf(&b, ` width="%s" height="%s" font-family="%s"`, num(width), num(height), html.EscapeString(Sans))
 	}
+	for pair := range slices.Chunk(d.keys, 2) {
+		if t == OfPage && pair[1] != "" {
+			fmt.Fprintf(&b, ` data-%s="%s"`, pair[0], html.EscapeString(pair[1]))
+		}
+	}
 	b.WriteString(">\n")
 	if t != OfPage {
 		fmt.Fprintf(&b, `<rect x="%s" y="%s" width="100%%" height="100%%" fill="%s"/>`+"\n", num(-d.Margin),
 			num(-d.Margin), t.paint(paper))
 	}
-	for _, m := range d.pieces {
-		m.svg(&b, t)
+	for i := 0; i < len(d.pieces); {
+		end, part := i+1, d.pieces[i].part
+		for part > 0 && end < len(d.pieces) && d.pieces[end].part == part {
+			end++
+		}
+		if t == OfPage && part > 0 {
+			lineOfPage(&b, d.pieces[i:end])
+		} else {
+			for _, m := range d.pieces[i:end] {
+				m.svg(&b, t)
+			}
+		}
+		i = end
 	}
 	b.WriteString("</svg>")
 	return b.String()
 }
 
 func (m piece) svg(b *bytes.Buffer, t Theme) {
-	group := m.series != nil || m.hover != ""
+	known := t == OfPage && m.ref > 0 // the page's script says what it is
+	group := m.series != nil || m.hover != "" || known
 	if group {
 		b.WriteString("<g")
 		if m.series != nil {
 			fmt.Fprintf(b, ` data-s="%d"`, m.series.Index)
 		}
-		if m.hover != "" {
+		if m.hover != "" && m.shape != words {
 			b.WriteString(` class="pt"`)
 		}
+		if known {
+			fmt.Fprintf(b, ` data-cell="%d"`, m.ref-1)
+		}
 		b.WriteByte('>')
-		if m.hover != "" {
+		if m.hover != "" && !known {
 			fmt.Fprintf(b, "<title>%s</title>", html.EscapeString(m.hover))
 		}
 	}
@@ -61,11 +82,79 @@ func (m piece) svg(b *bytes.Buffer, t Theme) {
 	b.WriteByte('\n')
 }
 
+// lineOfPage writes a line with all its points, of which there are many: its vertices are its cells in
+// their order, and have its marker; what is in doubt has a hollow one on it. A path has their ranges.
+func lineOfPage(b *bytes.Buffer, pieces []piece) {
+	look := piece{colour: nothing}
+	var cells, ranges, hollow strings.Builder
+	var points []piece
+	low := map[int]piece{} // of each cell with a range
+	for _, m := range pieces {
+		switch {
+		case m.shape != stroke:
+			points = append(points, m)
+		case m.ref > 0:
+			low[m.ref] = m
+		default:
+			look = m
+		}
+	}
+	for _, m := range points {
+		fmt.Fprintf(&cells, " %d", m.ref-1)
+		if r, ok := low[m.ref]; ok {
+			fmt.Fprintf(&ranges, "M%s %sV%s", num(r.at[0].x), num(r.at[0].y), num(r.at[1].y))
+		} else {
+			ranges.WriteString("M0 0")
+		}
+		if m.fill == paper {
+			fmt.Fprintf(&hollow, `<use href="#h%d" x="%s" y="%s" data-cell="%d"/>`, m.series.Chip(), num(m.at[0].x),
+				num(m.at[0].y), m.ref-1)
+		}
+	}
+	s := points[0].series
+	fmt.Fprintf(b, `<g data-s="%d" data-cells="%s">`, s.Index, cells.String()[1:])
+	if len(low) > 0 {
+		fmt.Fprintf(b, `<path d="%s" stroke="%s"/>`, ranges.String(), OfPage.paint(colourOf(s)))
+	}
+	for len(points) > 0 {
+		n := 1
+		for n < len(points) && !points[n].apart {
+			n++
+		}
+		look.at = nil
+		for _, m := range points[:n] {
+			look.at = append(look.at, m.at[0])
+		}
+		look.marker(b, points[0])
+		points = points[n:]
+	}
+	b.WriteString(hollow.String() + "</g>\n")
+}
+
+// marker writes a line whose vertices look like a point.
+func (m piece) marker(b *bytes.Buffer, of piece) {
+	var line bytes.Buffer
+	m.line(&line, OfPage)
+	b.WriteString(strings.TrimSuffix(line.String(), "/>"))
+	if of.shape != spot {
+		name := "m"
+		if of.shape == cross {
+			name = "x"
+		}
+		url := fmt.Sprintf(`="url(#%s%d)"`, name, of.series.Chip())
+		b.WriteString(" marker-start" + url + " marker-mid" + url + " marker-end" + url)
+	}
+	b.WriteString("/>")
+}
+
 func (m piece) line(b *bytes.Buffer, t Theme) {
 	fmt.Fprintf(b, `<polyline points="%s" fill="none" stroke="%s" stroke-width="%s"`, coordinates(m.at),
 		t.paint(m.colour), num(m.width))
 	if m.width >= 1.5 {
 		b.WriteString(` stroke-linejoin="round" stroke-linecap="round"`)
+	}
+	if t == OfPage && m.class != "" {
+		fmt.Fprintf(b, ` class="%s"`, m.class)
 	}
 	if len(m.dash) > 0 {
 		parts := make([]string, len(m.dash))
@@ -159,19 +248,27 @@ func num(v float64) string {
 	return s
 }
 
-// Symbols are the markers of all series, as symbols that a page can use.
+// Symbols are the markers of all series, as a page can use them: chips beside names, those of lines,
+// full and as crosses, and hollow ones.
 func Symbols(all []*Series) string {
 	var b bytes.Buffer
 	b.WriteString(`<svg width="0" height="0" class="chips" aria-hidden="true">`)
 	for _, s := range all {
-		fmt.Fprintf(&b, `<symbol id="k%d" viewBox="0 0 22 10">`, s.Chip())
-		for _, m := range []piece{
-			{at: []point{{1, 5}, {21, 5}}, colour: colourOf(s), width: 2, dash: dashOf(s)},
-			{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5, colour: colourOf(s)},
-		} {
-			m.svg(&b, OfPage)
+		write := func(open, end string, pieces ...piece) {
+			fmt.Fprintf(&b, open, s.Chip())
+			for _, m := range pieces {
+				m.colour = colourOf(s)
+				m.svg(&b, OfPage)
+			}
+			b.WriteString(end + "\n")
 		}
-		b.WriteString("</symbol>\n")
+		middle := []point{{}}
+		write(`<symbol id="k%d" viewBox="0 0 22 10">`, "</symbol>", piece{at: []point{{1, 5}, {21, 5}}, width: 2, dash: dashOf(s)},
+			piece{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5})
+		const marker = ` viewBox="-5 -5 10 10" markerWidth="10" markerHeight="10" markerUnits="userSpaceOnUse">`
+		write(`<marker id="m%d"`+marker, "</marker>", piece{shape: symbolOf(s), at: middle, size: markerSize})
+		write(`<marker id="x%d"`+marker, "</marker>", piece{shape: cross, at: middle, size: crossSize})
+		write(`<g id="h%d">`, "</g>", piece{shape: symbolOf(s), at: middle, size: markerSize, fill: paper})
 	}
 	b.WriteString("</svg>")
 	return b.String()

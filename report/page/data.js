@@ -21,6 +21,7 @@ const chip = series => {
 };
 const D = JSON.parse(one("data").textContent);
 const count = D.listed;
+for (const c of D.columns) c.values ??= c.texts.map((_, i) => i);
 const columns = new Map(D.columns.map(c => [c.key, c]));
 const places = new Map(D.places.map(c => [c.key, c]));
 const rowsOf = []; // of each cell
@@ -66,7 +67,12 @@ const doubted = (row, key) => {
 };
 // median of what some rows have in a column: of those that are not in doubt, where there are any.
 const median = (key, rows) => {
-  const c = columns.get(key), known = c ? rows.filter(r => c.values[r] !== null) : [];
+  const c = columns.get(key);
+  if (c && rows.length === 1) {
+    const v = c.values[rows[0]];
+    return v === null ? null : { v, low: v, high: v, n: 1, of: 1, doubt: doubted(rows[0], key) };
+  }
+  const known = c ? rows.filter(r => c.values[r] !== null) : [];
   if (!known.length) return null;
   const sure = known.filter(r => !doubted(r, key));
   const v = (sure.length ? sure : known).map(r => c.values[r]).sort((a, b) => a - b), half = v.length >> 1;
@@ -74,10 +80,10 @@ const median = (key, rows) => {
 };
 // fits says which rows the filter lets through; what draws or lists is told when that changes.
 let fits = new Uint8Array(D.cell.length).fill(1);
+let fitsCell = new Uint8Array(rowsOf.length).fill(1); // any of its rows fits
 const told = [];
 const tell = () => told.forEach(f => f());
-const valueOf = (key, cell) => {
-  const rows = rowsOf[cell].filter(r => fits[r]);
+const valueOf = (key, cell, rows = rowsOf[cell].filter(r => fits[r])) => {
   if (!rows.length) return null;
   const place = places.get(key);
   if (!place) return median(key, rows);

@@ -5,15 +5,16 @@ const hue = series => `var(--s${D.series[series].hue})`;
 
 // choices are what the chart may have along an axis, and what it begins with.
 const choices = w => {
-  const has = key => w.cells.filter(c => valueOf(key, c)).length > 1;
+  const has = key => { let n = 0; return w.cells.some(c => valueOf(key, c) && ++n > 1); };
   const deciding = w.tables[0], measures = D.columns.filter(c => c.figure && (has(c.key) || c.key === deciding.metric)).map(c => c.key);
   const y = deciding.metric, x = deciding.id.endsWith("-service") && measures.includes("interactivity") ? "interactivity" : w.along;
   return { xs: w.along ? [w.along, ...measures] : [], ys: measures, x, y };
 };
-const points = (w, x, y) => w.cells.map(cell => {
-  const at = valueOf(x, cell), v = valueOf(y, cell), along = places.get(w.along).values[cell];
-  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along, doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: publisher(rowsOf[cell][0]) };
-}).filter(p => p && !(p.doubt && S.sus === "0"));
+const point = (cell, x, y, along, rows) => {
+  const at = valueOf(x, cell, rows), v = valueOf(y, cell, rows);
+  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along: places.get(along)?.values[cell], doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: publisher(rowsOf[cell][0]) };
+};
+const points = (w, x, y) => w.cells.map(cell => point(cell, x, y, w.along)).filter(p => p && !(p.doubt && S.sus === "0"));
 
 const nice = v => { const p = 10 ** Math.floor(Math.log10(v)); return [1, 2, 2.5, 5, 10].find(f => v <= f * p * 1.0000001) * p; };
 const axis = (values, from, to, log, zero, most) => {
@@ -52,10 +53,10 @@ const fronts = (all, mx, my) => {
   return Object.values(Object.groupBy(all.filter(p => !p.doubt && !p.by), p => D.series[p.series].gpu))
     .map(of => of.filter(p => !of.some(q => beats(q, p))).sort((a, b) => a.x - b.x));
 };
-const tipOf = (p, w, x, y) => {
-  const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${w.along ? `, ${short(p.along)} ${inFlight[w.along] ?? w.along}` : ""}`];
+const tipOf = (p, along, x, y) => {
+  const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${along ? `, ${short(p.along)} ${inFlight[along] ?? along}` : ""}`];
   lines.push(`${amount(p.y, my.unit)} ${lower(my.title)}`);
-  if (x !== w.along) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
+  if (x !== along && x !== y) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
   if (p.n > 1) lines.push(`median of ${p.n}, ${between({ v: p.y, low: p.low, high: p.high }, my.unit)}`);
   if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
   if (p.doubt) lines.push("suspect");
@@ -63,6 +64,15 @@ const tipOf = (p, w, x, y) => {
   return lines.join("\n");
 };
 const inFlight = { concurrency: "in flight", rate: "requests a second", batch: "requests at once", input_tokens: "tokens in", output_tokens: "tokens out" };
+
+// saidOf is what a cell says in a drawing that was made of all its repetitions.
+const saidOf = (svg, cell) => {
+  const { x = "", y, slow, along = "" } = svg.dataset, [first, ...others] = along.split(" "), rows = rowsOf[cell];
+  const p = point(cell, x || first || y, y, first, rows), tail = slow && valueOf(slow, cell, rows);
+  if (!p) return D.series[seriesOf(rows[0])].label;
+  return [tipOf(p, first, x || first || y, y), tail && `${amount(tail.v, measureOf(slow).unit)} ${lower(measureOf(slow).title)}`,
+    ...others.map(k => `${short(places.get(k).values[cell])} ${inFlight[k] ?? k}`)].filter(Boolean).join("\n");
+};
 
 // scatter draws lines of points, each with its name at its end where there is room.
 const scatter = (w, x, y, width) => {
@@ -100,7 +110,7 @@ const scatter = (w, x, y, width) => {
     points.forEach((p, i) => {
       const px = X.at(p.x), py = Y.at(p.y);
       if (p.n > 1 && p.high > p.low) g.append(draw("line", { x1: px, x2: px, y1: Y.at(p.low), y2: Y.at(p.high), stroke: hue(series) }));
-      const pt = draw("g", { class: "pt", "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
+      const pt = draw("g", { class: "pt", "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w.along, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
       g.append(pt);
       const tells = x !== w.along && (theirs || !p.by) && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];
       if (tells && !taken.some(t => t[0] < box[2] && box[0] < t[2] && t[1] < box[3] && box[1] < t[3])) {

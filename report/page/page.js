@@ -5,24 +5,28 @@ one("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
-// What is late stands in a noscript, which costs nothing, until it comes near the view.
-const dressed = []; // told of each drawing that is put in
+// What is long waits until it comes near the view: drawings and lists stand in a noscript till then, which
+// costs nothing.
+const waiting = new Map(); // of each element, what is done then
+const come = e => { const f = waiting.get(e); waiting.delete(e); nearing.unobserve(e); f?.(); };
+const nearing = new IntersectionObserver(seen => seen.filter(s => s.isIntersecting).forEach(s => come(s.target)), { rootMargin: "400px" });
+const near = (e, f) => { waiting.set(e, f); nearing.observe(e); };
+const dressed = []; // told of each drawing
 const dress = svg => dressed.forEach(f => f(svg));
-const put = e => {
-  const text = e.querySelector(":scope > noscript");
-  if (!text) return;
-  e.innerHTML = text.textContent;
-  e.style.aspectRatio = "";
-  all("svg", e).forEach(dress);
-};
-const nearing = new IntersectionObserver(seen => seen.filter(s => s.isIntersecting).forEach(s => { nearing.unobserve(s.target); put(s.target); }), { rootMargin: "400px" });
-for (const e of all(".late")) { e.style.aspectRatio = e.dataset.shape ?? ""; nearing.observe(e); }
+for (const e of all(".late")) {
+  e.style.aspectRatio = e.dataset.shape ?? "";
+  near(e, () => {
+    e.innerHTML = e.firstElementChild.textContent;
+    e.style.aspectRatio = "";
+    all("svg", e).forEach(dress);
+  });
+}
 
 // On paper nothing can be opened: all is put in, and commands and configurations are open.
 const folded = all(".cards details");
 let closed = [];
 addEventListener("beforeprint", () => {
-  all(".late").forEach(put);
+  [...waiting.keys()].forEach(come);
   closed = folded.filter(d => !d.open);
   closed.forEach(d => { d.open = true; });
 });
@@ -41,50 +45,64 @@ const off = new Set();
 const hideOff = g => { g.style.display = off.has(g.dataset.s) ? "none" : ""; };
 dressed.push(svg => { if (off.size) all("[data-s]", svg).forEach(hideOff); });
 
-// A chart says its values to who points at them, taps them, or goes to them by arrow keys.
+// A chart says its values to who points at them, taps them, or goes to them by arrow keys: those of its
+// marks, and those of the vertices of its lines.
 const tip = one("tip");
+const ring = draw("circle", { r: 6, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
 let lit = null, pinned = false;
-const hide = () => { tip.hidden = true; lit?.classList.remove("on"); lit = null; pinned = false; };
-const light = (g, x, y) => {
-  if (lit !== g) { hide(); lit = g; g.classList.add("on"); tip.textContent = g.dataset.says; tip.hidden = false; }
+const hide = () => { tip.hidden = true; lit?.g.classList.remove("on"); ring.remove(); lit = null; pinned = false; };
+const light = (m, x, y) => {
+  if (lit !== m) {
+    hide();
+    lit = m;
+    if (m.at) { ring.setAttribute("cx", m.at[0]); ring.setAttribute("cy", m.at[1]); m.g.append(ring); } else m.g.classList.add("on");
+    tip.textContent = m.says();
+    tip.hidden = false;
+  }
   const w = tip.offsetWidth, h = tip.offsetHeight;
   tip.style.left = Math.max(4, Math.min(x + 14, innerWidth - w - 8)) + "px";
   tip.style.top = (y - h - 12 > 4 ? y - h - 12 : y + 18) + "px";
 };
-// ready reads what the marks of a drawing say, when somebody asks: a page may have many.
-const ready = svg => {
-  if (svg.dataset.ready) return;
-  svg.dataset.ready = "yes";
-  for (const g of all(".pt", svg)) {
-    const title = g.querySelector("title");
-    g.dataset.says = title.textContent;
-    title.remove();
-  }
+// parts are the lines of a drawing whose vertices are cells, with what they are when nothing is filtered.
+const parts = svg => svg.parts ??= all("[data-cells]", svg).map(g => {
+  const lines = all("polyline", g), at = lines.map(l => l.getAttribute("points").split(" ").map(p => p.split(",").map(Number)));
+  const range = g.querySelector("path");
+  return { g, lines, at, marked: lines[0].hasAttribute("marker-mid"), cells: g.dataset.cells.split(" ").map(Number), range, ranges: range?.getAttribute("d").slice(1).split("M") };
+});
+// marks are what can be pointed at: what they say is read when somebody asks, for a page may have many.
+const marks = svg => svg.marks ??= all(".pt", svg).map(g => {
+  const title = g.querySelector("title"), cell = g.dataset.cell ? +g.dataset.cell : null, text = title?.textContent;
+  title?.remove();
+  return { g, cell, says: () => text ?? saidOf(svg, cell) };
+}).concat(parts(svg).flatMap(p => p.marked ? p.at.flat().map((at, i) => ({ g: p.g, at, cell: p.cells[i], says: () => saidOf(svg, p.cells[i]) })) : []));
+const shownMarks = svg => marks(svg).filter(m => (m.cell === null || fitsCell[m.cell]) && m.g.style.display !== "none" && m.g.parentNode.style.display !== "none");
+const boxOf = m => {
+  if (!m.at) return m.g.getBoundingClientRect();
+  const c = m.g.getScreenCTM(), x = m.at[0] * c.a + c.e, y = m.at[1] * c.d + c.f;
+  return { left: x - 4, right: x + 4, top: y - 4, bottom: y + 4 };
 };
 const nearest = (svg, e) => {
-  ready(svg);
   let best = null, least = 34;
-  for (const g of all(".pt", svg)) {
-    if (g.style.display === "none") continue;
-    const b = g.getBoundingClientRect();
+  for (const m of shownMarks(svg)) {
+    const b = boxOf(m);
     const d = Math.hypot(Math.max(b.left - e.clientX, 0, e.clientX - b.right), Math.max(b.top - e.clientY, 0, e.clientY - b.bottom));
-    if (d < least) { least = d; best = g; }
+    if (d < least) { least = d; best = m; }
   }
   return best;
 };
 const step = (svg, e) => {
-  ready(svg);
   const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
   if (e.key === "Escape") return hide();
-  if (e.key === "Enter" && lit?.dataset.cell) return open(+lit.dataset.cell);
+  if (e.key === "Enter" && lit && opens(lit)) return open(lit.cell);
   if (!by) return;
   e.preventDefault();
-  const points = all(".pt", svg).filter(g => g.style.display !== "none" && g.parentNode.style?.display !== "none"), at = points.indexOf(lit);
-  const g = points[at < 0 ? 0 : (at + by + points.length) % points.length];
-  if (!g) return;
-  const b = g.getBoundingClientRect();
-  light(g, b.right, b.top);
+  const of = shownMarks(svg), at = of.indexOf(lit), m = of[at < 0 ? 0 : (at + by + of.length) % of.length];
+  if (!m) return;
+  const b = boxOf(m);
+  light(m, b.right, b.top);
 };
+// opens says whether a mark has a cell that can be opened: what is only drawn cannot.
+const opens = m => m.cell !== null && listed(m.cell);
 // handle makes a drawing answer.
 const handle = svg => {
   svg.setAttribute("tabindex", 0);
@@ -94,16 +112,16 @@ const handle = svg => {
   svg.addEventListener("blur", hide);
   svg.addEventListener("pointermove", e => {
     if (e.pointerType === "touch" || pinned) return;
-    const g = nearest(svg, e);
-    if (g) light(g, e.clientX, e.clientY); else hide();
+    const m = nearest(svg, e);
+    if (m) light(m, e.clientX, e.clientY); else hide();
   });
   svg.addEventListener("pointerleave", () => { if (!pinned) hide(); });
   svg.addEventListener("click", e => {
-    const g = nearest(svg, e);
-    if (!g) return hide();
-    const again = lit === g && pinned;
-    if (g.dataset.cell && (e.pointerType !== "touch" || again)) { hide(); return open(+g.dataset.cell); }
-    light(g, e.clientX, e.clientY);
+    const m = nearest(svg, e);
+    if (!m) return hide();
+    const again = lit === m && pinned;
+    if (opens(m) && (e.pointerType !== "touch" || again)) { hide(); return open(m.cell); }
+    light(m, e.clientX, e.clientY);
     pinned = true;
   });
 };
@@ -111,7 +129,28 @@ dressed.push(handle);
 addEventListener("scroll", hide, { passive: true });
 
 // The data of a chart, as a file or as a table below it.
-const dataOf = name => JSON.parse(document.querySelector(`script[data-name="${name}"]`).textContent);
+const csvOf = lines => lines.map(l => l.map(t => /[",\n]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t).join()).join("\n") + "\n";
+const safe = t => /^[=+\-@]/.test(t) && Number.isNaN(Number(t)) ? "'" + t : t; // no spreadsheet takes it for a formula
+// valuesOf are those of the cells that a drawing shows, of a line that is light the slow ones.
+const valuesOf = svg => {
+  const { x, y, slow, along = "" } = svg.dataset, names = along.split(" ").filter(Boolean), seen = new Set();
+  const line = (cell, y) => {
+    const key = `${cell} ${y}`, p = point(cell, x || y, y, "", rowsOf[cell]), of = m => `${m.title} ${m.unit ?? ""}`.trim();
+    if (seen.has(key) || !p) return [];
+    seen.add(key);
+    return [[safe(D.series[p.series].label), names.map(n => `${n} ${short(places.get(n).values[cell] ?? NaN)}`).join(" "), x ? String(p.x) : "", x ? of(measureOf(x)) : "",
+      String(p.y), of(measureOf(y)), String(p.n), String(p.low), String(p.high), p.by ? "published" : p.doubt ? "suspect" : said(columns.get("verdict"), rowsOf[cell][0])]];
+  };
+  return [...parts(svg).flatMap(p => p.cells.flatMap(c => line(c, p.marked ? y : slow))),
+    ...marks(svg).filter(m => !m.at).flatMap(m => line(m.cell, y))];
+};
+const dataOf = name => {
+  const own = document.querySelector(`script[data-name="${name}"]`);
+  if (own) return JSON.parse(own.textContent);
+  const wide = all(`#fig-${name} .wide`);
+  wide.forEach(come);
+  return csvOf([["series", "at", "x", "x_unit", "y", "y_unit", "repetitions", "lowest", "highest", "verdict"], ...wide.flatMap(e => valuesOf(e.firstElementChild))]);
+};
 const fieldsOf = line => [...line.matchAll(/("(?:[^"]|"")*"|[^,]*)(?:,|$)/g)].slice(0, -1).map(m => m[1].startsWith('"') ? m[1].slice(1, -1).replaceAll('""', '"') : m[1]);
 document.addEventListener("click", e => {
   const button = e.target.closest("[data-csv], [data-table]");

@@ -1,6 +1,6 @@
 // The table: a line for each cell, which unfolds to its repetitions. Its filter is that of the charts.
-const table = one("cells"), first = 200, more = 1000;
-let limit = first, order = null, down = false;
+const table = one("cells"), few = 25, first = 200, more = 1000;
+let limit = first, seen = false, order = null, down = false;
 const cap = table.tHead, body = table.tBodies[0];
 const groups = []; // rows of each
 D.group.forEach((g, row) => (groups[g] ??= []).push(row));
@@ -10,7 +10,8 @@ const unfolded = new Set();
 const byName = new Map();
 for (const c of D.columns) for (const n of [c.called, c.key.toLowerCase()]) if (!byName.has(n)) byName.set(n, c);
 const words = []; // of each row, when somebody asks
-const wordsOf = row => words[row] ??= D.columns.filter(c => c.texts).map(c => said(c, row)).join(" ").toLowerCase();
+const worded = D.columns.filter(c => c.texts);
+const wordsOf = row => words[row] ??= worded.map(c => said(c, row)).join(" ").toLowerCase();
 const idle = window.requestIdleCallback ?? (f => setTimeout(f));
 const prepare = from => {
   for (let r = from; r < Math.min(from + 500, count); r++) wordsOf(r);
@@ -20,7 +21,7 @@ idle(() => prepare(0));
 
 const comparison = /^([^\s<>=!]+?)(<=|>=|!=|==?|<|>)(.*)$/;
 const flat = s => s.toLowerCase().replaceAll(/\s/g, "_"); // a word of the filter has no blanks
-// tests are what a row must pass; a name that no column has is an error.
+// tests are what a row must pass, asked once of each text; a name that no column has is an error.
 const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean).map(word => {
   const m = word.match(comparison);
   if (!m) return row => wordsOf(row).includes(word);
@@ -29,10 +30,11 @@ const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean)
   if (m[3] === "") return () => true; // it is being written
   const want = flat(m[3]), n = Number(want), compared = !Number.isNaN(n);
   const equal = row => c.key === "verdict" ? flat(said(c, row)).startsWith(want) : compared && numberOf(c, row) === n || flat(said(c, row)) === want;
-  if (m[2] === "=" || m[2] === "==") return equal;
-  if (m[2] === "!=") return row => !equal(row);
   const holds = { "<": v => v < n, "<=": v => v <= n, ">": v => v > n, ">=": v => v >= n }[m[2]];
-  return row => { const v = numberOf(c, row); return v !== null && holds(v); };
+  const passes = holds ? row => { const v = numberOf(c, row); return v !== null && holds(v); } : m[2] === "!=" ? row => !equal(row) : equal;
+  if (!c.texts) return passes;
+  const known = [];
+  return row => known[c.values[row]] ??= passes(row);
 });
 
 // value is what stands in a column for some rows of one cell, and what it is sorted by.
@@ -122,16 +124,29 @@ const showHead = () => {
 };
 const showBody = () => {
   const of = found();
-  body.replaceChildren(...of.slice(0, limit).flatMap(lines));
+  body.replaceChildren(...of.slice(0, seen ? limit : few).flatMap(lines));
   one("more").hidden = of.length <= limit;
   one("more").textContent = `Show ${Math.min(more, of.length - limit).toLocaleString("en")} more`;
 };
 const showTable = () => { showHead(); showBody(); };
 told.push(showBody);
+near(one("results"), () => { seen = true; showBody(); });
 
-let left = null; // series of which the filter lets something through; the others are pale in charts
-const pale = svg => { if (left) all("[data-s]", svg).forEach(g => g.classList.toggle("away", !left.has(g.dataset.s))); };
-dressed.push(pale);
+// thin leaves of a drawing what the filter lets through, and joins that.
+const thin = svg => {
+  for (const g of all("[data-cell]", svg)) g.classList.toggle("out", !fitsCell[g.dataset.cell]);
+  for (const { g, lines, at, cells, range, ranges } of parts(svg)) {
+    const some = cells.some(c => !fitsCell[c]);
+    if (!some && !g.thinned) continue;
+    g.thinned = some;
+    let i = 0;
+    lines.forEach((l, n) => l.setAttribute("points", at[n].filter(() => fitsCell[cells[i++]]).join(" ")));
+    range?.setAttribute("d", ranges.map((r, i) => fitsCell[cells[i]] ? "M" + r : "").join("") || "M0 0");
+  }
+  for (const band of all(".front", svg)) band.classList.toggle("out", fitsCell.includes(0));
+};
+dressed.push(svg => { if (svg.closest(".chart") && fitsCell.includes(0)) thin(svg); });
+
 const apply = filter => {
   let must = [], wrong = "";
   try { must = tests(filter); } catch (e) { wrong = e.message; }
@@ -142,9 +157,8 @@ const apply = filter => {
   }
   one("count").textContent = wrong || (must.length ? `${n.toLocaleString("en")} of ${plural(count, "cell")}` : plural(count, "cell"));
   one("filter").setAttribute("aria-invalid", !!wrong);
-  left = new Set();
-  for (let r = 0; r < fits.length; r++) if (fits[r]) left.add(String(seriesOf(r)));
-  all(".chart svg").forEach(pale);
+  fitsCell = Uint8Array.from(rowsOf, rows => rows.some(r => fits[r]) ? 1 : 0);
+  all(".chart svg").forEach(thin);
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
 };
 const filterBy = text => { S.q = text; limit = first; apply(text); tell(); writeAddress(); };
@@ -224,16 +238,14 @@ one("copy-markdown").addEventListener("click", e => {
   const [cs, of] = grid(), esc = t => t.replaceAll("|", "\\|");
   copy([cs.map(headOf), cs.map(c => c.figure ? "--:" : "---"), ...of.map(rows => cs.map(c => plain(valueIn(c, rows))))].map(l => `| ${asLine(l.map(esc), " | ")} |`).join("\n") + "\n", e.target);
 });
-const safe = t => /^[=+\-@]/.test(t) && Number.isNaN(Number(t)) ? "'" + t : t; // no spreadsheet takes it for a formula
 one("copy-tsv").addEventListener("click", e => {
   const [cs, of] = grid();
   copy([cs.map(headOf), ...of.map(rows => cs.map(c => safe(plain(valueIn(c, rows)))))].map(l => asLine(l, "\t")).join("\n") + "\n", e.target);
 });
 one("save-csv").addEventListener("click", () => {
-  const quote = t => /[",\n]/.test(t) ? `"${t.replaceAll('"', '""')}"` : t;
-  const out = [D.columns.map(c => quote(safe(c.key))).join()];
-  for (let r = 0; r < count; r++) if (fits[r]) out.push(D.columns.map(c => quote(safe(c.texts ? said(c, r) : String(c.values[r] ?? "")))).join());
-  save("results.csv", "text/csv", out.join("\n") + "\n");
+  const out = [D.columns.map(c => safe(c.key))];
+  for (let r = 0; r < count; r++) if (fits[r]) out.push(D.columns.map(c => safe(c.texts ? said(c, r) : String(c.values[r] ?? ""))));
+  save("results.csv", "text/csv", csvOf(out));
 });
 one("columns").replaceChildren(...D.columns.map(c => {
   const box = make("input", { type: "checkbox" });

@@ -1,0 +1,117 @@
+package chart
+
+import "slices"
+
+// Line is one series of a chart.
+type Line struct {
+	Series *Series
+	Dots   []Dot
+	Plain  bool      // without markers: there are too many values
+	Steps  bool      // holds each value until the next one
+	Front  bool      // no series: what none of them surpasses
+	Tail   bool      // of the slowest requests, beside a line of most of them: light
+	Gaps   []float64 // where the series has a void cell
+
+	Published bool // by others: thin, with crosses
+}
+
+// Dot is one value of a line.
+type Dot struct {
+	X, Y      float64
+	Low, High float64 // of repetitions; equal: there was one
+	N         int     // repetitions that it is the median of
+	Of        int     // repetitions in all: those in doubt are left out where others are there
+	Label     string  // beside it
+	Hover     string
+	Ref       int    // by which the page knows its cell, from 1; 0: it does not
+	Doubt     bool   // suspect: drawn hollow
+	Apart     bool   // nothing joins it with the one before: a void cell is between them
+	Mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
+}
+
+// draw paints the line and returns the places of its markers.
+func (l Line) draw(d *Drawing, f frame) (taken []box) {
+	part := d.part(l)
+	for _, path := range l.paths(f) {
+		m := l.stroke(path)
+		m.part = part
+		d.add(m)
+	}
+	if l.Front {
+		return nil
+	}
+	every := 1
+	if l.Plain {
+		every = max(1, len(l.Dots)/60) // places to point at, where there are no markers
+	}
+	for i, p := range l.Dots {
+		at := f.at(p)
+		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: markerSize, colour: colourOf(l.Series), series: l.Series,
+			hover: p.Hover, ref: p.Ref, part: part, apart: p.Apart}
+		switch {
+		case l.Plain || l.Tail:
+			if m.shape, m.size = spot, 3; i%every == 0 {
+				d.add(m)
+			}
+			continue
+		case l.Published:
+			m.shape, m.size = cross, crossSize
+			d.add(m)
+			continue
+		case p.Doubt:
+			m.fill = paper
+		}
+		if p.N > 1 && p.High > p.Low {
+			d.add(piece{at: []point{{at.x, f.y.at(p.Low)}, {at.x, f.y.at(p.High)}}, colour: colourOf(l.Series), width: 1,
+				series: l.Series, ref: p.Ref, part: part})
+		}
+		d.add(m)
+		taken = append(taken, box{at.x - 4, at.y - 4, at.x + 4, at.y + 4})
+	}
+	return taken
+}
+
+// part is a number for the line, if the page knows the cells of all its points.
+func (d *Drawing) part(l Line) int {
+	if l.Front || l.Steps || slices.ContainsFunc(l.Dots, func(p Dot) bool { return p.Ref == 0 }) {
+		return 0
+	}
+	d.parts++
+	return d.parts
+}
+
+// paths are the line as it is drawn: over a gap it is not.
+func (l Line) paths(f frame) (paths [][]point) {
+	var path []point
+	for i, p := range l.Dots {
+		at := f.at(p)
+		if i > 0 && p.Apart {
+			paths, path = append(paths, path), nil
+		}
+		if l.Steps && len(path) > 0 {
+			path = append(path, point{at.x, path[len(path)-1].y})
+		}
+		path = append(path, at)
+	}
+	if l.Front && len(path) == 1 {
+		path = append(path, path[0]) // a spot
+	}
+	return slices.DeleteFunc(append(paths, path), func(path []point) bool { return len(path) < 2 })
+}
+
+// stroke is the line through points.
+func (l Line) stroke(path []point) piece {
+	if l.Front {
+		return piece{at: path, colour: shade, width: 9, pale: 0.45, class: "front"}
+	}
+	m := piece{at: path, colour: colourOf(l.Series), width: 1.75, dash: dashOf(l.Series), series: l.Series}
+	switch {
+	case l.Published:
+		m.width = 1
+	case l.Tail:
+		m.width, m.pale = 1.5, 0.6
+	case l.Plain:
+		m.width = 1.5
+	}
+	return m
+}

@@ -1,0 +1,118 @@
+package report
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/results"
+	"hclbench/testhost"
+)
+
+// noisy are rows as they are measured: no two figures have digits in common, and every cell is a container's
+// of its own.
+func noisy(rows []results.Row) []results.Row {
+	chance := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		r, at := &rows[i], &rows[i].Summary.Figures
+		figures := []*float64{&at.Duration, &at.RequestThroughput, &at.OutputThroughput, &at.InputThroughput, &at.TotalThroughput,
+			&at.MeanConcurrency, &at.PeakOutputThroughput}
+		for _, s := range []*load.Stats{&at.TTFT, &at.TPOT, &at.ITL, &at.E2EL} {
+			figures = append(figures, &s.Mean, &s.Median, &s.Std, &s.Min, &s.Max)
+			of := map[string]float64{}
+			for p, v := range s.Percentiles {
+				of[p] = v * (1 + 0.3*chance.Float64())
+			}
+			s.Percentiles = of
+		}
+		for _, v := range figures {
+			*v *= 1 + 0.3*chance.Float64()
+		}
+		r.ID, r.Deployment.GPUCount = fmt.Sprintf("%012x", chance.Uint64()>>16), 8
+	}
+	return rows
+}
+
+// TestSize holds pages of many cells to what people can open, send and filter.
+func TestSize(t *testing.T) {
+	b := testhost.NewBrowser(t)
+	all := tenThousand()
+	found := func(rows []results.Row) int {
+		return len(those(rows, func(r *results.Row) bool { return placeOf(r)["concurrency"] >= 16 }))
+	}
+	for _, c := range []struct {
+		rows         []results.Row
+		bytes, nodes int // at most: compressed, and when it opens
+	}{
+		{all[:1200], 500_000, 5_000},
+		{all, 1_700_000, 5_000},
+	} {
+		path := filepath.Join(t.TempDir(), "report.html")
+		var page, packed bytes.Buffer
+		if err := HTML(&page, noisy(c.rows), About{Title: "Many cells"}); err != nil {
+			t.Fatal(err)
+		}
+		z := gzip.NewWriter(&packed)
+		z.Write(page.Bytes())
+		z.Close()
+		if packed.Len() > c.bytes {
+			t.Errorf("the page of %d cells has %d bytes compressed, want at most %d", len(c.rows), packed.Len(), c.bytes)
+		}
+		if err := os.WriteFile(path, page.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		tab := b.Open(t, "file://"+path, testhost.View{Width: 1440, Height: 900})
+		var got struct{ Nodes, Drawings, Filtered int }
+		tab.Eval(t, `(() => {
+			const of = q => document.querySelectorAll(q).length, nodes = of("*"), drawings = of(".chart svg"), f = document.getElementById("filter");
+			f.value = "concurrency>=16 verdict=valid"; f.dispatchEvent(new Event("input"));
+			return { Nodes: nodes, Drawings: drawings, Filtered: parseInt(document.getElementById("count").textContent.replace(",", "")) };
+		})()`, &got)
+		if got.Nodes > c.nodes || got.Drawings > 8 || got.Filtered != found(c.rows) {
+			t.Errorf("the page of %d cells has %d elements and %d drawings when it opens, and its filter finds %d", len(c.rows),
+				got.Nodes, got.Drawings, got.Filtered)
+		}
+		for _, p := range tab.Problems(t) {
+			t.Error(p)
+		}
+	}
+}
+
+// TestLate: drawings are put in as they come near the view, say what the data say, and show what the filter lets through.
+func TestLate(t *testing.T) {
+	rows, about := measured(t)
+	figure := func(does string) string {
+		return `(f => { const svg = f.querySelector(".wide svg"), g = [...svg.querySelectorAll("[data-cells]")].find(g => g.dataset.s === "1" && g.querySelector("[marker-mid]"));
+			` + does + ` })(document.getElementById("fig-online-concurrency"))`
+	}
+	filter := func(text string) string {
+		return `(() => { const f = document.getElementById("filter"); f.value = "` + text + `"; f.dispatchEvent(new Event("input")); })()`
+	}
+	ends := `[...g.querySelectorAll("polyline")].map(l => l.points.length) + " " + (g.querySelector("path").getAttribute("d").split("M").length - 1)
+		+ " " + [...g.querySelectorAll("use")].filter(u => u.getBoundingClientRect().width > 0).length`
+	steps(t, rows, about, [][3]string{
+		{"nothing of it is there", `document.querySelector("#fig-online-concurrency .wide svg")`, "null"},
+		{"it comes into view", `new Promise(done => { const f = document.getElementById("fig-online-concurrency"); f.scrollIntoView();
+			const look = () => f.querySelector(".wide svg") ? done(f.querySelectorAll(".wide svg, .narrow svg").length > 0) : requestAnimationFrame(look); look(); })`, "true"},
+		{"its points by keys", figure(`svg.focus(); svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" })); return document.getElementById("tip").textContent.split("\n")[0];`),
+			"H200 · SGLang, 1 in flight"},
+		{"a cell by its point", figure(`svg.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" })); const d = document.getElementById("cell"), open = d.open; d.close(); return open;`), "true"},
+		{"a line", figure("return " + ends), "5 5 0"},
+		{"a filter", filter("concurrency<=16 concurrency!=4"), ""},
+		{"what is left of the line", figure("return " + ends), "2 2 0"},
+		{"another series is gone", filter("sglang"), ""},
+		{"nothing is left", figure("return " + ends), "0 1 0"},
+		{"no filter", filter(""), ""},
+		{"the line again", figure("return " + ends), "5 5 0"},
+		{"its data", `(() => { const f = document.getElementById("fig-online-concurrency"); f.querySelector("[data-table]").click();
+			const rows = [...f.querySelectorAll(".behind tr")]; return [rows.length, rows[1].textContent].join(); })()`, "H200 · SGLang"},
+		{"a list", `(() => { const d = document.querySelector(".doubt details"); d.open = true; d.scrollIntoView();
+			return new Promise(done => { const look = () => d.querySelector("li") ? done(d.querySelectorAll("li").length) : requestAnimationFrame(look); look(); }); })()`, "1"},
+		{"on paper all is there", `(dispatchEvent(new Event("beforeprint")), document.querySelectorAll(".late > noscript").length)`, "0"},
+	})
+}
