@@ -277,6 +277,7 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	t.Helper()
 	column := func(name string) (values []float64) {
 		tab.Eval(t, `(() => {
+			["beforeprint", "afterprint"].forEach(e => dispatchEvent(new Event(e))); // all of it is listed
 			const t = document.getElementById("cells"), heads = [...t.tHead.rows[1].cells];
 			const i = heads.findIndex(h => h.dataset.name === "`+name+`");
 			return [...t.tBodies[0].rows]
@@ -316,7 +317,11 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 	}
 	var more struct{ Before, After, Left int }
 	tab.Eval(t, `(() => {
-		const shown = () => document.getElementById("cells").tBodies[0].rows.length, before = shown(), more = document.getElementById("more");
+		const shown = () => {
+			["beforeprint", "afterprint"].forEach(e => dispatchEvent(new Event(e))); // it is listed as it comes into view
+			return document.getElementById("cells").tBodies[0].rows.length;
+		};
+		const before = shown(), more = document.getElementById("more");
 		const left = more.hidden ? 0 : parseInt(more.textContent.replace(/\D/g, ""));
 		if (!more.hidden) more.click();
 		return { Before: before, After: shown(), Left: left };

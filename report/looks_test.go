@@ -272,10 +272,10 @@ func TestEvil(t *testing.T) {
 		Policy  string
 	}
 	tab.Eval(t, `(() => {
-		dispatchEvent(new Event("beforeprint")); // all of it is there
 		const filter = document.getElementById("filter");
 		filter.value = "onerror"; filter.dispatchEvent(new Event("input"));
 		document.getElementById("more").click();
+		dispatchEvent(new Event("beforeprint")); // all of it is there
 		[...document.querySelectorAll("#cells th button, [data-toggle]")].forEach(b => b.click());
 		const inline = document.createElement("script"); // what the policy is for
 		inline.textContent = "window.ran = true"; document.body.append(inline);

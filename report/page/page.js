@@ -8,7 +8,8 @@ one("theme").addEventListener("click", () => {
 // What is long waits until it comes near the view: drawings and lists stand in a noscript till then, which
 // costs nothing.
 const waiting = new Map(); // of each element, what is done then
-const come = e => { const f = waiting.get(e); waiting.delete(e); nearing.unobserve(e); f?.(); };
+const forget = e => { const f = waiting.get(e); if (waiting.delete(e)) nearing.unobserve(e); return f; };
+const come = e => forget(e)?.();
 const nearing = new IntersectionObserver(seen => seen.filter(s => s.isIntersecting).forEach(s => come(s.target)), { rootMargin: "400px" });
 const near = (e, f) => { waiting.set(e, f); nearing.observe(e); };
 const dressed = []; // told of each drawing
@@ -26,7 +27,7 @@ for (const e of all(".late")) {
 const folded = all(".cards details");
 let closed = [];
 addEventListener("beforeprint", () => {
-  [...waiting.keys()].forEach(come);
+  while (waiting.size) [...waiting.keys()].forEach(come);
   closed = folded.filter(d => !d.open);
   closed.forEach(d => { d.open = true; });
 });

@@ -1,6 +1,6 @@
 // The table: a line for each cell, which unfolds to its repetitions. Its filter is that of the charts.
 const table = one("cells"), few = 25, first = 200, more = 1000;
-let limit = first, seen = false, order = null, down = false;
+let limit = first, long = few, order = null, down = false;
 const cap = table.tHead, body = table.tBodies[0];
 const groups = []; // rows of each
 D.group.forEach((g, row) => (groups[g] ??= []).push(row));
@@ -57,22 +57,22 @@ const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
-const best = new Map(); // of a column, of each load: the best value in no doubt
 const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo"].includes(c.key));
 const loadOf = row => loadColumns.map(c => c.values[row]).join();
-const bestOf = c => {
-  if (best.has(c.key)) return best.get(c.key);
-  const of = new Map();
-  if (c.better) for (const rows of groups) {
-    const m = median(c.key, rows), key = loadOf(rows[0]), at = of.get(key);
-    if (m && !m.doubt) of.set(key, { v: at === undefined || (m.v - at.v) * c.better > 0 ? m.v : at.v, n: (at?.n ?? 0) + 1 });
+let ofLoad = null; // the groups under each load
+const best = new Map(); // of a column and a load: the best value in no doubt, and of how many
+const bestOf = (c, load) => {
+  ofLoad ??= Map.groupBy(groups, rows => loadOf(rows[0]));
+  const key = `${c.key} ${load}`;
+  if (!best.has(key)) {
+    const sure = ofLoad.get(load).map(rows => median(c.key, rows)).filter(m => m && !m.doubt).map(m => m.v * c.better);
+    best.set(key, { v: Math.max(...sure) * c.better, n: sure.length });
   }
-  best.set(c.key, of);
-  return of;
+  return best.get(key);
 };
 const lineOf = (rows, single) => {
   const verdict = kindOf(valueIn(columns.get("verdict"), rows).sort);
-  const tr = make("tr", { class: verdict + (single ? " single" : "") });
+  const tr = make("tr", { class: verdict + (single ? " single" : "") }), load = loadOf(rows[0]);
   for (const c of shownColumns()) {
     const v = valueIn(c, rows), td = make("td", { class: c.key === "series" ? "stay" : c.figure ? "n" : "" });
     if (c.key === "series") {
@@ -87,7 +87,7 @@ const lineOf = (rows, single) => {
     }
     if (v.spread) td.append(make("small", {}, v.spread));
     if (v.doubt && c.figure) td.classList.add("suspect");
-    const top = !single && c.figure && !v.doubt && bestOf(c).get(loadOf(rows[0]));
+    const top = !single && c.better && !v.doubt && bestOf(c, load);
     if (top && top.n > 1 && v.sort === top.v) td.classList.add("top");
     tr.append(td);
   }
@@ -122,15 +122,22 @@ const showHead = () => {
   }
   cap.replaceChildren(top, names);
 };
+let last = null; // the line that is listed last: when it comes near, there are more
+const list = (of, from, to) => {
+  body.append(...of.slice(from, to).flatMap(lines));
+  long = to;
+  if (to < Math.min(of.length, limit)) near(last = body.lastElementChild, () => list(of, to, Math.min(to + few, limit)));
+};
 const showBody = () => {
   const of = found();
-  body.replaceChildren(...of.slice(0, seen ? limit : few).flatMap(lines));
+  forget(last);
+  body.replaceChildren();
+  list(of, 0, Math.min(long, limit));
   one("more").hidden = of.length <= limit;
   one("more").textContent = `Show ${Math.min(more, of.length - limit).toLocaleString("en")} more`;
 };
 const showTable = () => { showHead(); showBody(); };
 told.push(showBody);
-near(one("results"), () => { seen = true; showBody(); });
 
 // thin leaves of a drawing what the filter lets through, and joins that.
 const thin = svg => {
@@ -161,7 +168,7 @@ const apply = filter => {
   all(".chart svg").forEach(thin);
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
 };
-const filterBy = text => { S.q = text; limit = first; apply(text); tell(); writeAddress(); };
+const filterBy = text => { S.q = text; limit = first; long = few; apply(text); tell(); writeAddress(); };
 one("filter").addEventListener("input", () => {
   offer();
   filterBy(one("filter").value);
