@@ -13,13 +13,15 @@ import (
 
 // answer is what a report says first of one workload: a finding, and the tables behind it.
 type answer struct {
-	ID       string      `json:"id"`       // in addresses: "online-3-200-tokens-in-800-tokens-out"
-	Workload string      `json:"workload"` // what its cells have in common, in words
-	Finding  string      `json:"finding"`  // a sentence or two, of the tables that matter most
-	Tables   []*decision `json:"tables"`   // what decides comes first
+	ID       string      // in addresses: "online-3-200-tokens-in-800-tokens-out"
+	Workload string      // what its cells have in common, in words
+	Finding  string      // a sentence or two, of the tables that matter most
+	Tables   []*decision // what decides comes first
 
-	cells []*sample
-	along string // the dimension that they lie along; empty: none
+	cells  []*sample
+	along  *dimension // that they lie along; nil: none
+	places []place    // where they are: their loads or their cases
+	at     []int      // of each cell, its place
 }
 
 // maxAnswers bounds the workloads that are answered: what else there is stands in the table.
@@ -88,22 +90,29 @@ func Findings(rows []results.Row, layout *Layout) (texts []string) {
 
 // absent names the series of which nothing was measured: no table that decides has them.
 func absent(rows []results.Row, layout *Layout) string {
-	all := newSeries(rows, layout.Series)
+	names := unmeasured(rows, newSeries(rows, layout.Series))
+	if len(names) == 0 {
+		return ""
+	}
+	return "Nothing was measured of " + strings.Join(names, ", ") + "."
+}
+
+// unmeasured are the series without figures, with their cells, where others have some.
+func unmeasured(rows []results.Row, all *seriesOf) (names []string) {
 	cells := map[*chart.Series][]*results.Row{}
 	for i := range rows {
 		x := all.find(&rows[i])
 		cells[x] = append(cells[x], &rows[i])
 	}
-	var names []string
 	for _, x := range all.all {
-		if len(notVoid(cells[x])) == 0 {
-			names = append(names, fmt.Sprintf("%s (%s)", x.Label, number.Count(len(cells[x]), "cell")))
+		if n := len(cells[x]); n > 0 && len(notVoid(cells[x])) == 0 {
+			names = append(names, fmt.Sprintf("%s (%s)", x.Label, number.Count(n, "cell")))
 		}
 	}
-	if len(names) == 0 || len(names) == len(all.all) {
-		return ""
+	if len(names) == len(cells) {
+		return nil
 	}
-	return "Nothing was measured of " + strings.Join(names, ", ") + "."
+	return names
 }
 
 // busiest reports whether none of these cells was under a greater load than the slice, prompts
@@ -123,14 +132,20 @@ func (x slice) answer(layout *Layout) *answer {
 	if !pushed(x.along) {
 		name += ", by " + lower(x.along.title)
 	}
-	a := &answer{Workload: name, cells: x.samples, along: x.along.name}
+	a, ticks := &answer{Workload: name, cells: x.samples, along: &x.along}, x.ticks()
+	for _, v := range ticks {
+		a.places = append(a.places, place{Name: number.Short(v), value: number.Short(v)})
+	}
+	for _, s := range x.samples {
+		a.at = append(a.at, slices.Index(ticks, s.at[x.along.name]))
+	}
 	throughput, wait := throughputOf(x.samples, layout, true), central(ttft, x.samples, layout)
 	if pushed(x.along) {
 		a.add(x.byService(throughput), layout)
 	}
 	for _, m := range []metric{wait, throughput, central(tpot, x.samples, layout), central(e2el, x.samples, layout),
 		goodput, costOutput, energyPerToken} {
-		a.add(x.byLoad(m), layout)
+		a.add(a.byPlace(m), layout)
 	}
 	a.say(layout, throughput, wait)
 	return a
@@ -140,13 +155,23 @@ func (x slice) answer(layout *Layout) *answer {
 func sideBySide(cells []*sample, layout *Layout) *answer {
 	a := &answer{Workload: "loads side by side", cells: cells}
 	names := caseNames(cells)
+	var keys []string
+	for _, s := range cells {
+		key := s.caseKey()
+		if i := slices.Index(keys, key); i >= 0 {
+			a.at = append(a.at, i)
+			continue
+		}
+		a.at = append(a.at, len(keys))
+		keys, a.places = append(keys, key), append(a.places, place{Name: names[key], value: names[key]})
+	}
 	if len(names) == 1 {
 		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")
 	}
 	throughput, wait := throughputOf(cells, layout, false), central(ttft, cells, layout)
 	for _, m := range []metric{throughput, wait, central(tpot, cells, layout), central(e2el, cells, layout),
 		goodput, costOutput, energyPerToken} {
-		a.add(byCase(m, cells, names), layout)
+		a.add(a.byPlace(m), layout)
 	}
 	a.say(layout, throughput, wait)
 	return a

@@ -53,13 +53,6 @@ type dataColumn struct {
 	Values numbers  `json:"values,omitzero"` // left out where each row has a text of its own: 0, 1, 2, …
 }
 
-// dataWorkload is an answer with the cells that it is of.
-type dataWorkload struct {
-	*answer
-	Along string `json:"along"` // the dimension that its cells lie along; empty: none
-	Cells []int  `json:"cells"`
-}
-
 // numbers are numbers with as many digits as a page needs, whole ones with all; what is not a number
 // is none.
 type numbers []float64
@@ -133,9 +126,12 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 		all.refs[all.cell(s.rows[0])] = n + 1
 	}
 	for _, a := range answers(current, all, layout) {
-		w := &dataWorkload{answer: a, Along: a.along}
-		for _, s := range a.cells {
-			w.Cells = append(append(w.Cells, d.Cell[place[s.rows[0]]]), theirs[s.rows[0].ID]...)
+		w := newDataWorkload(a)
+		for n, s := range a.cells {
+			w.Cells, w.At = append(w.Cells, d.Cell[place[s.rows[0]]]), append(w.At, a.at[n])
+			for _, cell := range theirs[s.rows[0].ID] {
+				w.Cells, w.At = append(w.Cells, cell), append(w.At, a.at[n])
+			}
 		}
 		d.Workloads = append(d.Workloads, w)
 	}

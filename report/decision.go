@@ -15,16 +15,16 @@ import (
 // decision is a table to decide by: a row for each series, a column for each place, which is a
 // level of service, a load or a case. Every value is one that a cell has; none is interpolated.
 type decision struct {
-	ID       string        `json:"id"` // unique in its answer: "median_ttft_ms-concurrency"
-	Title    string        `json:"title"`
-	Under    string        `json:"under"` // what its columns are
-	Metric   string        `json:"metric"`
-	Unit     string        `json:"unit"`
-	Better   int           `json:"better"` // more is better: 1; less is: −1
-	Places   []place       `json:"places"`
-	Rows     []decisionRow `json:"rows"`
-	Baseline int           `json:"baseline"` // the row that changes are against; −1: none
-	Finding  string        `json:"finding"`
+	ID       string // unique in its answer: "median_ttft_ms-concurrency"
+	Title    string
+	Under    string // what its columns are
+	Metric   string
+	Unit     string
+	Better   int // more is better: 1; less is: −1
+	Places   []place
+	Rows     []decisionRow
+	Baseline int // the row that changes are against; −1: none
+	Finding  string
 
 	of    metric
 	unit  string // of its places, within a sentence: "in flight"; empty: they have names
@@ -33,34 +33,31 @@ type decision struct {
 
 // place is a column of a decision.
 type place struct {
-	Name string `json:"name"`           // above the column: "64", "≥ 20"
-	Kind string `json:"kind,omitempty"` // "peak": the most whatever users get; "slo": within the SLO; empty: any other
+	Name  string  `json:"name"`            // above the column: "64", "≥ 20"
+	Kind  string  `json:"kind,omitempty"`  // "peak": the most whatever users get; "slo": within the SLO; empty: any other
+	Level float64 `json:"level,omitempty"` // how fast each user is served there at least; 0: whatever
 
 	value string // within a sentence: "64"
 }
 
 type decisionRow struct {
-	Series  int      `json:"series"` // its index among all series
-	Choices []choice `json:"choices"`
+	Choices []choice
 
 	series *chart.Series
 }
 
 // choice is what a series offers at a place.
 type choice struct {
-	Known  bool     `json:"known"` // false: nothing, and the rest says nothing
-	Value  float64  `json:"value"`
-	Low    float64  `json:"low"` // of repetitions; as High: there was one
-	High   float64  `json:"high"`
-	N      int      `json:"n"`                // repetitions that it is the median of
-	Of     int      `json:"of"`               // repetitions in all: those in doubt are left out where others are there
-	Doubt  bool     `json:"doubt,omitempty"`  // suspect: never the best
-	Best   bool     `json:"best,omitempty"`   // of all that is not in doubt; several are, where they are level
-	Beyond bool     `json:"beyond,omitempty"` // it would be the best, were it not in doubt
-	Change *float64 `json:"change,omitempty"` // against the baseline: 0.12 is 12 % more; nil: there is none
-	Cost   *float64 `json:"cost,omitempty"`   // USD per million output tokens there; nil: not known
-	At     string   `json:"at,omitempty"`     // the load of its cell, where the place does not say it: "64 in flight"
-	Cell   string   `json:"cell,omitempty"`   // its cell's id, of the first repetition
+	Known  bool // false: nothing, and the rest says nothing
+	Value  float64
+	Low    float64 // of repetitions; as High: there was one
+	High   float64
+	N      int      // repetitions that it is the median of
+	Doubt  bool     // suspect: never the best
+	Best   bool     // of all that is not in doubt; several are, where they are level
+	Beyond bool     // it would be the best, were it not in doubt
+	Change *float64 // against the baseline: 0.12 is 12 % more; nil: there is none
+	At     string   // the load of its cell, where the place does not say it: "64 in flight"
 
 	values  []float64 // of its repetitions
 	suspect *choice   // beside one that is not in doubt: the best of its series there that is; nil: there is none
@@ -72,11 +69,8 @@ func (s *sample) choice(m metric) (c choice) {
 	if !ok {
 		return c
 	}
-	c = choice{Known: true, Value: d.Y, Low: d.Low, High: d.High, N: d.N, Of: d.Of, Doubt: d.Doubt, Cell: s.rows[0].ID}
+	c = choice{Known: true, Value: d.Y, Low: d.Low, High: d.High, N: d.N, Doubt: d.Doubt}
 	c.values, _ = trusted(m, s.rows, func(v load.Verdict) bool { return s.doubtful(v, m) })
-	if usd, ok := s.value(costOutput); ok && m.name != costOutput.name {
-		c.Cost = &usd.Y
-	}
 	return c
 }
 
@@ -84,41 +78,17 @@ func (s *sample) choice(m metric) (c choice) {
 var inFlight = map[string]string{"concurrency": "in flight", "rate": "requests a second", "batch": "requests at once",
 	"input_tokens": "tokens in", "output_tokens": "tokens out"}
 
-// byLoad is a metric at each place along the slice.
-func (x slice) byLoad(m metric) *decision {
-	d := newDecision(m, x.along.name, x.along.title+", "+x.along.unit, inFlight[x.along.name])
-	ticks := x.ticks()
-	for _, v := range ticks {
-		d.Places = append(d.Places, place{Name: number.Short(v), value: number.Short(v)})
-	}
-	for _, series := range seriesIn(x.samples) {
-		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(ticks))}
-		for _, s := range x.samples {
-			if s.series == series {
-				i := slices.Index(ticks, s.at[x.along.name])
-				row.Choices[i] = surer(m, row.Choices[i], s.choice(m))
-			}
-		}
-		d.Rows = append(d.Rows, row)
-	}
-	return d
-}
-
-// byCase is a metric under each load, whose names these are.
-func byCase(m metric, cells []*sample, names map[string]string) *decision {
+// byPlace is a metric at each load, or under each case, that cells of the answer have.
+func (a *answer) byPlace(m metric) *decision {
 	d := newDecision(m, "load", "", "")
-	var keys []string
-	for _, s := range cells {
-		keys = once(keys, s.caseKey())
+	if x := a.along; x != nil {
+		d = newDecision(m, x.name, x.title+", "+x.unit, inFlight[x.name])
 	}
-	for _, key := range keys {
-		d.Places = append(d.Places, place{Name: names[key], value: names[key]})
-	}
-	for _, series := range seriesIn(cells) {
-		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(keys))}
-		for _, s := range cells {
-			if s.series == series {
-				i := slices.Index(keys, s.caseKey())
+	d.Places = a.places
+	for _, series := range seriesIn(a.cells) {
+		row := decisionRow{series: series, Choices: make([]choice, len(d.Places))}
+		for n, s := range a.cells {
+			if i := a.at[n]; s.series == series {
 				row.Choices[i] = surer(m, row.Choices[i], s.choice(m))
 			}
 		}
@@ -150,12 +120,12 @@ func (x slice) byService(m metric) *decision {
 		return d
 	}
 	for _, v := range levels {
-		d.Places = append(d.Places, place{Name: "≥ " + number.Short(v), value: number.Short(v)})
+		d.Places = append(d.Places, place{Name: "≥ " + number.Short(v), Level: v, value: number.Short(v)})
 	}
 	least := x.ticks()[0]
 	d.alone = true // as far as each was tried where users wait least
 	for _, series := range seriesIn(x.samples) {
-		row := decisionRow{series: series, Series: series.Index, Choices: make([]choice, len(d.Places))}
+		row := decisionRow{series: series, Choices: make([]choice, len(d.Places))}
 		tried := false
 		for _, s := range x.samples {
 			if s.series != series {

@@ -97,7 +97,7 @@ func newPage(rows []results.Row, about About) *page {
 	source := sourceOf(rows, about)
 	p := &page{Title: about.Title, Description: about.Description,
 		Headline: plain.Line(about.Layout.Headline), Notes: about.Layout.Notes,
-		Source: slices.Concat(source.what, source.from), Status: statuses(rows, about.Planned),
+		Source: slices.Concat(source.what, source.from), Status: statuses(rows, about.Planned, unmeasured(current, all)),
 		Footer: strings.TrimSpace("Written by hcl " + about.Version),
 		Style:  template.CSS(style), StyleHash: policyHash(style),
 		Script: template.JS(script), ScriptHash: policyHash(script),
@@ -136,18 +136,22 @@ func newPage(rows []results.Row, about About) *page {
 
 const onlyPublished = "What others published: no cell here has figures of its own"
 
-// status is how many cells are of one kind; its filter shows them.
-type status struct{ Count, Text, Class, Filter string }
+// status is how many cells are of one kind; its filter shows them, or its link says more.
+type status struct{ Count, Text, Class, Filter, Link string }
 
-// statuses are what came of all cells.
-func statuses(rows []results.Row, planned []Planned) (out []status) {
-	out = append(out, status{number.Whole(len(rows)), strings.TrimPrefix(number.Count(len(rows), "cell"), number.Whole(len(rows))+" "), "", ""})
+// maxNamed bounds the series that the strip names.
+const maxNamed = 3
+
+// statuses are what came of all cells, and the series of which nothing came.
+func statuses(rows []results.Row, planned []Planned, unmeasured []string) (out []status) {
+	count := number.Whole(len(rows))
+	out = append(out, status{Count: count, Text: strings.TrimPrefix(number.Count(len(rows), "cell"), count+" ")})
 	for _, verdict := range verdicts() {
 		of := those(rows, func(r *results.Row) bool { return r.Verdict().Verdict == verdict })
 		if len(of) == 0 {
 			continue
 		}
-		s := status{number.Whole(len(of)), verdict, verdict, "verdict=" + verdict}
+		s := status{Count: number.Whole(len(of)), Text: verdict, Class: verdict, Filter: "verdict=" + verdict}
 		if why := grouped(of, reasonOf); len(why) == 1 && (verdict == load.Suspect || verdict == load.Void) {
 			s.Text += ": " + reasonOf(of[0])
 		}
@@ -164,7 +168,14 @@ func statuses(rows []results.Row, planned []Planned) (out []status) {
 		}
 	}
 	if missing > 0 {
-		out = append(out, status{number.Whole(missing), "not measured", "void", "#plan"})
+		out = append(out, status{Count: number.Whole(missing), Text: "not measured", Class: "void", Link: "#plan"})
+	}
+	if n := len(unmeasured); n > 0 {
+		text := "series without figures: " + strings.Join(unmeasured[:min(n, maxNamed)], ", ")
+		if n > maxNamed {
+			text += ", …"
+		}
+		out = append(out, status{Count: number.Whole(n), Text: text, Class: "void", Link: "#plan"})
 	}
 	return out
 }
@@ -172,7 +183,7 @@ func statuses(rows []results.Row, planned []Planned) (out []status) {
 // script is all that the page runs, of one scope of its own.
 func script() string {
 	text := "\"use strict\";\n{\n"
-	for _, name := range []string{"data", "page", "hero", "table", "cell"} {
+	for _, name := range []string{"data", "page", "decide", "hero", "table", "cell"} {
 		part, err := scripts.ReadFile("page/" + name + ".js")
 		if err != nil {
 			panic(err) // it is in the binary

@@ -53,6 +53,11 @@ func TestFirstScreen(t *testing.T) {
 			t.Errorf("%s: %q, want %q", step.what, got, step.want)
 		}
 	}
+	tab = testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 390, Height: 844})
+	var top float64
+	if tab.Eval(t, `document.querySelector("#hero-chart svg").getBoundingClientRect().top`, &top); top >= 530 {
+		t.Errorf("on a phone of 844 pixels the chart begins at %.0f", top)
+	}
 	for _, p := range tab.Problems(t) {
 		t.Error(p)
 	}
@@ -170,11 +175,73 @@ func TestFilterBars(t *testing.T) {
 				g.nextSibling.textContent)].join("; "); })()`
 	}
 	steps(t, rows, about, [][3]string{
+		{"ranges", `[...document.querySelectorAll("#hero-chart .pt")].map(g => g.querySelectorAll("path").length + g.querySelector("title").textContent).join("; ")`,
+			"1,327 tok/s output throughput\nmedian of 3, 1,302 to 1,353; 1H200 · vLLM"},
 		{"all", filtered(""), "9 cells; 1,327 tok/s; 1,160 tok/s  −13 %; 1,030 tok/s  −22 %"},
 		{"a series by its name in the filter", filtered("series=LABEL"), "3 of 9 cells; 1,327 tok/s"},
 		{"a repetition", filtered("repetition=1 series=LABEL"), "1 of 9 cells; 1,353 tok/s"},
 		{"an axis by the name of a column of the page's", filtered("series-2=a_b_vllm.h200"), "3 of 9 cells; 1,160 tok/s"},
 		{"nothing", filtered("nothing"), "0 of 9 cells"},
+	})
+}
+
+// decided are the lines of the first table that decides, cells by commas.
+const decided = `[...document.querySelectorAll("#decide tr")].map(r => [...r.cells].map(c => c.innerText.replace(/\s+/g, " ").trim()).join()).join("; ")`
+
+// TestFilterDecides: tables that decide are of the cells that the filter lets through, and what is best is so among them.
+func TestFilterDecides(t *testing.T) {
+	rows := matrix()
+	rows[2].Summary.TTFT.Median, rows[2].Summary.OutputThroughput = 1432, 500
+	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[1].Summary.OutputThroughput = 900
+	cut := func(filter string) string {
+		return `(() => { const f = document.getElementById("filter"); f.value = "` + filter + `"; f.dispatchEvent(new Event("input")); return ` + decided + `; })()`
+	}
+	best := `[...document.querySelectorAll("#decide td.best button")].map(b => b.title).join("; ")`
+	steps(t, rows, About{Title: "lab"}, [][3]string{
+		{"all", decided, "H200 · SGLang,62.5 113,22.0 113,22.0 113,22.0 113,–; H200 · vLLM,81.6,68.5,68.5,24.3,24.3"},
+		{"the best", best, "H200 · vLLM, peak: 81.6 tok/s, at 128 in flight, the best; H200 · vLLM, ≥ 20: 68.5 tok/s, at 16 in flight, the best"},
+		{"without the greatest load", cut("concurrency<128"), "H200 · SGLang,22.0 113,22.0 113,22.0 113,22.0 113,–; H200 · vLLM,68.5,68.5,68.5,24.3,24.3"},
+		{"the best of these", best, "H200 · vLLM, peak: 68.5 tok/s, at 16 in flight, the best"},
+		{"who leads where it is alone", best, "H200 · vLLM, ≥ 50: 24.3 tok/s, at 4 in flight, the best"},
+		{"a suspect that would lead", `[...document.querySelectorAll("#decide .beyond button")].map(b => b.title).join("; ")`,
+			"H200 · SGLang, peak: 113 tok/s, at 16 in flight, suspect; "},
+		{"one series", cut("series=H200_·_vLLM"), "peak,≥ 20,≥ 30,≥ 40,≥ 50; H200 · vLLM,81.6,68.5,68.5,24.3,24.3"},
+		{"nothing", cut("nothing"), ""},
+		{"no line", `document.getElementById("decide").textContent`, "No cell that the filter lets through has it."},
+	})
+}
+
+// TestStrip names what has no figures, and the lab's baseline is chosen although the first table lacks it.
+func TestStrip(t *testing.T) {
+	rows := matrix()
+	for i := range rows[3:] {
+		rows[3+i].Summary.Unknown = []string{"output_throughput"}
+	}
+	for _, engine := range []string{"trtllm.h200", "sglang.mi300x"} {
+		r := row(engine, 4, 100, 20)
+		r.Summary, r.Error = nil, "it did not start"
+		rows = append(rows, r)
+	}
+	steps(t, rows, About{Title: "lab", Layout: Layout{Baseline: "vllm.h200"}}, [][3]string{
+		{"the strip", `document.querySelector(".strip").innerText`, "2 series without figures: H200 · TensorRT-LLM (1 cell), H200 · SGLang mi300x (1 cell)"},
+		{"no baseline in the first table", decided, "peak,≥ 20"},
+		{"the baseline", `document.getElementById("hero-base").selectedOptions[0].textContent`, "H200 · vLLM"},
+		{"changes in the second", `document.getElementById("decide-second").innerText`, "+90 %"},
+	})
+}
+
+// TestLongTables: of many loads each is a line, so that no head is beyond the edge.
+func TestLongTables(t *testing.T) {
+	var rows []results.Row
+	for i := range int64(12) {
+		rows = append(rows, row("sglang.h200", 1+i, 100, 20), row("vllm.h200", 1+i, 120, 22))
+	}
+	steps(t, rows, About{Title: "lab"}, [][3]string{
+		{"lines", `document.querySelectorAll("#decide-second tbody tr").length`, "12"},
+		{"heads", `[...document.querySelectorAll("#decide-second thead th")].map(h => h.textContent).join()`, "concurrency,H200 · SGLang,H200 · vLLM"},
+		{"the best", `document.querySelector("#decide-second tbody td.best button").title`, "H200 · SGLang, 1: 97.0 ms, the best"},
+		{"no scrolling", `(s => s.scrollWidth <= s.clientWidth)(document.querySelector("#decide-second .scroll"))`, "true"},
 	})
 }
 

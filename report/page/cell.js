@@ -23,6 +23,8 @@ const quantiles = rows => {
   return [make("h3", {}, "Share of requests within a time"), svg,
     make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] })); return make("span", {}, s, t.title); }))];
 };
+const ids = new Map(); // the row of each id
+{ const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const openRow = row => {
   if (row >= D.listed) return;
   const id = said(columns.get("id"), row), rows = groups[D.group[row]], value = key => columns.has(key) ? said(columns.get(key), row) : "";

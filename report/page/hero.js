@@ -144,74 +144,6 @@ const scatter = (w, x, y, width) => {
   return { svg, named, series: [...new Set(of.map(([s]) => s))], log, by };
 };
 
-// bars draw a table of cells side by side, each place's values together.
-const bars = (w, table, width) => {
-  const rows = [], base = baseOf(table);
-  table.places.forEach((place, i) => {
-    const of = table.rows.map(r => ({ ...filtered(table, r.choices[i]), delta: changeOf(table, r, base, i), series: r.series })).filter(c => c.known && !(c.doubt && S.sus === "0"));
-    if (of.length) rows.push({ head: place.name }, ...of.sort((a, b) => (b.value - a.value) * table.better));
-  });
-  if (!rows.length) return null;
-  const most = Math.max(...rows.map(r => r.value ?? 0)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4);
-  const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
-  rows.forEach((r, n) => {
-    const y = n * 19 + 4, room = width - start - 150;
-    if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
-    const whose = publisher(rowsOf[cellOf(r.cell)]?.[0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
-    svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label));
-    svg.append(draw("g", { class: "pt", "data-s": r.series, "data-cell": cellOf(r.cell) ?? "" }, draw("title", {}, `${long}, ${amount(r.value, table.unit)} ${lower(table.title)}${r.doubt ? "\nsuspect" : ""}${whose ? `\npublished by ${whose}` : ""}`),
-      draw("rect", { x: start, y: y + 1, width: Math.max(1, r.value / most * room), height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) })));
-    svg.append(draw("text", { x: start + Math.max(1, r.value / most * room) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.value, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
-  });
-  return { svg, named: true, series: table.rows.map(r => r.series) };
-};
-
-// Tables that decide: who to pick where.
-const cellOf = id => { const row = ids.get(id); return row === undefined || D.cell[row] < 0 ? null : D.cell[row]; };
-const ids = new Map();
-{ const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
-const baseOf = table => S.base === "" ? table.rows[table.baseline] : S.base === "none" ? undefined : table.rows.find(r => r.series === +S.base);
-const changeOf = (table, row, base, i) => {
-  const c = filtered(table, row.choices[i]), b = base && base !== row ? filtered(table, base.choices[i]) : null;
-  return c.known && b?.known && b.value ? c.value / b.value - 1 : null;
-};
-// filtered is a choice as far as the filter lets its repetitions through.
-const filtered = (table, c) => {
-  const cell = c.known ? cellOf(c.cell) : null;
-  if (cell === null || rowsOf[cell].every(r => fits[r])) return c;
-  const v = valueOf(table.metric, cell);
-  return v ? { ...c, value: v.v, doubt: v.doubt } : { ...c, known: false };
-};
-const deciding = table => {
-  const t = make("table", { class: "decide" }), head = make("tr", {}, make("th", { scope: "col" }, table.id.endsWith("-service") ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ")));
-  for (const p of table.places) head.append(make("th", { scope: "col" }, p.name.replace("≥ ", "≥\u00a0")));
-  t.append(make("thead", {}, head));
-  const body = make("tbody"), base = baseOf(table);
-  const seconds = table.unit === "ms" && table.rows.some(r => r.choices.some(c => c.known && c.value >= 5000));
-  for (const r of table.rows) {
-    const th = make("th", { scope: "row" }, chip(r.series), D.series[r.series].label), line = make("tr", {}, th);
-    r.choices.forEach((c, i) => {
-      if (!c.known || (c.doubt && S.sus === "0")) return line.append(make("td", {}, "–"));
-      const td = make("td", { class: [c.best && "best", c.doubt && "suspect", c.beyond && "beyond"].filter(Boolean).join(" ") });
-      if (c.best) td.style.setProperty("--of", hue(r.series));
-      const words = [text(seconds ? c.value / 1000 : c.value)], cell = cellOf(c.cell);
-      if (cell !== null) {
-        const says = `${D.series[r.series].label}, ${table.places[i].name}: ${amount(c.value, table.unit)}${c.at ? ", at " + c.at : ""}${c.doubt ? ", suspect" : ""}${c.best ? ", the best" : ""}`;
-        const b = make("button", { type: "button", title: says, "data-open": cell }, words[0]);
-        td.append(b);
-      } else td.append(words[0]);
-      const by = base && base !== r && base.choices[i].known && base.choices[i].value ? c.value / base.choices[i].value - 1 : null;
-      if (by !== null) td.append(make("small", { class: by * table.better > 0 ? "good" : "" }, change(by)));
-      else if (c.n > 1 && c.high > c.low) td.append(make("small", {}, share(Math.max(c.high - c.value, c.value - c.low) / c.value)));
-      if (c.cost !== undefined) td.append(make("small", {}, "$" + text(c.cost)));
-      line.append(td);
-    });
-    body.append(line);
-  }
-  t.append(body);
-  return [make("p", { class: "under" }, [seconds ? "in s" : table.unit && `in ${table.unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
-};
-
 const options = (select, of, chosen) => select.replaceChildren(...of.map(([value, label]) => { const o = make("option", { value }, label); o.selected = value === chosen; return o; }));
 const showHero = () => {
   const w = workload();
@@ -229,7 +161,7 @@ const showHero = () => {
   const barred = !w.along, table = barred ? w.tables.find(t => t.metric === y) ?? w.tables[0] : null;
   options(one("hero-y"), barred ? w.tables.map(t => [t.metric, t.title]) : c.ys.map(k => [k, measureOf(k).title]), barred ? table.metric : y);
   for (const id of ["hero-x", "hero-log"]) one(id).closest("label").hidden = barred;
-  options(one("hero-base"), [["none", "none"], ...w.tables[0].rows.map(r => [String(r.series), D.series[r.series].label])], S.base || (w.tables[0].baseline < 0 ? "none" : String(w.tables[0].rows[w.tables[0].baseline].series)));
+  options(one("hero-base"), [["none", "none"], ...[...new Set(w.tables.flatMap(t => t.series))].sort((a, b) => a - b).map(s => [String(s), D.series[s].label])], String(baseOf(w)));
   options(one("hero-t"), w.tables.slice(w.tables.length > 1 ? 1 : 0).map(t => [t.id, t.title]), second.id);
   one("hero-sus").checked = S.sus !== "0";
   const width = Math.max(280, Math.floor(box.clientWidth || 800));
@@ -241,9 +173,9 @@ const showHero = () => {
   one("hero-log").checked = !!shown?.log;
   one("hero-key").replaceChildren(...(shown && !shown.named ? shown.series.map(s => make("span", {}, chip(s), D.series[s].label)) : []));
   one("decide-title").textContent = w.tables[0].title;
-  one("decide").replaceChildren(...deciding(w.tables[0]));
+  one("decide").replaceChildren(...deciding(w, w.tables[0]));
   one("decide-more").hidden = w.tables.length < 2;
-  if (w.tables.length > 1) one("decide-second").replaceChildren(...deciding(second));
+  if (w.tables.length > 1) one("decide-second").replaceChildren(...deciding(w, second));
 };
 for (const [id, key] of [["hero-w", "w"], ["hero-x", "x"], ["hero-y", "y"], ["hero-t", "t"], ["hero-base", "base"]])
   one(id)?.addEventListener("change", e => { S[key] = e.target.value; if (key === "w") Object.assign(S, { x: "", y: "", t: "", base: "" }); writeAddress(); showHero(); });

@@ -1,0 +1,107 @@
+// Tables that decide: what each series offers at each place, of the cells that the filter lets through.
+// baseOf is the series that changes are against, or "none".
+const baseOf = w => S.base === "none" || S.base === "" && w.baseline < 0 ? "none" : S.base === "" ? w.baseline : +S.base;
+const meets = cell => rowsOf[cell].every(r => !fits[r] || said(columns.get("slo"), r) === "met");
+const price = "usd_per_million_output_tokens";
+
+// offers are the rows of a table that have anything, with what each has at each place, null being nothing:
+// what is best of all that is sure, with a suspect beside it that is better, or else what is suspect.
+const offers = (w, table) => {
+  const grid = table.series.map(() => table.places.map(() => ({ sure: null, suspect: null })));
+  const rows = new Map(table.series.map((s, n) => [s, grid[n]])), service = table.id.endsWith("-service"), tried = new Map();
+  w.cells.forEach((cell, n) => {
+    const row = rows.get(seriesOf(rowsOf[cell][0])), v = row && listed(cell) ? valueOf(table.metric, cell) : null;
+    if (!v) return;
+    const series = seriesOf(rowsOf[cell][0]);
+    tried.set(series, Math.min(w.at[n], tried.get(series) ?? w.at[n]));
+    const speed = service ? valueOf("interactivity", cell) : null;
+    const take = (i, doubt) => {
+      const kind = doubt ? "suspect" : "sure", was = row[i][kind];
+      if (!was || (v.v - was.v) * table.better > 0) row[i][kind] = { ...v, cell, doubt };
+    };
+    if (!service) return take(w.at[n], v.doubt);
+    table.places.forEach((p, i) => {
+      if (p.kind === "peak") take(i, v.doubt);
+      else if (p.kind === "slo" ? meets(cell) : speed && speed.v >= p.level) take(i, v.doubt || !!speed?.doubt);
+    });
+  });
+  const whole = w.cells.every(c => rowsOf[c].every(r => fits[r]));
+  const alone = service && new Set(tried.values()).size === 1; // as far as each was tried where users wait least
+  table.places.forEach((_, i) => lead(table, grid.map(row => row[i]), i, whole, alone));
+  return grid.map((row, n) => ({ series: table.series[n], at: row.map(({ sure, suspect }) => {
+    if (S.sus === "0") suspect = null;
+    const beside = sure && suspect && (suspect.v - sure.v) * table.better > 0 ? suspect : null;
+    return sure || suspect ? { ...(sure ?? suspect), beside } : null;
+  }) })).filter(r => r.at.some(Boolean));
+};
+// lead says what leads at a place: as the lab's results have it, or, where the filter leaves out some of
+// them, what is best of the rest, and level with it as far as values and their ranges tell.
+const even = (a, b) => a.v === b.v || Math.abs(a.v / b.v - 1) < 0.01 || a.n + b.n > 2 && a.low <= b.high && b.low <= a.high;
+const lead = (table, of, i, whole, alone) => {
+  const order = kind => of.map(o => o[kind]).filter(Boolean).sort((a, b) => (b.v - a.v) * table.better), sure = order("sure"), suspect = order("suspect");
+  of.forEach((o, n) => {
+    const s = table.series[n];
+    if (o.sure) o.sure.best = whole ? table.best[i].includes(s) : !!table.better && of.length > 1 && (sure.length > 1 || alone) && even(sure[0], o.sure);
+    if (o.suspect) o.suspect.beyond = whole ? table.beyond[i].includes(s) : !!table.better && of.length > 1 && even(suspect[0], o.suspect) && (!sure.length || (o.suspect.v - sure[0].v) * table.better > 0);
+  });
+};
+const changeFrom = (o, base) => o && base && o !== base && base.v ? o.v / base.v - 1 : null;
+const aside = o => o.n > 1 && o.high > o.low && o.v ? share(Math.max(o.high - o.v, o.v - o.low) / Math.abs(o.v)) : "";
+
+// bars draw a table of cells side by side, each place's values together.
+const bars = (w, table, width) => {
+  const rows = [], of = offers(w, table), base = of.find(r => r.series === baseOf(w));
+  table.places.forEach((place, i) => {
+    const there = of.flatMap(r => [r.at[i], r.at[i]?.beside].filter(Boolean).map(o => ({ ...o, delta: changeFrom(o, base?.at[i]), series: r.series })));
+    if (there.length) rows.push({ head: place.name }, ...there.sort((a, b) => (b.v - a.v) * table.better));
+  });
+  if (!rows.length) return null;
+  const top = Math.max(...rows.map(r => r.high ?? 0)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4), room = width - start - 150;
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
+  const at = v => start + Math.max(1, v / top * room);
+  rows.forEach((r, n) => {
+    const y = n * 19 + 4;
+    if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
+    const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
+    const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.doubt && "suspect", whose && `published by ${whose}`];
+    const bar = draw("g", { class: "pt", "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
+      draw("rect", { x: start, y: y + 1, width: at(r.v) - start, height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) }));
+    const ranged = r.n > 1 && r.high > r.low;
+    if (ranged) bar.append(draw("path", { d: `M${at(r.low)},${y + 8}H${at(r.high)}M${at(r.low)},${y + 5}v6M${at(r.high)},${y + 5}v6`, stroke: "var(--ink)", fill: "none" }));
+    svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label), bar,
+      draw("text", { x: at(ranged ? r.high : r.v) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.v, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
+  });
+  return { svg, named: true, series: table.series };
+};
+
+const most = 9; // places beside each other; of more, each is a line
+const deciding = (w, table) => {
+  const of = offers(w, table), base = of.find(r => r.series === baseOf(w)), service = table.id.endsWith("-service");
+  if (!of.length) return [make("p", { class: "note" }, "No cell that the filter lets through has it.")];
+  const seconds = table.unit === "ms" && of.some(r => r.at.some(o => o && o.v >= 5000));
+  const opener = (r, i, o) => {
+    const load = service ? `at ${short(places.get(w.along).values[o.cell])} ${inFlight[w.along] ?? w.along}` : "";
+    const says = [`${D.series[r.series].label}, ${table.places[i].name}: ${amount(o.v, table.unit)}`, load, o.doubt && "suspect", o.best && "the best"];
+    return make("button", { type: "button", title: says.filter(Boolean).join(", "), "data-open": o.cell }, text(seconds ? o.v / 1000 : o.v));
+  };
+  const box = (r, i) => {
+    const o = r.at[i];
+    if (!o) return make("td", {}, "–");
+    const td = make("td", { class: [o.best && "best", o.doubt && "suspect", o.beyond && "beyond"].filter(Boolean).join(" ") }, opener(r, i, o));
+    if (o.best) td.style.setProperty("--of", hue(r.series));
+    const by = r === base ? null : changeFrom(o, base?.at[i]), cost = table.metric === price ? null : valueOf(price, o.cell);
+    if (by !== null) td.append(make("small", { class: by * table.better > 0 ? "good" : "" }, change(by)));
+    else if (aside(o)) td.append(make("small", {}, aside(o)));
+    if (cost) td.append(make("small", {}, "$" + text(cost.v)));
+    if (o.beside) td.append(make("small", { class: "suspect" + (o.beside.beyond ? " beyond" : "") }, opener(r, i, o.beside)));
+    return td;
+  };
+  const series = of.map(r => scope => make("th", { scope }, chip(r.series), D.series[r.series].label));
+  const heads = table.places.map(p => scope => make("th", { scope }, p.name.replace("≥ ", "≥\u00a0")));
+  const tall = heads.length > most && heads.length > of.length, [across, down] = tall ? [series, heads] : [heads, series];
+  const corner = service ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ");
+  const t = make("table", { class: tall ? "decide tall" : "decide" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...across.map(h => h("col")))),
+    make("tbody", {}, ...down.map((h, y) => make("tr", {}, h("row"), ...across.map((_, x) => tall ? box(of[x], y) : box(of[y], x))))));
+  return [make("p", { class: "under" }, [seconds ? "in s" : table.unit && `in ${table.unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
+};
+
