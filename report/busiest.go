@@ -189,19 +189,32 @@ func timelines(cells []*sample, _ About) (figures []*figure, why string) {
 
 // overTime are the quantities of a cell over time, each a chart.
 func overTime(x *sample) (charts []*chart.Panel) {
-	r := x.rows[0]
-	add := func(title, unit string, l chart.Line) {
-		if len(l.Dots) < 2 {
-			return
-		}
+	for _, t := range timed(x.rows[0]) {
+		l := t.line
 		l.Series, l.Plain = x.series, true
 		for j := range l.Dots {
 			p := &l.Dots[j]
-			p.N, p.Mark = 1, kindOfRun(r)
-			p.Hover = fmt.Sprintf("%s s\n%s", number.Text(p.X), strings.TrimSpace(number.Text(p.Y)+" "+unit))
+			p.N, p.Mark = 1, kindOfRun(x.rows[0])
+			p.Hover = fmt.Sprintf("%s s\n%s", number.Text(p.X), strings.TrimSpace(number.Text(p.Y)+" "+t.unit))
 		}
-		charts = append(charts, &chart.Panel{Title: title, Lines: []chart.Line{l},
-			X: chart.Axis{Title: "Time", Unit: "s", Linear: true}, Y: chart.Axis{Unit: unit, Zero: true, Linear: true}})
+		charts = append(charts, &chart.Panel{Title: t.title, Lines: []chart.Line{l},
+			X: chart.Axis{Title: "Time", Unit: "s", Linear: true}, Y: chart.Axis{Unit: t.unit, Zero: true, Linear: true}})
+	}
+	return charts
+}
+
+// timedLine is a quantity of a cell over time.
+type timedLine struct {
+	title, unit string
+	line        chart.Line
+}
+
+// timed are the quantities of a row that it has at two times at least.
+func timed(r *results.Row) (all []timedLine) {
+	add := func(title, unit string, l chart.Line) {
+		if len(l.Dots) > 1 {
+			all = append(all, timedLine{title, unit, l})
+		}
 	}
 	if s := r.Summary.Series; s != nil {
 		every := time.Duration(s.Every).Seconds()
@@ -215,19 +228,20 @@ func overTime(x *sample) (charts []*chart.Panel) {
 		}
 		add("Median time to first token", "ms", waits)
 	}
-	if r.Telemetry != nil {
-		for _, q := range read {
-			for _, role := range rolesTold(r.Telemetry, q.name) {
-				of := slices.DeleteFunc(slices.Clone(r.Telemetry.Series), func(s telemetry.Series) bool { return roleOf(s) != role })
-				title := q.title
-				if role != "" {
-					title = strings.TrimSuffix(title, " in the engine") + " in " + role
-				}
-				add(title, q.unit, gathered(of, q.name, q.scale, q.sum))
+	if r.Telemetry == nil {
+		return all
+	}
+	for _, q := range read {
+		for _, role := range rolesTold(r.Telemetry, q.name) {
+			of := slices.DeleteFunc(slices.Clone(r.Telemetry.Series), func(s telemetry.Series) bool { return roleOf(s) != role })
+			title := q.title
+			if role != "" {
+				title = strings.TrimSuffix(title, " in the engine") + " in " + role
 			}
+			add(title, q.unit, gathered(of, q.name, q.scale, q.sum))
 		}
 	}
-	return charts
+	return all
 }
 
 // read are the quantities that are read meanwhile, as charts show them.
@@ -242,6 +256,8 @@ var read = []struct {
 	{telemetry.Power, "Power of all GPUs", "W", 1, true},
 	{telemetry.Utilisation, "Utilisation of the GPUs, on average", "%", 1, false},
 	{telemetry.SMClock, "Clock of the GPUs, on average", "MHz", 1, false},
+	{telemetry.Sent, "Sent by the network devices", "MB/s", 1e-6, true},
+	{telemetry.Received, "Received by the network devices", "MB/s", 1e-6, true},
 }
 
 // intervals are values of which each holds for one interval, until the end of the run.

@@ -28,6 +28,7 @@ type data struct {
 	Foot      []int           `json:"foot"`      // of each of Notes, the number that the page lists it under
 	Places    []dataColumn    `json:"places"`    // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
+	Times     dataTimes       `json:"times"`
 }
 
 type dataSeries struct {
@@ -101,6 +102,7 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 	}
 	d.columns(rows, all, layout)
 	d.group(rows[:d.Listed], all, listed)
+	d.Times = newTimes(rows[:d.Listed])
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
 	cells := samples(current, all)
 	place := map[*results.Row]int{} // of each row

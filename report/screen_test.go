@@ -29,6 +29,11 @@ func TestFirstScreen(t *testing.T) {
 		{"a cell by its point", `(() => { document.querySelector("#hero-chart svg").dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
 			const d = document.getElementById("cell"); return d.open + " " + d.textContent + location.hash; })()`, "cell=sglang.h200-1-1"},
 		{"the cell's repetitions", `document.getElementById("cell").textContent`, "valid, 3 repetitions: medians"},
+		{"the cell over time", `[...document.querySelectorAll("#cell .curves p")].map(p => p.textContent).join("; ")`, "Requests in flight 0.167 to 1.00; Output throughput 8.64 to 56.0 tok/s; Median time to first token 64.6 to 75.8 ms; KV cache in use 11.7 to 70.0 %; Power of all GPUs 250 to 633 W"},
+		{"a value of it by keys", `(() => { const svg = document.querySelectorAll("#cell .curves svg")[3];
+			for (const key of ["ArrowRight", "ArrowRight"]) svg.dispatchEvent(new KeyboardEvent("keydown", { key })); return svg.previousSibling.textContent; })()`, "KV cache in use 1.48 s: about 23.7 %"},
+		{"its range again", `(() => { const svg = document.querySelectorAll("#cell .curves svg")[3]; svg.dispatchEvent(new Event("blur"));
+			return svg.previousSibling.textContent; })()`, "KV cache in use 11.7 to 70.0 %"},
 		{"the cell closed", `(() => { document.querySelector("#cell .close").click(); return new Promise(done => setTimeout(() =>
 			done(document.getElementById("cell").open + " " + location.hash), 50)); })()`, "false #y=median_ttft_ms&base=1"},
 		{"a filter of the strip", `(() => { document.querySelector("[data-filter='verdict=suspect']").click();

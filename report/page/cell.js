@@ -23,6 +23,39 @@ const quantiles = rows => {
   return [make("h3", {}, "Share of requests within a time"), svg,
     make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] })); return make("span", {}, s, t.title); }))];
 };
+// overTime are small pictures of what was in flight, came out and was read meanwhile: each says its range,
+// or its value where somebody points, taps or goes by arrow keys.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const curve = ({ of, range: [from, to, low, high], at }) => {
+  const { title, unit } = D.times.names[of], w = 240, h = 70, floor = Math.min(0, low), top = high > floor ? high : floor + 1;
+  const points = [...at].flatMap((c, i) => c === "." ? [] : [{ t: from + (to - from) * (i + 0.5) / at.length, v: low + (high - low) * letters.indexOf(c) / (letters.length - 1) }]);
+  const X = t => (t - from) / (to - from || 1) * w, Y = v => h - 2 - (v - floor) / (top - floor) * (h - 6);
+  const range = low === high ? amount(low, unit) : `${text(low)} to ${text(high)} ${unit}`.trim(), says = make("output", {}, range);
+  const spot = draw("line", { y1: 0, y2: h, stroke: "var(--shade)", visibility: "hidden" });
+  const svg = draw("svg", { viewBox: `0 0 ${w} ${h}`, tabindex: 0, role: "group", "aria-label": `${title}: ${range}, from ${text(from)} to ${text(to)} s`, "aria-roledescription": "chart: arrow keys say its values" }, spot,
+    draw("line", { x1: 0, x2: w, y1: h - 1, y2: h - 1, stroke: "var(--hair)" }),
+    draw("polyline", { points: points.map(p => `${X(p.t).toFixed(1)},${Y(p.v).toFixed(1)}`).join(" "), fill: "none", stroke: "var(--s0)", "stroke-width": 1.5 }));
+  let n = -1;
+  const go = to => {
+    n = to;
+    spot.setAttribute("visibility", n < 0 ? "hidden" : "visible");
+    if (n >= 0) for (const x of ["x1", "x2"]) spot.setAttribute(x, X(points[n].t));
+    says.textContent = n < 0 ? range : `${text(points[n].t)} s: about ${amount(points[n].v, unit)}`;
+  };
+  const point = e => { const b = svg.getBoundingClientRect(), t = from + (to - from) * (e.clientX - b.left) / b.width; go(points.reduce((best, p, i) => Math.abs(p.t - t) < Math.abs(points[best].t - t) ? i : best, 0)); };
+  for (const what of ["pointermove", "pointerdown"]) svg.addEventListener(what, point);
+  for (const what of ["pointerleave", "blur"]) svg.addEventListener(what, () => go(-1));
+  svg.addEventListener("keydown", e => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (by) { e.preventDefault(); go(Math.min(Math.max(n + by, 0), points.length - 1)); }
+  });
+  return make("div", {}, make("p", {}, title + " ", says), svg);
+};
+const overTime = (row, id) => {
+  const of = D.times.rows[row];
+  if (of) return [make("h3", {}, "Over time"), make("div", { class: "curves" }, ...of.map(curve))];
+  return D.times.more ? [make("p", { class: "note" }, "Over time: a page of so many cells has no room for this one. ", make("code", {}, `hcl report --cell ${id} --html FILE`), " has it.")] : [];
+};
 const ids = new Map(); // the row of each id
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const openRow = row => {
@@ -47,7 +80,7 @@ const openRow = row => {
     make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
     make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, `hcl show ${id}`), " ", show]), " ", link),
-    ...(stats.length ? [cells] : []), ...quantiles(rows), make("h3", {}, "Figures"), factsOf(rest),
+    ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime(row, id), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;
