@@ -314,8 +314,11 @@ func TestCheckGroup(t *testing.T) {
 		`transfer: Nothing is handed over`:                              of("replicas", func(e *Engine) { e.Group.Transfer = "nixl" }),
 		`decode engine: Prefill is of kind "sglang" and decode of kind`: of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Kind = VLLM }),
 		`transfer: An engine of kind "sglang" cannot hand over its KV cache by "p2p_nccl". It knows mooncake, nixl, mori`: of("recipe-a", func(e *Engine) { e.Group.Transfer = "p2p_nccl" }),
-		`router: Prefill and decode need a router`:                                                                         of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
-		`router: A router of kind "vllm" cannot split`:                                                                     of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
+		`router: Prefill and decode need a router`:     of("recipe-a", func(e *Engine) { e.Group.Router = nil }),
+		`router: A router of kind "vllm" cannot split`: of("recipe-a", func(e *Engine) { e.Group.Router.Kind = VLLMRouter }),
+		`router: With vllm-discovery-address`: of("recipe-d", func(e *Engine) {
+			e.Group.Router.Kind, e.Group.Router.Flags = VLLMRouter, flagsOf("vllm-discovery-address=0.0.0.0:30001")
+		}),
 		`decode on: host n0 (lab.hcl:3) is used twice at once, by prefill 0 and decode 0`:                                  of("recipe-a", func(e *Engine) { roles(e)[1].Instances = roles(e)[0].Instances[:1] }),
 		`decode on: host n0 (lab.hcl:3) is used twice at once`:                                                             of("one-host", func(e *Engine) { roles(e)[1].Instances[0].GPUIDs = []string{"3", "4", "5", "6"} }),
 		`serve on: host n0 (lab.hcl:3) has two ranks of serve 0`:                                                           of("sglang-wide", func(e *Engine) { e.Hosts = []*provision.Host{e.Host, e.Host} }),

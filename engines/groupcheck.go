@@ -23,6 +23,8 @@ const (
 	splitsOnly  = "trtllm-serve disaggregated gives requests to prefill and decode only. Write router \"sglang\", or remove it."
 	otherRouter = "A router of kind %q cannot split requests between prefill and decode of %s. Write router %q, or router \"openai\" " +
 		"with a command of your own."
+	ownDiscovery = "With vllm-discovery-address vLLM's router drops the list of servers that hcl gives it, and those with the " +
+		"transfer %q never tell it of themselves. Remove the flag."
 	unequal = "Prefill and decode have to agree on %s: prefill has %s, decode %s. A request that fits only one of them " +
 		"hangs or gets a wrong answer."
 	otherModel = "Prefill serves %s and decode %s. Both halves of a request need the same model."
@@ -165,6 +167,8 @@ func (t topology) checkRoles(found *findings) {
 		found.add("router", noRouter)
 	case g.Router.Kind != OpenAI && g.Router.Kind != Sim && g.Router.Kind != RouterKinds()[kind]:
 		found.add("router", otherRouter, strings.TrimSuffix(g.Router.Kind, "_router"), kind, kind)
+	case g.Router.discovers() && !tellThemselves(t.transfer):
+		found.add("router", ownDiscovery, t.transfer)
 	}
 }
 

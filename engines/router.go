@@ -87,7 +87,7 @@ func sglangRoutes(e *Engine, r routing) {
 // drops what --prefill and --decode say (src/routers/http/vllm_pd_router.rs).
 func vllmRoutes(e *Engine, r routing) {
 	const split = "--vllm-pd-disaggregation"
-	if e.Kind == VLLMRouter && (r.transfer == "mori" || r.transfer == "p2p_nccl") {
+	if e.Kind == VLLMRouter && tellThemselves(r.transfer) {
 		e.Words = []string{split}
 		e.say("vllm-discovery-address", net.JoinHostPort(everywhere(e.Host), r.ports.use("discovery", discoveryPort)))
 	} else {
@@ -99,6 +99,9 @@ func vllmRoutes(e *Engine, r routing) {
 	turnOffHiding(e)
 	tellCounts(e, r.ports)
 }
+
+// tellThemselves reports whether vLLM's workers tell its router of themselves.
+func tellThemselves(transfer string) bool { return transfer == "mori" || transfer == "p2p_nccl" }
 
 const metricsName = "metrics" // of a router's port for its counters
 
