@@ -21,7 +21,7 @@ func caseAxes(rows []results.Row) (all, told []string) {
 	}
 	server := func(r *results.Row) string { return strings.Join(r.Deployment.Command, "\x00") }
 	for _, name := range axes(rows) {
-		if ofLoad(name) || name == "engine" {
+		if ofLoad(name) || name == "engine" || name == sideAxis {
 			continue
 		}
 		for _, of := range grouped(published, server) {

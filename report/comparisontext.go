@@ -40,19 +40,25 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 // sheets are the cells, a table for each metric, and in words what all cells have in
 // common: the tables have the columns in which cells differ.
 func (d *Difference) sheets() (common, titles []string, sheets []*sheet) {
-	var rows []results.Row
-	for _, c := range d.Cells {
-		rows = append(rows, *slices.Concat(c.b, c.a)[0])
-	}
-	names := &sheet{rows: len(rows), columns: append(identity(rows)[:2], axisColumns(rows)...)}
-	if common = names.project(); common != nil && len(rows) > 1 {
-		common[0] = "in all cells: " + common[0]
-	}
+	common, names := d.names()
 	for _, figures := range d.figures() {
 		title, s := d.sheet(figures[0].of, names)
 		titles, sheets = append(titles, title), append(sheets, s)
 	}
 	return common, titles, sheets
+}
+
+// names are the columns that tell the cells of both apart, and in words what all of them have in common.
+func (d *Difference) names() (common []string, names *sheet) {
+	var rows []results.Row
+	for _, c := range d.Cells {
+		rows = append(rows, *slices.Concat(c.b, c.a)[0])
+	}
+	names = &sheet{rows: len(rows), columns: append(identity(rows)[:2], axisColumns(rows)...)}
+	if common = names.project(); common != nil && len(rows) > 1 {
+		common[0] = "in all cells: " + common[0]
+	}
+	return common, names
 }
 
 // sheet is one metric of all cells that have it; names are the columns that tell cells apart.
@@ -211,14 +217,18 @@ func (d *Difference) text(w io.Writer, width int) error {
 		s.fit(width)
 		blocks = append(blocks, slices.Concat([]string{titles[i]}, s.lines(), numbered(below, width)))
 	}
-	compared := slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
 	switch {
 	case len(d.Inputs) > 0:
 		blocks = append(blocks, append([]string{"What else is not the same"}, d.inputSheet().lines()...))
-	case compared:
+	case d.compared():
 		blocks = append(blocks, []string{"Everything that is known to have gone in is the same."})
 	}
 	return writeBlocks(w, blocks)
+}
+
+// compared reports whether it is known of any cell what went into both sides.
+func (d *Difference) compared() bool {
+	return slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
 }
 
 func (d *Difference) head(common []string, width int) []string {

@@ -29,11 +29,14 @@ type data struct {
 	Places    []dataColumn    `json:"places"`    // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
 	Times     dataTimes       `json:"times"`
+	Sides     []string        `json:"sides,omitempty"` // what A and B of a comparison are; their cells are one group
 }
 
 type dataSeries struct {
 	Label  string `json:"label"`
 	GPU    int    `json:"gpu"`
+	Side   string `json:"side,omitempty"`   // of a comparison: "A" or "B"
+	Beside *int   `json:"beside,omitempty"` // the series of A that this one of B is held against
 	Hue    int    `json:"hue"`
 	Marker int    `json:"marker"`
 	Dash   int    `json:"dash"`
@@ -87,7 +90,7 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}}
 	for _, s := range all.all {
 		hue, marker, dash := s.Looks()
-		d.Series = append(d.Series, dataSeries{s.Label, s.GPU, hue, marker, dash})
+		d.Series = append(d.Series, dataSeries{Label: s.Label, GPU: s.GPU, Hue: hue, Marker: marker, Dash: dash})
 	}
 	published = slices.DeleteFunc(published, func(r results.Row) bool { return all.find(&r) == nil })
 	if len(those(current, isMeasured)) == 0 {
@@ -209,17 +212,7 @@ var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engin
 // columns are who and where a row is, and every figure that any of the rows has.
 func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 	text := func(key string, shown bool, of func(r *results.Row) string) {
-		c := dataColumn{Key: key, Name: strings.ReplaceAll(key, "_", " "), Shown: shown, Texts: []string{}}
-		c.Title = c.Name
-		at := map[string]int{}
-		for i := range rows {
-			word := plain.Line(of(&rows[i]))
-			if _, ok := at[word]; !ok {
-				at[word] = len(c.Texts)
-				c.Texts = append(c.Texts, word)
-			}
-			c.Values = append(c.Values, float64(at[word]))
-		}
+		c := textColumn(key, shown, len(rows), func(i int) string { return of(&rows[i]) })
 		if len(c.Texts) == len(rows) {
 			c.Values = nil
 		}
@@ -246,7 +239,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		taken[m.name] = true
 	}
 	for _, c := range axisColumns(rows) {
-		if c.key != "engine" {
+		if c.key != "engine" && c.key != sideAxis {
 			text(taken.name(c.key), !c.same(), func(r *results.Row) string { return axisOf(r.Axes, c.key) })
 		}
 	}
@@ -267,6 +260,22 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		c := &d.Columns[i]
 		c.Called = cmp.Or(called(c.Group+" "+c.Name), c.Key)
 	}
+}
+
+// textColumn is a column of what is said of each of n rows.
+func textColumn(key string, shown bool, n int, say func(i int) string) dataColumn {
+	c := dataColumn{Key: key, Name: strings.ReplaceAll(key, "_", " "), Shown: shown, Texts: []string{}}
+	c.Title = c.Name
+	at := map[string]int{}
+	for i := range n {
+		word := plain.Line(say(i))
+		if _, ok := at[word]; !ok {
+			at[word] = len(c.Texts)
+			c.Texts = append(c.Texts, word)
+		}
+		c.Values = append(c.Values, float64(at[word]))
+	}
+	return c
 }
 
 // verdictText is whether a row can be trusted, and what it is where that is no measurement.

@@ -103,6 +103,9 @@ func plans(rows []results.Row, planned []Planned) (out []pagePlan) {
 func turned(cells []Planned) (axes []fact) {
 	of := func(i int) results.Axes { return cells[i].Axes }
 	for _, axis := range axisNames(len(cells), of) {
+		if axis == sideAxis {
+			continue
+		}
 		values := axisValues(axis, len(cells), of)
 		if !slices.ContainsFunc(values, func(v string) bool { return !isNumber(v) }) {
 			slices.SortFunc(values, func(a, b string) int {
@@ -120,7 +123,11 @@ func (c Planned) place() string {
 	var parts []string
 	for _, a := range c.Axes {
 		part := axisText(a.Value)
-		if a.Name != "engine" {
+		switch a.Name {
+		case "engine":
+		case sideAxis:
+			part = "in " + part
+		default:
 			part += " " + strings.ReplaceAll(a.Name, "_", " ")
 		}
 		parts = append(parts, part)

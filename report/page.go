@@ -43,11 +43,15 @@ type About struct {
 // HTML writes one page with everything in it: no part of it is anywhere else, and
 // no script of it asks for anything.
 func HTML(w io.Writer, rows []results.Row, about About) error {
+	return newPage(rows, about).write(w)
+}
+
+func (p *page) write(w io.Writer) error {
 	t, err := template.New("page").Parse(pageText)
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	if err := t.Execute(w, newPage(rows, about)); err != nil {
+	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
@@ -74,6 +78,7 @@ type page struct {
 	Doubts                     []pageDoubt
 	HostChanges                []string
 	Engines                    []pageEngine
+	Compared                   *pageDifference // nil: it is of one set of results
 }
 
 type pageReference struct {
@@ -183,7 +188,7 @@ func statuses(rows []results.Row, planned []Planned, unmeasured []string) (out [
 // script is all that the page runs, of one scope of its own.
 func script() string {
 	text := "\"use strict\";\n{\n"
-	for _, name := range []string{"data", "page", "decide", "hero", "table", "cell"} {
+	for _, name := range []string{"data", "page", "compare", "decide", "hero", "table", "cell"} {
 		part, err := scripts.ReadFile("page/" + name + ".js")
 		if err != nil {
 			panic(err) // it is in the binary
@@ -197,7 +202,7 @@ func pageDoubts(notes doubts, all *seriesOf) (out []pageDoubt) {
 	for i, d := range notes {
 		x := pageDoubt{Number: i + 1, Text: d.Text, Count: number.Count(len(d.rows), "cell")}
 		for _, r := range d.rows {
-			others := axisWords(r.Axes, func(name string) bool { return name != "engine" })
+			others := axisWords(r.Axes, func(name string) bool { return name != "engine" && name != sideAxis })
 			x.Cells = append(x.Cells, strings.Join(append([]string{r.Benchmark, all.find(r).Label}, others...), ", "))
 		}
 		out = append(out, x)

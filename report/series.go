@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 	var ofCases []string
 	ofCases, s.told = caseAxes(rows)
 	for _, name := range axes(rows) {
-		if ofLoad(name) || name == "engine" || slices.Contains(ofCases, name) {
+		if ofLoad(name) || name == "engine" || name == sideAxis || slices.Contains(ofCases, name) {
 			continue
 		}
 		if len(axisValues(name, len(rows), func(i int) results.Axes { return rows[i].Axes })) > 1 {
@@ -40,7 +41,7 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 	for i := range rows {
 		d := &rows[i].Deployment
 		gpus = once(gpus, d.GPUs)
-		key := s.key(&rows[i])
+		key := s.whole(&rows[i])
 		if s.byKey[key] == nil {
 			x := &chart.Series{GPUs: d.GPUs, Engine: d.Engine, Kind: kind(d), GPU: slices.Index(gpus, d.GPUs),
 				Label: s.label(&rows[i])}
@@ -56,7 +57,44 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 		s.name()
 	}
 	chart.Look(s.all)
+	s.part(rows)
 	return s
+}
+
+// sideAxis tells the two sides of a comparison apart. No axis of a lab has such a name.
+const sideAxis = "compared side"
+
+// part makes of each series one for each side of a comparison. They look alike, that of A pale.
+func (s *seriesOf) part(rows []results.Row) {
+	whole := maps.Clone(s.byKey)
+	sided := map[*chart.Series]map[string]*chart.Series{}
+	for i := range rows {
+		side := axisOf(rows[i].Axes, sideAxis)
+		if side == "" {
+			return // it is no comparison
+		}
+		key := s.whole(&rows[i])
+		of := whole[key]
+		if sided[of] == nil {
+			sided[of] = map[string]*chart.Series{}
+			delete(s.byKey, key)
+		}
+		if sided[of][side] == nil {
+			x := *of
+			x.Label, x.Pale = x.Label+", "+side, side == "A"
+			sided[of][side] = &x
+			s.byKey[s.key(&rows[i])] = &x
+		}
+	}
+	all := s.all
+	s.all = nil
+	for _, of := range all {
+		for _, side := range slices.Sorted(maps.Keys(sided[of])) { // A is drawn first, below B
+			x := sided[of][side]
+			x.Index = len(s.all)
+			s.all = append(s.all, x)
+		}
+	}
 }
 
 // name puts GPUs and engine before what the labels say already. The kind alone names an
@@ -87,6 +125,14 @@ func (s *seriesOf) name() {
 }
 
 func (s *seriesOf) key(r *results.Row) string {
+	if side := axisOf(r.Axes, sideAxis); side != "" {
+		return s.whole(r) + "\x00" + side
+	}
+	return s.whole(r)
+}
+
+// whole is the key of a series, whatever the side.
+func (s *seriesOf) whole(r *results.Row) string {
 	if s.by != nil {
 		return s.label(r)
 	}

@@ -9,8 +9,9 @@ type Series struct {
 	GPU    int    // index of its kind of GPU
 	Engine string // "vllm.h200"
 	Kind   string
-	hue    int // of its engine's kind, as far as there are enough
-	marker int // of its GPU, likewise
+	Pale   bool // stands behind another one that looks like it
+	hue    int  // of its engine's kind, as far as there are enough
+	marker int  // of its GPU, likewise
 	dash   int
 }
 

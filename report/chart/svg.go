@@ -56,6 +56,9 @@ func (m piece) svg(b *bytes.Buffer, t Theme) {
 		b.WriteString("<g")
 		if m.series != nil {
 			fmt.Fprintf(b, ` data-s="%d"`, m.series.Index)
+			if m.shape != words { // names stay legible
+				b.WriteString(m.series.paleness())
+			}
 		}
 		if m.hover != "" && m.shape != words {
 			b.WriteString(` class="pt"`)
@@ -80,6 +83,14 @@ func (m piece) svg(b *bytes.Buffer, t Theme) {
 		b.WriteString("</g>")
 	}
 	b.WriteByte('\n')
+}
+
+// paleness is that of a series behind another one.
+func (s *Series) paleness() string {
+	if s.Pale {
+		return ` opacity="0.45"`
+	}
+	return ""
 }
 
 // lineOfPage writes a line with all its points, of which there are many: its vertices are its cells in
@@ -112,7 +123,7 @@ func lineOfPage(b *bytes.Buffer, pieces []piece) {
 		}
 	}
 	s := points[0].series
-	fmt.Fprintf(b, `<g data-s="%d" data-cells="%s">`, s.Index, cells.String()[1:])
+	fmt.Fprintf(b, `<g data-s="%d" data-cells="%s"%s>`, s.Index, cells.String()[1:], s.paleness())
 	if len(low) > 0 {
 		fmt.Fprintf(b, `<path d="%s" stroke="%s"/>`, ranges.String(), OfPage.paint(colourOf(s)))
 	}
@@ -263,7 +274,7 @@ func Symbols(all []*Series) string {
 			b.WriteString(end + "\n")
 		}
 		middle := []point{{}}
-		write(`<symbol id="k%d" viewBox="0 0 22 10">`, "</symbol>", piece{at: []point{{1, 5}, {21, 5}}, width: 2, dash: dashOf(s)},
+		write(`<symbol id="k%d" viewBox="0 0 22 10"`+s.paleness()+">", "</symbol>", piece{at: []point{{1, 5}, {21, 5}}, width: 2, dash: dashOf(s)},
 			piece{shape: symbolOf(s), at: []point{{11, 5}}, size: 3.5})
 		const marker = ` viewBox="-5 -5 10 10" markerWidth="10" markerHeight="10" markerUnits="userSpaceOnUse">`
 		write(`<marker id="m%d"`+marker, "</marker>", piece{shape: symbolOf(s), at: middle, size: markerSize})

@@ -60,7 +60,7 @@ const ids = new Map(); // the row of each id
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const openRow = row => {
   if (row >= D.listed) return;
-  const id = said(columns.get("id"), row), rows = groups[D.group[row]], value = key => columns.has(key) ? said(columns.get(key), row) : "";
+  const id = said(columns.get("id"), row), pair = groups[D.group[row]], rows = pair.filter(r => seriesOf(r) === seriesOf(row)), value = key => columns.has(key) ? said(columns.get(key), row) : "";
   const verdict = valueIn(columns.get("verdict"), rows), notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
   const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
   const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
@@ -70,17 +70,19 @@ const openRow = row => {
     make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = columns.has(`${n}_${t}_ms`) ? median(`${n}_${t}_ms`, rows) : null; return make("td", { class: "n" }, text(m?.v), ...spread(m)); })))));
   const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.n > 1 && m.high > m.low ? `, ${between(m, c.unit)}` : "") + (m.doubt ? ", suspect" : "")]; });
   const show = make("button", { type: "button" }, "Copy"), link = make("button", { type: "button" }, "Copy link");
-  show.addEventListener("click", () => copy(`hcl show ${id}`, show));
+  const command = `hcl show ${id.split("@")[0]}${D.sides && value("run") ? " --run " + value("run") : ""}`;
+  show.addEventListener("click", () => copy(command, show));
   link.addEventListener("click", () => copy(location.href, link));
-  const engine = all(".cards article").find(a => a.dataset.engine === value("engine")) ?? (all(".cards article").length === 1 ? all(".cards article")[0] : null);
+  const side = D.sides ? ", " + sideOf(row) : "", cards = all(".cards article").filter(a => a.dataset.engine.endsWith(side));
+  const engine = cards.find(a => a.dataset.engine === value("engine") + side) ?? (cards.length === 1 ? cards[0] : null);
   const close = make("button", { type: "button", class: "close", "aria-label": "Close" }, "×");
   close.addEventListener("click", () => dialog.close());
   dialog.replaceChildren(close, make("h2", { id: "cell-name" }, chip(seriesOf(row)), D.series[seriesOf(row)].label),
     make("p", { class: "under" }, loadColumns.filter(c => said(c, row)).map(c => `${c.title} ${said(c, row)}`).join(", ")),
     make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
-    make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, `hcl show ${id}`), " ", show]), " ", link),
-    ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime(row, id), make("h3", {}, "Figures"), factsOf(rest),
+    make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, command), " ", show]), " ", link),
+    ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime(row, id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;

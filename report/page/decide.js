@@ -64,7 +64,7 @@ const bars = (w, table, width) => {
     if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
     const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
     const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.doubt && "suspect", whose && `published by ${whose}`];
-    const bar = draw("g", { class: "pt", "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
+    const bar = draw("g", { class: "pt", opacity: paleness(r.series), "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
       draw("rect", { x: start, y: y + 1, width: at(r.v) - start, height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) }));
     const ranged = r.n > 1 && r.high > r.low;
     if (ranged) bar.append(draw("path", { d: `M${at(r.low)},${y + 8}H${at(r.high)}M${at(r.low)},${y + 5}v6M${at(r.high)},${y + 5}v6`, stroke: "var(--ink)", fill: "none" }));

@@ -57,6 +57,7 @@ const tipOf = (p, along, x, y) => {
   const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${along ? `, ${short(p.along)} ${inFlight[along] ?? along}` : ""}`];
   lines.push(`${amount(p.y, my.unit)} ${lower(my.title)}`);
   if (x !== along && x !== y) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
+  lines.push(...besides(rowsOf[p.cell][0], y));
   if (p.n > 1) lines.push(`median of ${p.n}, ${between({ v: p.y, low: p.low, high: p.high }, my.unit)}`);
   if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
   if (p.doubt) lines.push("suspect");
@@ -106,11 +107,11 @@ const scatter = (w, x, y, width) => {
   const ends = [], taken = [];
   for (const [series, points] of of) {
     const g = draw("g", { "data-s": series });
-    g.append(draw("polyline", { points: path(points, X, Y), fill: "none", stroke: hue(series), "stroke-width": points.every(p => p.doubt || p.by) ? 1.1 : 2, "stroke-dasharray": dashes[D.series[series].dash], "stroke-linejoin": "round" }));
+    g.append(draw("polyline", { opacity: paleness(series), points: path(points, X, Y), fill: "none", stroke: hue(series), "stroke-width": points.every(p => p.doubt || p.by) ? 1.1 : 2, "stroke-dasharray": dashes[D.series[series].dash], "stroke-linejoin": "round" }));
     points.forEach((p, i) => {
       const px = X.at(p.x), py = Y.at(p.y);
       if (p.n > 1 && p.high > p.low) g.append(draw("line", { x1: px, x2: px, y1: Y.at(p.low), y2: Y.at(p.high), stroke: hue(series) }));
-      const pt = draw("g", { class: "pt", "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w.along, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
+      const pt = draw("g", { class: "pt", opacity: paleness(series), "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w.along, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
       g.append(pt);
       const tells = x !== w.along && (theirs || !p.by) && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];
       if (tells && !taken.some(t => t[0] < box[2] && box[0] < t[2] && t[1] < box[3] && box[1] < t[3])) {

@@ -48,6 +48,8 @@ const valueIn = (c, rows) => {
     }
     return { text: String(texts.length), sort: texts[0] };
   }
+  const p = D.sides && c.figure ? pairIn(c, rows) : null;
+  if (p) return { text: `${text(p.a.v)} → ${text(p.b.v)}`, sort: p.by, spread: p.says, doubt: p.a.doubt || p.b.doubt, look: p.look };
   const m = median(c.key, rows);
   if (!m) return { text: "–", sort: null };
   return { text: text(m.v), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
@@ -57,7 +59,7 @@ const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
-const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo"].includes(c.key));
+const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "outcome", "gate", "side"].includes(c.key));
 const loadOf = row => loadColumns.map(c => c.values[row]).join();
 let ofLoad = null; // the groups under each load
 const best = new Map(); // of a column and a load: the best value in no doubt, and of how many
@@ -77,8 +79,11 @@ const lineOf = (rows, single) => {
     const v = valueIn(c, rows), td = make("td", { class: c.key === "series" ? "stay" : c.figure ? "n" : "" });
     if (c.key === "series") {
       const id = said(columns.get("id"), rows[0]);
-      td.append(chip(seriesOf(rows[0])), make("button", { type: "button", class: "link", title: `Open cell ${id}`, "data-row": rows[0] }, v.text));
-      if (rows.length > 1) td.append(make("button", { type: "button", class: "unfold", "aria-expanded": unfolded.has(rows[0]), "data-unfold": rows[0], "aria-label": `${rows.length} repetitions` }, `×${rows.length}`));
+      td.append(chip(seriesOf(rows[0])), make("button", { type: "button", class: "link", title: `Open cell ${id}`, "data-row": rows[0] }, single && D.sides ? D.series[seriesOf(rows[0])].label : v.text));
+      if (rows.length > 1) {
+        const n = D.sides ? ["A", "B"].map(s => ofSide(rows, s).length).join(" + ") : `×${rows.length}`;
+        td.append(make("button", { type: "button", class: "unfold", "aria-expanded": unfolded.has(rows[0]), "data-unfold": rows[0], "aria-label": `${n} repetitions` }, n));
+      }
     } else td.append(v.text === "" ? "–" : v.text);
     if (c.key === "verdict") {
       td.className = verdict;
@@ -86,8 +91,9 @@ const lineOf = (rows, single) => {
       if (note) td.append(" ", make("a", { href: `#doubt-${D.foot[note - 1]}`, title: D.notes[note - 1] }, String(D.foot[note - 1])));
     }
     if (v.spread) td.append(make("small", {}, v.spread));
+    if (v.look) td.classList.add(v.look);
     if (v.doubt && c.figure) td.classList.add("suspect");
-    const top = !single && c.better && !v.doubt && bestOf(c, load);
+    const top = !single && !D.sides && c.better && !v.doubt && bestOf(c, load);
     if (top && top.n > 1 && v.sort === top.v) td.classList.add("top");
     tr.append(td);
   }

@@ -1,0 +1,144 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"hclbench/report/number"
+	"math"
+	"slices"
+	"strings"
+)
+
+// change is a figure with its cell's place in [Difference.Cells].
+type change struct {
+	FigureDiff
+	cell int
+}
+
+type changes []change
+
+// changesOf are those of a cell; none of one that is suspect.
+func (d *Difference) changesOf(cell int) (all changes) {
+	if c := &d.Cells[cell]; !c.doubtful() {
+		for _, f := range c.Figures {
+			all = append(all, change{f, cell})
+		}
+	}
+	return all
+}
+
+// size is how far the two are apart, up and down alike.
+func (c change) size() float64 {
+	if c.A.Median <= 0 || c.B.Median <= 0 {
+		return math.Inf(1)
+	}
+	return math.Abs(math.Log(c.B.Median / c.A.Median))
+}
+
+// those are the changes for the worse, or for the better: what repetitions tell apart first, and then the
+// largest.
+func (all changes) those(verdict string) changes {
+	found := slices.DeleteFunc(slices.Clone(all), func(c change) bool { return c.verdict() != verdict })
+	slices.SortStableFunc(found, func(a, b change) int {
+		if a.Significant != b.Significant {
+			return map[bool]int{true: -1, false: 1}[a.Significant]
+		}
+		return cmp.Compare(b.size(), a.size())
+	})
+	return found
+}
+
+// place says in words where a row of the columns that tell cells apart is.
+func (s *sheet) place(row int) string {
+	var words []string
+	for _, c := range s.columns {
+		switch text := c.entries[row].Text; {
+		case text == "":
+		case c.left:
+			words = append(words, text)
+		default:
+			words = append(words, strings.ReplaceAll(c.name, "_", " ")+" "+text)
+		}
+	}
+	return cmp.Or(strings.Join(words, ", "), "the one cell")
+}
+
+// said is a change as the page has it.
+func (p Percent) said() string {
+	if math.IsInf(float64(p), 0) {
+		return "from 0"
+	}
+	return number.Change(float64(p) / 100)
+}
+
+// finding says what became of some cells: in a sentence of the first metric, and in short of the others.
+func (d *Difference) finding(of []int, names *sheet) (first, rest string) {
+	suspect, few := 0, 0
+	var all changes
+	for _, i := range of {
+		c := &d.Cells[i]
+		if c.doubtful() && len(c.Figures) > 0 {
+			suspect++
+			continue
+		}
+		all = append(all, d.changesOf(i)...)
+		if slices.ContainsFunc(c.Figures, func(f FigureDiff) bool { return min(f.A.N, f.B.N) < fewest }) {
+			few++
+		}
+	}
+	var said, level []string
+	for _, same := range grouped(all, func(c change) string { return c.Metric }) {
+		if text := changes(same).say(names); text != "" {
+			said = append(said, text)
+		} else {
+			level = append(level, lower(same[0].of.title))
+		}
+	}
+	if len(level) > 0 {
+		said = append(said, sentence(listed(level))+map[bool]string{true: " is", false: " are"}[len(level) == 1]+
+			" level everywhere.")
+	}
+	if suspect > 0 {
+		said = append(said, fmt.Sprintf("Suspect, and not counted: %s.", number.Count(suspect, "cell")))
+	}
+	if few > 0 {
+		said = append(said, fmt.Sprintf("Too few repetitions to tell changes from chance, which takes %d of each: %s.",
+			fewest, number.Count(few, "cell")))
+	}
+	if len(all) == 0 {
+		return "Nothing here can be compared.", strings.Join(said, " ")
+	}
+	return "B against A: " + lower(said[0]), strings.Join(said[1:], " ")
+}
+
+// say says of the changes of a metric how many are worse and better, and where that is most; empty: all
+// of them are level.
+func (all changes) say(names *sheet) string {
+	n := map[string]int{}
+	for _, c := range all {
+		n[c.verdict()]++
+	}
+	if n["level"] == len(all) {
+		return ""
+	}
+	var parts []string
+	for _, word := range []string{"worse", "better", "changed", "level"} {
+		if n[word] > 0 {
+			parts = append(parts, fmt.Sprintf("%s in %s", word, number.Whole(n[word])))
+		}
+	}
+	text := fmt.Sprintf("%s is %s of %s", all[0].of.title, strings.Join(parts, ", "), number.Count(len(all), "cell"))
+	for _, word := range [][2]string{{"worse", "worst"}, {"better", "best"}, {"changed", "most"}} {
+		most := all.those(word[0])
+		if len(most) == 0 {
+			continue
+		}
+		text += fmt.Sprintf("; %s at %s", word[1], names.place(most[0].cell))
+		if len(all) == 1 {
+			text = all[0].of.title + " is " + word[0]
+		}
+		values := amounts(most[0].of, most[0].A.Median, most[0].B.Median)
+		return fmt.Sprintf("%s: %s, was %s (%s).", text, values[1], values[0], most[0].Change.said())
+	}
+	return text + "."
+}
