@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type compareOptions struct {
 	allowed []string
 	format  string
 	junit   string
+	html    string
+	title   string
 }
 
 func compareVerb(t *console) *cobra.Command {
@@ -45,6 +48,8 @@ func compareVerb(t *console) *cobra.Command {
 	f.StringSliceVar(&o.allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(allowable(), ", "))
 	f.StringVar(&o.format, "format", "text", oneOf(diffFormats()))
 	words(c, "format", diffFormats()...)
+	f.StringVar(&o.html, "html", "", "also write a page to this `file`: of every cell A beside B")
+	f.StringVar(&o.title, "title", "", "the page's title; else the lab's name")
 	f.StringVar(&o.junit, "junit", "", "write every limit of every cell as a test to this `file`")
 	return c
 }
@@ -81,8 +86,15 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 	if err := d.Write(t.stdout, o.format, t.width(0)); err != nil {
 		return err
 	}
-	if o.junit != "" {
-		if err := t.write(o.junit, d.JUnit); err != nil {
+	page := func(w io.Writer) error { return d.HTML(w, report.About{Title: o.title, Version: version}) }
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{{o.html, page}, {o.junit, d.JUnit}} {
+		if file.name == "" {
+			continue
+		}
+		if err := t.write(file.name, file.write); err != nil {
 			return err
 		}
 	}
