@@ -58,6 +58,14 @@ func (f *forecast) without(cell string) {
 	delete(f.work, cell)
 }
 
+// expected is how long a cell takes at the pace of those that have ended; 0: none has.
+func (f *forecast) expected(cell string) time.Duration {
+	if f.done == 0 {
+		return 0
+	}
+	return time.Duration(float64(f.took) / f.done * f.work[cell])
+}
+
 // left is how long the host still takes, given the part of a cell that is under way for so long;
 // 0: nothing can be said yet.
 func (f *forecast) left(cell string, part float64, underWay time.Duration, now time.Time) time.Duration {

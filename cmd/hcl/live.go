@@ -381,16 +381,37 @@ func (r *row) part() float64 {
 	return 0
 }
 
-// remaining is how long the host still takes; 0: nothing can be said yet. A cell whose requests in
-// flight are mostly its first tells nothing, and what it took before its load is no part of its pace.
+// remaining is how long the host still takes; 0: nothing can be said yet.
 func (r *row) remaining(now time.Time) time.Duration {
-	part, p := r.part(), r.current
-	if r.cell == "" || part == 0 || p.Done < p.InFlight {
-		return r.left(r.cell, 0, 0, now)
+	if r.cell == "" {
+		return r.left("", 0, 0, now)
 	}
 	underWay := now.Sub(r.began)
-	before := max(0, underWay-time.Duration(p.Elapsed*float64(time.Second)))
-	return r.left(r.cell, part, underWay-before+time.Duration(float64(before)*part), now)
+	part := 0.0
+	if whole := r.whole(underWay); whole > 0 {
+		part = min(1, float64(underWay)/float64(whole))
+	}
+	return r.left(r.cell, part, underWay, now)
+}
+
+// whole is how long the cell that is under way for so long takes from its beginning to its end: as long as
+// cells before it let expect, within what its requests allow; 0: nothing can be said yet. Those that are
+// done say how long it takes at most. Those in flight may be nearly done, which is the less likely
+// the more of those sent are done: so it takes a time at least.
+func (r *row) whole(underWay time.Duration) time.Duration {
+	expected, p := r.expected(r.cell), r.current
+	if p == nil || p.Warmup || p.Total == 0 || p.Done == 0 || expected == 0 && p.Done < p.InFlight {
+		return expected
+	}
+	load := time.Duration(p.Elapsed * float64(time.Second))
+	before := max(0, underWay-load)
+	ends := func(done float64) time.Duration { return before + time.Duration(float64(load)*float64(p.Total)/done) }
+	done, inFlight := float64(p.Done), float64(p.InFlight)
+	most := ends(done)
+	if expected == 0 {
+		return most
+	}
+	return min(max(expected, ends(done+inFlight*inFlight/(done+inFlight))), most)
 }
 
 func bar(part float64) string {

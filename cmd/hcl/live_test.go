@@ -241,8 +241,8 @@ func TestForecast(t *testing.T) {
 		{110, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "0", Progress: &load.Progress{Done: 10, InFlight: 2, Total: 20, Elapsed: 10}}, 70 + 200},
 		{120, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "0", Number: 1}, 60 + 200},
 		{120, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "1"}, 60 + 200},
-		{124, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Warmup: true, Done: 5, Total: 20, Elapsed: 4}}, 60 + 200},
-		{128, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Done: 2, InFlight: 2, Total: 20, Elapsed: 4}}, 59 + 200},
+		{124, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Warmup: true, Done: 5, Total: 20, Elapsed: 4}}, 56 + 200},
+		{128, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Done: 2, InFlight: 2, Total: 20, Elapsed: 4}}, 57 + 200},
 		{140, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "1", Number: 2}, 40 + 200},
 		{170, apply.Event{Type: apply.Step, Engine: "sim.b"}, 40 + 200},
 		{190, apply.Event{Type: apply.Waiting, Engine: "sim.b"}, 40 + 180},
@@ -262,6 +262,49 @@ func TestForecast(t *testing.T) {
 			if got := m.total(step.e.Time); got != want {
 				t.Errorf("the whole run is %q, want %q", got, want)
 			}
+		}
+	}
+}
+
+// TestForecastUnderWay: the time that a cell has run counts, whatever its requests tell. The cell before it took
+// 100 s, and as much is expected of this one.
+func TestForecastUnderWay(t *testing.T) {
+	start := time.Now()
+	for _, tt := range []struct {
+		what string
+		at   int            // seconds since it began
+		p    *load.Progress // nil: nothing is told of it
+		want int            // seconds left
+	}{
+		{"all in flight at once", 50, &load.Progress{InFlight: 100, Total: 100, Elapsed: 50}, 50},
+		{"the first answers of all at once", 90, &load.Progress{Done: 10, InFlight: 90, Total: 100, Elapsed: 90}, 10},
+		{"answers of many lengths", 75, &load.Progress{Done: 50, InFlight: 50, Total: 100, Elapsed: 75}, 25},
+		{"above capacity", 25, &load.Progress{Done: 250, InFlight: 250, Total: 1000, Elapsed: 25}, 75},
+		{"twice as slow as expected", 100, &load.Progress{Done: 500, InFlight: 500, Total: 1000, Elapsed: 100}, 28},
+		{"twice as fast", 25, &load.Progress{Done: 500, InFlight: 1, Total: 1000, Elapsed: 25}, 45},
+		{"bounded by time", 30, &load.Progress{Done: 70, InFlight: 4, Elapsed: 30}, 70},
+		{"warming up", 40, &load.Progress{Warmup: true, Done: 1, InFlight: 4, Total: 8, Elapsed: 40}, 60},
+		{"nothing is told", 20, nil, 80},
+		{"longer than expected", 120, &load.Progress{InFlight: 100, Total: 100, Elapsed: 120}, 0},
+	} {
+		m := newModel(newStyles(false))
+		m.begin(begun{Time: start, Hosts: []begunHost{{Name: "box"}}, Cells: []begunCell{{Cell: "a", Host: "box", Work: 7}, {Cell: "b", Host: "box", Work: 7}}})
+		for _, e := range []apply.Event{
+			{Type: apply.Begin, Cell: "a", Number: 1}, {Type: apply.End, Cell: "a", Number: 1, Time: start.Add(100 * time.Second)},
+			{Type: apply.Begin, Cell: "b", Number: 2, Time: start.Add(100 * time.Second)},
+		} {
+			e.Host = "box"
+			if e.Time.IsZero() {
+				e.Time = start
+			}
+			m.event(e)
+		}
+		now := start.Add(time.Duration(100+tt.at) * time.Second)
+		if tt.p != nil {
+			m.event(apply.Event{Time: now, Type: apply.Progress, Host: "box", Cell: "b", Progress: tt.p})
+		}
+		if got := m.remaining(now); got.Round(time.Second) != time.Duration(tt.want)*time.Second {
+			t.Errorf("%s: after %d s, %s are left, want %d s", tt.what, tt.at, got, tt.want)
 		}
 	}
 }
