@@ -162,7 +162,7 @@ func (x *reportReader) checkChart(b *block, c Chart) {
 	}
 	x.eachName(b.body, "y", c.Y, x.checkMetric)
 	if condition := b.arg("where"); condition.fits() && !x.broken {
-		x.checkCondition(condition.at, c.Where, all)
+		x.checkCondition(condition.at, c.Where, slices.Concat(all, aboveColumns(x.metrics)))
 	}
 }
 
@@ -202,14 +202,53 @@ func MetricNames() []string {
 }
 
 // figures are the metrics that are no statistic of a timing.
-func figures() []string {
-	return strings.Fields(`
-		duration_s completed failed total_input_tokens total_output_tokens
-		request_throughput goodput input_throughput output_throughput total_throughput peak_output_throughput
-		output_throughput_per_gpu output_throughput_per_decode_gpu input_throughput_per_prefill_gpu
-		interactivity mean_concurrency
-		prefix_cache_hit_rate speculative_acceptance stream_interval tokens_per_step
-		usd_per_million_output_tokens usd_per_million_total_tokens joules_per_output_token mean_gpu_power_w`)
+func figures() (names []string) {
+	for _, f := range figureNames {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// figureNames are figures by the names that results have for them, and by those above their columns.
+var figureNames = []struct{ name, above string }{
+	{"duration_s", "duration"},
+	{"completed", "requests_ok"},
+	{"failed", "requests_failed"},
+	{"total_input_tokens", "tokens_input"},
+	{"total_output_tokens", "tokens_output"},
+	{"request_throughput", "req_s"},
+	{"goodput", "goodput_s"},
+	{"input_throughput", "throughput_input"},
+	{"output_throughput", "throughput_output"},
+	{"total_throughput", "throughput_total"},
+	{"peak_output_throughput", "throughput_peak"},
+	{"output_throughput_per_gpu", "throughput_per_gpu"},
+	{"output_throughput_per_decode_gpu", "throughput_out_decode_gpu"},
+	{"input_throughput_per_prefill_gpu", "throughput_in_prefill_gpu"},
+	{"interactivity", "per_user"},
+	{"mean_concurrency", "in_flight"},
+	{"prefix_cache_hit_rate", "cache_hits"},
+	{"speculative_acceptance", "accepted"},
+	{"stream_interval", "tok_chunk"},
+	{"tokens_per_step", "per_step"},
+	{"usd_per_million_output_tokens", "usd_per_million_output"},
+	{"usd_per_million_total_tokens", "usd_per_million_total"},
+	{"joules_per_output_token", "energy_j_token"},
+	{"mean_gpu_power_w", "energy_power"},
+}
+
+// aboveColumns are metrics by the names above their columns, which conditions take too: ttft_p99.
+func aboveColumns(metrics []string) (names []string) {
+	for _, f := range figureNames {
+		names = append(names, f.above)
+	}
+	for _, name := range metrics {
+		statistic, timing, _ := strings.Cut(strings.TrimSuffix(name, "_ms"), "_")
+		if slices.Contains(timings(), timing) {
+			names = append(names, timing+"_"+strings.Replace(statistic, "median", "p50", 1))
+		}
+	}
+	return names
 }
 
 func timings() []string    { return []string{"ttft", "tpot", "itl", "e2el"} }
@@ -241,8 +280,12 @@ func isMetric(name string) bool {
 	return slices.Contains(MetricNames(), name) || percentileName.MatchString(name)
 }
 
-// ColumnNames are the other columns of results that its conditions may be about,
-// besides the axes of the lab.
+// ConditionNames are all that its conditions may be about, besides the axes of the lab and percentiles.
+func ConditionNames() []string {
+	return slices.Concat(ColumnNames(), MetricNames(), aboveColumns(MetricNames()))
+}
+
+// ColumnNames are the columns of results that are no metric, besides the axes of the lab.
 func ColumnNames() []string {
 	return slices.Concat(loadColumns(), seriesColumns(),
 		strings.Fields("dataset lab run command cell digest verdict slo repetition gpu_count"))

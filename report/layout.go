@@ -112,8 +112,8 @@ func namesOf(metrics []metric) (names []string) {
 // IsMetric reports whether a layout may name a metric so.
 func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
 
-// ColumnNames are all that conditions may be about, besides the axes of a lab and percentiles.
-func ColumnNames() []string { return columnsOf(nil).names() }
+// ConditionNames are all that conditions may be about, besides the axes of a lab and percentiles.
+func ConditionNames() []string { return newFields(nil).names() }
 
 func chosen(names []string) []metric {
 	var out []metric

@@ -155,8 +155,8 @@ func TestReportNames(t *testing.T) {
 	if diff := cmp.Diff(sorted(report.MetricNames()), sorted(hcl.MetricNames())); diff != "" {
 		t.Errorf("metrics (-report +language):\n%s", diff)
 	}
-	if diff := cmp.Diff(sorted(report.ColumnNames()), sorted(hcl.MetricNames(), hcl.ColumnNames())); diff != "" {
-		t.Errorf("columns (-report +language):\n%s", diff)
+	if diff := cmp.Diff(sorted(report.ConditionNames()), sorted(hcl.ConditionNames())); diff != "" {
+		t.Errorf("names in conditions (-report +language):\n%s", diff)
 	}
 	if diff := cmp.Diff(
 		[]string{report.AutomaticBenchmarks, report.AutomaticPrefixCache, report.AutomaticDistributions, report.AutomaticTimeLines},
