@@ -14,7 +14,7 @@
 //	  exit-after=N    exit status 137 in the middle of the answer to the request after N
 //	  never-ready     listens, and answers everything with 503 for ever
 //	  hang-after=N    after N requests falls silent in the middle of streams
-//	  grow-after=N    takes ever more memory from the request after N on
+//	  grow-after=N    from the request after N on takes ever more memory, once it has a limit
 //	  ignore-term     ends neither on SIGTERM nor on SIGINT
 //	  fatal-log       logs that CUDA is out of memory, and lives on without listening
 //	  slow-start=DUR  logs how shards are loaded for so long, then starts
@@ -257,14 +257,18 @@ func (h *faulty) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}
 	case h.growAfter >= 0 && n > h.growAfter:
 		go grow()
+		w = &cut{ResponseWriter: w, then: func() { <-r.Context().Done() }} // whatever comes until then, it dies in mid-answer
 	case h.hangAfter >= 0 && n > h.hangAfter:
 		w = &cut{ResponseWriter: w, then: func() { <-r.Context().Done() }}
 	}
 	h.engine.ServeHTTP(w, r)
 }
 
-// grow takes memory until the kernel has none left for us.
+// grow takes memory until the kernel has none left for us: once our container may not have all of the machine's.
 func grow() {
+	for !limited() {
+		time.Sleep(10 * time.Millisecond)
+	}
 	var all [][]byte
 	for {
 		block := make([]byte, 8<<20)
@@ -274,6 +278,17 @@ func grow() {
 		all = append(all, block)
 		runtime.KeepAlive(all)
 	}
+}
+
+// limited reports whether our container has a limit of its memory, by cgroup v1 or v2.
+func limited() bool {
+	for _, file := range []string{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory.max"} {
+		text, _ := os.ReadFile(file)
+		if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && n < 1<<40 {
+			return true
+		}
+	}
+	return false
 }
 
 // cut lets the first chunks of an answer through and then does something else.
