@@ -303,44 +303,6 @@ func TestUpload(t *testing.T) {
 	})
 }
 
-// TestUploadBrokenOff shows that nothing is left of a copy whose end does not come, be it that its
-// source has ended or that its sender was killed.
-func TestUploadBrokenOff(t *testing.T) {
-	half := func(t *testing.T) (source string, open func() *os.File) {
-		source = newPipe(t, t.TempDir(), "source").path
-		return source, func() *os.File {
-			to, err := os.OpenFile(source, os.O_WRONLY, 0) // waits for the reader
-			if err == nil {
-				_, err = to.WriteString("half")
-			}
-			if err != nil {
-				t.Error(err)
-			}
-			return to
-		}
-	}
-	places(t, func(t *testing.T, c *Conn, home string) {
-		source, open := half(t)
-		go func() { open().Close() }()
-		testhost.WantError(t, c.Upload(t.Context(), source, "~/folder/file", 0o600), nil, "/folder/file", "4 of 0 bytes have come")
-		if left, err := os.ReadDir(filepath.Join(home, "folder")); err != nil || len(left) > 0 {
-			t.Errorf("left are %v, %v", left, err)
-		}
-	})
-	t.Run("connection lost", func(t *testing.T) {
-		h := testhost.New(t, testhost.Options{})
-		c := connect(t, h)
-		source, open := half(t)
-		ended := make(chan error, 1)
-		go func() { ended <- c.Upload(t.Context(), source, "~/folder/file", 0o600) }()
-		defer open().Close()
-		testhost.Do(t, h, "until ls /root/folder/.file.*; do sleep 0.1; done")
-		h.Cut()
-		testhost.Do(t, h, "while ls /root/folder/.file.*; do sleep 0.1; done")
-		testhost.WantError(t, <-ended, provision.ErrUnreachable)
-	})
-}
-
 // TestUploadDiskFull shows that a copy that does not fit, or for which there is no number
 // of a file left, leaves no trace.
 func TestUploadDiskFull(t *testing.T) {

@@ -2,12 +2,17 @@
 # When stdin ends early, as it does with its sender, nothing is left.
 export LC_ALL=C
 trap : HUP INT TERM # the parts below end of it, and what they have left is removed
-said=$({
-	mkdir -p "$1" && umask 077 && set -C && cat >"$3" || exit
-	came=$(($(wc -c <"$3")))
-	test $came = "$5" || { echo "$came of $5 bytes have come"; exit 1; }
-	chmod "$4" "$3" && sync "$3" && mv -f -T "$3" "$2"
-} 2>&1) && exit
+exec 3<&0           # what runs in the background has no stdin
+said=$(
+	trap 'rm -f "$3"' HUP INT TERM # at once: KILL follows where the disk lets nothing below end
+	{
+		mkdir -p "$1" && umask 077 && set -C && cat <&3 >"$3" || exit
+		came=$(($(wc -c <"$3")))
+		test $came = "$5" || { echo "$came of $5 bytes have come"; exit 1; }
+		chmod "$4" "$3" && sync "$3" && mv -f -T "$3" "$2"
+	} 2>&1 &
+	wait $!
+) && exit
 rm -f "$3"
 echo "$said" >&2
 case $said in *"No space left"*)
