@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"hclbench/plain"
+	"hclbench/provision"
 	"hclbench/provision/reach"
 )
 
@@ -79,7 +81,8 @@ func (c cache) clear(age time.Duration) error {
 	for _, folder := range []string{"files", "builds"} {
 		c.each(folder, func(path string, st fs.FileInfo) {
 			least := used
-			if strings.HasSuffix(path, ".part") && used == age {
+			half := strings.HasSuffix(path, ".part") || strings.HasPrefix(filepath.Base(path), ".")
+			if half && used == age {
 				least = min(age, unfinished)
 			}
 			old(path, st, least)
@@ -128,8 +131,13 @@ func Place(ctx context.Context, c *reach.Conn, local string) (remote string, err
 	if err != nil || strings.TrimSpace(out) == "there" {
 		return remote, err
 	}
-	// A folder is whole only under its final name.
-	part := remote + ".part"
+	// A folder is whole only under its final name. What an earlier call has left is not this one's.
+	part := remote + "." + rand.Text() + ".part"
+	defer func() {
+		if err != nil && !errors.Is(err, provision.ErrUnreachable) {
+			_, _ = c.Run(ctx, "rm -rf "+plain.Quote(part), nil) // or it is cleared after a day
+		}
+	}()
 	for _, f := range files {
 		to := path.Join(part, filepath.ToSlash(f))
 		if _, err := c.Run(ctx, "mkdir -p -m 700 "+plain.Quote(path.Dir(to)), nil); err != nil {
@@ -139,8 +147,7 @@ func Place(ctx context.Context, c *reach.Conn, local string) (remote string, err
 			return "", fmt.Errorf("bring %s to %s: %w", filepath.Join(local, f), c.Host(), err)
 		}
 	}
-	// Another caller may have been quicker.
-	_, err = c.Run(ctx, fmt.Sprintf("if test -e %[2]s; then rm -r %[1]s; else mv %[1]s %[2]s; fi", plain.Quote(part), plain.Quote(remote)), nil)
+	_, err = c.Run(ctx, reach.Rename(part, remote), nil)
 	return remote, err
 }
 

@@ -30,7 +30,7 @@ func TestClear(t *testing.T) {
 			root := t.TempDir()
 			for path, age := range map[string]time.Duration{
 				"bin/new": time.Hour, "bin/old": 40 * day, "bin/.old.hcl-X": 2 * day,
-				"files/new": time.Hour, "files/old": 40 * day, "files/half.part": time.Hour, "files/dead.part": 2 * day,
+				"files/new": time.Hour, "files/old": 40 * day, "files/half.part": time.Hour, "files/dead.part": 2 * day, "files/.dead.part.hcl-X": 2 * day,
 				"builds/new/x": time.Hour, "builds/old/x": 40 * day, "builds/half.part/x": time.Hour,
 				"agents/a/agent.log": 40 * day, "agents/a/lock": 40 * day,
 				"agents/b/agent.log": time.Hour, "agents/b/lock": 40 * day,
@@ -140,5 +140,17 @@ func TestPlace(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(os.Getenv("HOME"), ".cache/hcl/files/*.part"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("parts are left: %v, %v", left, err)
+	}
+
+	// What a call that was broken off has left is not taken over.
+	write("last/a.txt", "A")
+	_, sum, err := inventory(filepath.Join(from, "last"))
+	check(t, err)
+	half := filepath.Join(os.Getenv("HOME"), ".cache/hcl/files", sum+".part")
+	check(t, os.MkdirAll(half, 0o700))
+	check(t, os.WriteFile(filepath.Join(half, ".a.txt.hcl-X"), nil, 0o600))
+	last := place(filepath.Join(from, "last"))
+	if got, err := os.ReadDir(last); err != nil || len(got) != 1 || got[0].Name() != "a.txt" {
+		t.Errorf("placed are %v, %v, want a.txt alone", got, err)
 	}
 }
