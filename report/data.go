@@ -107,13 +107,13 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 	d.group(rows[:d.Listed], all, listed)
 	d.Times = newTimes(rows[:d.Listed])
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
-	cells := samples(current, all)
 	place := map[*results.Row]int{} // of each row
 	for i := range current {
 		place[&current[i]] = i
 	}
 	known := map[string]int{"": 0}
-	for n, s := range cells {
+	drawn := all.withVoid(samples(current, all), current)
+	for n, s := range drawn {
 		for _, r := range s.rows {
 			d.Cell[place[r]], d.Doubt[place[r]] = n, d.doubts(s, r, known)
 		}
@@ -121,13 +121,13 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 	theirs := map[string][]int{} // cells that others published, by the id of ours
 	for i := range published {
 		r := &published[i]
-		d.Cell[d.Listed+i] = len(cells)
-		theirs[r.ID] = append(theirs[r.ID], len(cells))
-		cells = append(cells, all.sample([]*results.Row{r}))
+		d.Cell[d.Listed+i] = len(drawn)
+		theirs[r.ID] = append(theirs[r.ID], len(drawn))
+		drawn = append(drawn, all.sample([]*results.Row{r}))
 	}
-	d.places(cells)
+	d.places(drawn)
 	all.refs = map[string]int{}
-	for n, s := range cells {
+	for n, s := range drawn {
 		all.refs[all.cell(s.rows[0])] = n + 1
 	}
 	for _, a := range answers(current, all, layout) {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 // publishedRows are what others published, each as if it were a cell: the one that was measured, or
 // else the only one that the lab plans and it can be of. What could be of several has no place
-// among them.
+// among them. None is a repetition of another: two of one cell differ in what the lab has no axis for.
 func publishedRows(rows []results.Row, about About) (out []results.Row) {
 	for i := range about.References {
 		c := &about.References[i]
@@ -22,6 +23,7 @@ func publishedRows(rows []results.Row, about About) (out []results.Row) {
 		}
 		r := results.Row{Run: results.Run{ID: c.Reference, Command: "published"}}
 		r.ID, r.Benchmark, r.Axes, r.Job, r.Deployment = of.ID, of.Benchmark, of.Axes, of.Job, of.Deployment
+		r.Group = fmt.Sprint("published ", i)
 		r.Deployment.PricePerHour, r.Deployment.Members = 0, nil // what theirs cost is not known
 		r.Summary = formats.Figures(c.row)
 		r.Summary.Verdict.Verdict = load.Imported

@@ -64,6 +64,20 @@ func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 
 // withOthers are samples with all else that charts show: void cells, and what others published.
 func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about About) []*sample {
+	out := s.withVoid(measured, rows)
+	published := publishedRows(rows, about)
+	for i := range published {
+		if r := &published[i]; s.find(r) != nil {
+			x := s.sample([]*results.Row{r})
+			x.by = r.Run.ID
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// withVoid are samples with those of cells of which no repetition measured anything.
+func (s *seriesOf) withVoid(measured []*sample, rows []results.Row) []*sample {
 	known := map[string]bool{}
 	for _, m := range measured {
 		known[s.cell(m.rows[0])] = true
@@ -76,23 +90,15 @@ func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about Abou
 			out = append(out, x)
 		}
 	}
-	published := publishedRows(rows, about)
-	for i := range published {
-		if r := &published[i]; s.find(r) != nil {
-			x := s.sample([]*results.Row{r})
-			x.by = r.Run.ID
-			out = append(out, x)
-		}
-	}
 	return out
 }
 
-// cell is what repetitions of a cell have in common. What two have published of one cell is no repetition
-// of it: each stands for itself.
+// cell is what repetitions of a cell have in common. What was published of one cell is no repetition
+// of it: each row stands for itself.
 func (s *seriesOf) cell(r *results.Row) string {
 	by := ""
 	if r.Run.Command == "published" {
-		by = r.Run.ID
+		by = r.Run.ID + "\x00" + r.Group
 	}
 	if s.by == nil {
 		return fmt.Sprint(s.find(r).Index, "\x00", by, "\x00", cellOf(r))
@@ -260,7 +266,7 @@ func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Lin
 		void := false
 		for _, s := range of {
 			if s.void {
-				l.Gaps, void = append(l.Gaps, s.at[x.along.name]), true
+				l.Gaps, void = append(l.Gaps, chart.Gap{X: s.at[x.along.name], Ref: s.ref}), true
 			} else if d, ok := point(s); ok {
 				d.Apart = void
 				l.Dots, void = append(l.Dots, d), false

@@ -110,10 +110,13 @@ func (w sweep) figure(m metric) *figure {
 		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.ticks()), Up: shorts(w.upwards())}
 		for _, s := range of {
 			cell := chart.HeatCell{X: slices.Index(w.ticks(), s.at[w.along.name]),
-				Y: slices.Index(w.upwards(), s.at[w.up.name]), Void: s.void}
+				Y: slices.Index(w.upwards(), s.at[w.up.name]), Void: s.void, Ref: s.ref}
+			if s.void {
+				cell.Hover = of[0].series.Label + ", void"
+			}
 			d, ok := s.value(m)
 			if ok {
-				cell.Value, cell.Doubt, cell.Mark, cell.Ref = d.Y, d.Doubt, d.Mark, d.Ref
+				cell.Value, cell.Doubt, cell.Mark = d.Y, d.Doubt, d.Mark
 				cell.Hover = hover(s, d, w.along.name, m) + "\n" + lower(w.up.title) + " " + number.Short(s.at[w.up.name])
 				if cell.Share = d.Y / best; m.better < 0 {
 					cell.Share = best / max(d.Y, best)

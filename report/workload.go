@@ -6,9 +6,8 @@ type dataWorkload struct {
 	ID       string       `json:"id"`       // in addresses: "online-3-200-tokens-in-800-tokens-out"
 	Workload string       `json:"workload"` // what its cells have in common, in words
 	Finding  string       `json:"finding"`
-	Tables   []*dataTable `json:"tables"`   // what decides comes first
-	Baseline int          `json:"baseline"` // the series that changes are against; −1: none
-	Along    string       `json:"along"`    // the dimension that its cells lie along; empty: none
+	Tables   []*dataTable `json:"tables"` // what decides comes first
+	Along    string       `json:"along"`  // the dimension that its cells lie along; empty: none
 	Cells    []int        `json:"cells"`
 	At       []int        `json:"at"` // of each cell, its place in tables that are not by service
 }
@@ -27,21 +26,23 @@ type dataTable struct {
 	Series  []int   `json:"series"` // a row of the table each, by their index among all series
 	Best    [][]int `json:"best"`   // of each place, the series
 	Beyond  [][]int `json:"beyond"`
+
+	Baseline int `json:"baseline"` // the series that changes are against; −1: none
 }
 
 func newDataWorkload(a *answer) *dataWorkload {
-	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Finding: a.Finding, Baseline: -1}
+	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Finding: a.Finding}
 	if a.along != nil {
 		w.Along = a.along.name
 	}
 	for _, d := range a.Tables {
 		t := &dataTable{ID: d.ID, Title: d.Title, Under: d.Under, Metric: d.Metric, Unit: d.Unit, Better: d.Better,
-			Finding: d.Finding, Places: d.Places}
+			Finding: d.Finding, Places: d.Places, Baseline: -1}
 		for _, r := range d.Rows {
 			t.Series = append(t.Series, r.series.Index)
 		}
-		if d.Baseline >= 0 && w.Baseline < 0 { // one that the lab sets need not be in every table
-			w.Baseline = t.Series[d.Baseline]
+		if d.Baseline >= 0 {
+			t.Baseline = t.Series[d.Baseline]
 		}
 		for i := range d.Places {
 			best, beyond := []int{}, []int{}

@@ -103,9 +103,10 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		colour = shade
 	}
 	end := along(slices.Max(b.values()))
-	if b.None {
+	if b.None { // all of it is of what was published
+		b.Ref = b.Published[0].Ref
 		middle := y + barHeight/2.0
-		d.add(piece{at: []point{{foot, middle}, {end, middle}}, colour: colour, width: 1, series: b.Series})
+		d.add(piece{at: []point{{foot, middle}, {end, middle}}, colour: colour, width: 1, series: b.Series, ref: b.Ref})
 	} else {
 		to := along(b.Value)
 		at := []point{{foot, y}, {to, y}, {to, y + barHeight}, {foot, y + barHeight}}

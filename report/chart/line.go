@@ -6,13 +6,19 @@ import "slices"
 type Line struct {
 	Series *Series
 	Dots   []Dot
-	Plain  bool      // without markers: there are too many values
-	Steps  bool      // holds each value until the next one
-	Front  bool      // no series: what none of them surpasses
-	Tail   bool      // of the slowest requests, beside a line of most of them: light
-	Gaps   []float64 // where the series has a void cell
+	Plain  bool // without markers: there are too many values
+	Steps  bool // holds each value until the next one
+	Front  bool // no series: what none of them surpasses
+	Tail   bool // of the slowest requests, beside a line of most of them: light
+	Gaps   []Gap
 
 	Published bool // by others: thin, with crosses
+}
+
+// Gap is where a line has a void cell.
+type Gap struct {
+	X   float64
+	Ref int // as of a [Dot]
 }
 
 // Dot is one value of a line.

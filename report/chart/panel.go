@@ -150,8 +150,8 @@ func (c *Panel) lines(d *Drawing, f frame) {
 				d.beside(f.at(p), p.Label, piece{series: l.Series, ref: p.Ref}, f.within, &taken)
 			}
 		}
-		for _, x := range l.Gaps {
-			d.beside(point{f.x.at(x), f.within.bottom - 2}, "void", piece{series: l.Series}, f.within, &taken)
+		for _, g := range l.Gaps {
+			d.beside(point{f.x.at(g.X), f.within.bottom - 2}, "void", piece{series: l.Series, ref: g.Ref}, f.within, &taken)
 		}
 	}
 }

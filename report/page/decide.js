@@ -1,6 +1,6 @@
 // Tables that decide: what each series offers at each place, of the cells that the filter lets through.
-// baseOf is the series that changes are against, or "none".
-const baseOf = w => S.base === "none" || S.base === "" && w.baseline < 0 ? "none" : S.base === "" ? w.baseline : +S.base;
+// baseOf is the series that changes are against: that which is chosen, or of tables the first's that has one.
+const baseOf = (...tables) => S.base === "" ? tables.find(t => t.baseline >= 0)?.baseline ?? "none" : S.base === "none" ? "none" : +S.base;
 const meets = cell => rowsOf[cell].every(r => !fits[r] || said(columns.get("slo"), r) === "met");
 const price = "usd_per_million_output_tokens";
 
@@ -50,7 +50,7 @@ const aside = o => o.n > 1 && o.high > o.low && o.v ? share(Math.max(o.high - o.
 
 // bars draw a table of cells side by side, each place's values together.
 const bars = (w, table, width) => {
-  const rows = [], of = offers(w, table), base = of.find(r => r.series === baseOf(w));
+  const rows = [], of = offers(w, table), base = of.find(r => r.series === baseOf(table));
   table.places.forEach((place, i) => {
     const there = of.flatMap(r => [r.at[i], r.at[i]?.beside].filter(Boolean).map(o => ({ ...o, delta: changeFrom(o, base?.at[i]), series: r.series })));
     if (there.length) rows.push({ head: place.name }, ...there.sort((a, b) => (b.v - a.v) * table.better));
@@ -76,7 +76,7 @@ const bars = (w, table, width) => {
 
 const most = 9; // places beside each other; of more, each is a line
 const deciding = (w, table) => {
-  const of = offers(w, table), base = of.find(r => r.series === baseOf(w)), service = table.id.endsWith("-service");
+  const of = offers(w, table), base = of.find(r => r.series === baseOf(table)), service = table.id.endsWith("-service");
   if (!of.length) return [make("p", { class: "note" }, "No cell that the filter lets through has it.")];
   const seconds = table.unit === "ms" && of.some(r => r.at.some(o => o && o.v >= 5000));
   const opener = (r, i, o) => {

@@ -70,7 +70,7 @@ const inFlight = { concurrency: "in flight", rate: "requests a second", batch: "
 const saidOf = (svg, cell) => {
   const { x = "", y, slow, along = "" } = svg.dataset, [first, ...others] = along.split(" "), rows = rowsOf[cell];
   const p = point(cell, x || first || y, y, first, rows), tail = slow && valueOf(slow, cell, rows);
-  if (!p) return D.series[seriesOf(rows[0])].label;
+  if (!p) return D.series[seriesOf(rows[0])].label + (kindOf(said(columns.get("verdict"), rows[0])) === "void" ? ", void" : "");
   return [tipOf(p, first, x || first || y, y), tail && `${amount(tail.v, measureOf(slow).unit)} ${lower(measureOf(slow).title)}`,
     ...others.map(k => `${short(places.get(k).values[cell])} ${inFlight[k] ?? k}`)].filter(Boolean).join("\n");
 };
@@ -162,7 +162,7 @@ const showHero = () => {
   const barred = !w.along, table = barred ? w.tables.find(t => t.metric === y) ?? w.tables[0] : null;
   options(one("hero-y"), barred ? w.tables.map(t => [t.metric, t.title]) : c.ys.map(k => [k, measureOf(k).title]), barred ? table.metric : y);
   for (const id of ["hero-x", "hero-log"]) one(id).closest("label").hidden = barred;
-  options(one("hero-base"), [["none", "none"], ...[...new Set(w.tables.flatMap(t => t.series))].sort((a, b) => a - b).map(s => [String(s), D.series[s].label])], String(baseOf(w)));
+  options(one("hero-base"), [["none", "none"], ...[...new Set(w.tables.flatMap(t => t.series))].sort((a, b) => a - b).map(s => [String(s), D.series[s].label])], String(baseOf(...w.tables)));
   options(one("hero-t"), w.tables.slice(w.tables.length > 1 ? 1 : 0).map(t => [t.id, t.title]), second.id);
   one("hero-sus").checked = S.sus !== "0";
   const width = Math.max(280, Math.floor(box.clientWidth || 800));

@@ -136,11 +136,14 @@ const safe = t => /^[=+\-@]/.test(t) && Number.isNaN(Number(t)) ? "'" + t : t; /
 const valuesOf = svg => {
   const { x, y, slow, along = "" } = svg.dataset, names = along.split(" ").filter(Boolean), seen = new Set();
   const line = (cell, y) => {
-    const key = `${cell} ${y}`, p = point(cell, x || y, y, "", rowsOf[cell]), of = m => `${m.title} ${m.unit ?? ""}`.trim();
-    if (seen.has(key) || !p) return [];
+    const key = `${cell} ${y}`, [row] = rowsOf[cell], verdict = said(columns.get("verdict"), row), p = point(cell, x || y, y, "", rowsOf[cell]), of = m => `${m.title} ${m.unit ?? ""}`.trim();
+    if (seen.has(key) || !p && kindOf(verdict) !== "void") return [];
     seen.add(key);
-    return [[safe(D.series[p.series].label), names.map(n => `${n} ${short(places.get(n).values[cell] ?? NaN)}`).join(" "), x ? String(p.x) : "", x ? of(measureOf(x)) : "",
-      String(p.y), of(measureOf(y)), String(p.n), String(p.low), String(p.high), p.by ? "published" : p.doubt ? "suspect" : said(columns.get("verdict"), rowsOf[cell][0])]];
+    const at = names.length ? names.map(n => `${n} ${short(places.get(n).values[cell] ?? NaN)}`).join(" ")
+      : loadColumns.filter(c => said(c, row)).map(c => `${c.name} ${said(c, row)}`).join(", ");
+    const values = p ? [String(p.y), of(measureOf(y)), String(p.n), String(p.low), String(p.high)] : ["", of(measureOf(y)), "", "", ""];
+    return [[safe(D.series[seriesOf(row)].label), safe(at), p && x ? String(p.x) : "", x ? of(measureOf(x)) : "", ...values,
+      !p ? "void" : p.by ? "published" : p.doubt ? "suspect" : verdict.match(/rehearsal|imported/)?.[0] ?? "valid"]];
   };
   return [...parts(svg).flatMap(p => p.cells.flatMap(c => line(c, p.marked ? y : slow))),
     ...marks(svg).filter(m => !m.at).flatMap(m => line(m.cell, y))];
