@@ -13,7 +13,7 @@ import (
 type dataTimes struct {
 	Names []dataName          `json:"names"`
 	Rows  map[int][]dataCurve `json:"rows"`
-	More  bool                `json:"more"` // there was no room for others
+	Left  []int               `json:"left"` // rows that there was no room for
 }
 
 type dataName struct {
@@ -24,7 +24,7 @@ type dataName struct {
 // dataCurve is a quantity of a cell over time, a letter for each of its parts, which are of the same length.
 type dataCurve struct {
 	Of    int     `json:"of"`    // its place among the names
-	Range numbers `json:"range"` // seconds of the first and the last letter, values of the least and the greatest
+	Range numbers `json:"range"` // from where to where: seconds, values of letters, values read
 	At    string  `json:"at"`    // [curveLetters], and a point where nothing was read
 }
 
@@ -41,7 +41,7 @@ const (
 
 // newTimes are those of rows, first of a repetition of each cell.
 func newTimes(rows []results.Row) dataTimes {
-	t := dataTimes{Names: []dataName{}, Rows: map[int][]dataCurve{}}
+	t := dataTimes{Names: []dataName{}, Left: []int{}, Rows: map[int][]dataCurve{}}
 	var order []int
 	for i := range rows {
 		if s := rows[i].Summary; s != nil && (s.Series != nil || rows[i].Telemetry != nil) {
@@ -55,8 +55,13 @@ func newTimes(rows []results.Row) dataTimes {
 	parts := min(max(curveRoom/max(1, curvesOf*len(order))-curveHead, fewestParts), mostParts)
 	room, place := curveRoom, map[dataName]int{}
 	for _, i := range order {
+		lines := timed(&rows[i])
+		if room < 0 && len(lines) > 0 {
+			t.Left = append(t.Left, i)
+			continue
+		}
 		var curves []dataCurve
-		for _, l := range timed(&rows[i]) {
+		for _, l := range lines {
 			name := dataName{l.title, l.unit}
 			if _, ok := place[name]; !ok {
 				place[name] = len(t.Names)
@@ -66,19 +71,22 @@ func newTimes(rows []results.Row) dataTimes {
 			c.Of = place[name]
 			curves, room = append(curves, c), room-len(c.At)-curveHead
 		}
-		if t.More = room < 0; t.More {
-			break
-		}
-		if curves != nil {
+		if room < 0 {
+			t.Left = append(t.Left, i)
+		} else if curves != nil {
 			t.Rows[i] = curves
 		}
 	}
+	slices.Sort(t.Left)
 	return t
 }
 
 // curveOf is a line, two points at least, in no more parts than that: of each part its mean.
 func curveOf(dots []chart.Dot, parts int) dataCurve {
-	from, to, n := dots[0].X, dots[len(dots)-1].X, min(parts, len(dots))
+	from, to, least, most, n := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1), min(parts, len(dots))
+	for _, d := range dots {
+		from, to, least, most = min(from, d.X), max(to, d.X), min(least, d.Y), max(most, d.Y)
+	}
 	sums, counts := make([]float64, n), make([]float64, n)
 	for _, d := range dots {
 		at := 0
@@ -106,5 +114,5 @@ func curveOf(dots []chart.Dot, parts int) dataCurve {
 			letters[i] = curveLetters[int(math.Round((v-low)/(high-low)*float64(len(curveLetters)-1)))]
 		}
 	}
-	return dataCurve{Range: numbers{from, to, low, high}, At: string(letters)}
+	return dataCurve{Range: numbers{from, to, low, high, least, most}, At: string(letters)}
 }

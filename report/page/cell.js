@@ -26,11 +26,11 @@ const quantiles = rows => {
 // overTime are small pictures of what was in flight, came out and was read meanwhile: each says its range,
 // or its value where somebody points, taps or goes by arrow keys.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const curve = ({ of, range: [from, to, low, high], at }) => {
+const curve = ({ of, range: [from, to, low, high, least, most], at }) => {
   const { title, unit } = D.times.names[of], w = 240, h = 70, floor = Math.min(0, low), top = high > floor ? high : floor + 1;
   const points = [...at].flatMap((c, i) => c === "." ? [] : [{ t: from + (to - from) * (i + 0.5) / at.length, v: low + (high - low) * letters.indexOf(c) / (letters.length - 1) }]);
   const X = t => (t - from) / (to - from || 1) * w, Y = v => h - 2 - (v - floor) / (top - floor) * (h - 6);
-  const range = low === high ? amount(low, unit) : `${text(low)} to ${text(high)} ${unit}`.trim(), says = make("output", {}, range);
+  const range = least === most ? amount(least, unit) : `${text(least)} to ${text(most)} ${unit}`.trim(), says = make("output", {}, range);
   const spot = draw("line", { y1: 0, y2: h, stroke: "var(--shade)", visibility: "hidden" });
   const svg = draw("svg", { viewBox: `0 0 ${w} ${h}`, tabindex: 0, role: "group", "aria-label": `${title}: ${range}, from ${text(from)} to ${text(to)} s`, "aria-roledescription": "chart: arrow keys say its values" }, spot,
     draw("line", { x1: 0, x2: w, y1: h - 1, y2: h - 1, stroke: "var(--hair)" }),
@@ -51,10 +51,12 @@ const curve = ({ of, range: [from, to, low, high], at }) => {
   });
   return make("div", {}, make("p", {}, title + " ", says), svg);
 };
-const overTime = (row, id) => {
-  const of = D.times.rows[row];
-  if (of) return [make("h3", {}, "Over time"), make("div", { class: "curves" }, ...of.map(curve))];
-  return D.times.more ? [make("p", { class: "note" }, "Over time: a page of so many cells has no room for this one. ", make("code", {}, `hcl report --cell ${id} --html FILE`), " has it.")] : [];
+const left = new Set(D.times.left);
+// overTime is of the first repetition that has curves.
+const overTime = (rows, id) => {
+  const row = rows.find(r => D.times.rows[r]), which = rows.length > 1 && columns.has("repetition") ? `, repetition ${said(columns.get("repetition"), row ?? rows[0])}` : "";
+  if (row !== undefined) return [make("h3", {}, "Over time" + which), make("div", { class: "curves" }, ...D.times.rows[row].map(curve))];
+  return rows.some(r => left.has(r)) ? [make("p", { class: "note" }, "Over time: a page of so many cells has no room for this one. ", make("code", {}, `hcl report --cell ${id} --html FILE`), " has it.")] : [];
 };
 const ids = new Map(); // the row of each id
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
@@ -82,7 +84,7 @@ const openRow = row => {
     make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
     make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, command), " ", show]), " ", link),
-    ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime(row, id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
+    ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;
