@@ -14,9 +14,9 @@ import (
 func TestFirstScreen(t *testing.T) {
 	rows, about := measured(t)
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
-	for _, step := range []struct{ what, does, want string }{
+	walk(t, tab, [][3]string{
 		{"the finding", `document.getElementById("finding").textContent`, "Output throughput per GPU is highest with H200 · SGLang"},
-		{"the deciding table", `document.querySelector("#decide td.best").textContent`, "207"},
+		{"the deciding table", `document.querySelector("#decide td.best button").textContent`, "207"},
 		{"what came of some repetitions", `document.querySelector("#cells tr.suspect td:nth-child(2)").textContent`, "1 of 3 suspect 1"},
 		{"another axis", `(() => { const y = document.getElementById("hero-y"); y.value = "median_ttft_ms"; y.dispatchEvent(new Event("change"));
 			return document.getElementById("hero-title").textContent + " " + location.hash; })()`,
@@ -34,8 +34,8 @@ func TestFirstScreen(t *testing.T) {
 			for (const key of ["ArrowRight", "ArrowRight"]) svg.dispatchEvent(new KeyboardEvent("keydown", { key })); return svg.previousSibling.textContent; })()`, "KV cache in use 1.48 s: about 23.7 %"},
 		{"its range again", `(() => { const svg = document.querySelectorAll("#cell .curves svg")[3]; svg.dispatchEvent(new Event("blur"));
 			return svg.previousSibling.textContent; })()`, "KV cache in use 11.7 to 70.0 %"},
-		{"the cell closed", `(() => { document.querySelector("#cell .close").click(); return new Promise(done => setTimeout(() =>
-			done(document.getElementById("cell").open + " " + location.hash), 50)); })()`, "false #y=median_ttft_ms&base=1"},
+		{"the cell closed", `(document.querySelector("#cell .close").click(), ` +
+			soon(`!location.hash.includes("cell")`, `document.getElementById("cell").open + " " + location.hash`) + `)`, "false #y=median_ttft_ms&base=1"},
 		{"a filter of the strip", `(() => { document.querySelector("[data-filter='verdict=suspect']").click();
 			return document.getElementById("count").textContent + ", " + document.querySelectorAll("#hero-chart .pt").length; })()`, "1 of 45 cells, 1"},
 		{"a name that there is not", `(() => { const f = document.getElementById("filter"); f.value = "ttft_p51<3"; f.dispatchEvent(new Event("input"));
@@ -49,15 +49,9 @@ func TestFirstScreen(t *testing.T) {
 		{"the verdict is second", `[...document.querySelectorAll("#cells thead tr:last-child th")].map(h => h.dataset.name).slice(0, 2).join()`, "series,verdict"},
 		{"a copy", `(() => { let text; navigator.clipboard.writeText = async t => { text = t; }; document.getElementById("copy-markdown").click(); return text; })()`,
 			"| series | verdict |"},
-		{"the link to a cell", `(() => { location.hash = "#cell=vllm.h200-64-1"; return new Promise(done => setTimeout(() =>
-			done(document.getElementById("cell").open + document.getElementById("cell-name").textContent), 100)); })()`, "trueH200 · vLLM"},
-	} {
-		var got string
-		tab.Eval(t, step.does, &got)
-		if !strings.Contains(got, step.want) {
-			t.Errorf("%s: %q, want %q", step.what, got, step.want)
-		}
-	}
+		{"the link to a cell", `(location.hash = "#cell=vllm.h200-64-1", ` +
+			soon(`document.getElementById("cell").open`, `document.getElementById("cell-name").textContent`) + `)`, "H200 · vLLM"},
+	})
 	tab = testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 390, Height: 844})
 	var top float64
 	if tab.Eval(t, `document.querySelector("#hero-chart svg").getBoundingClientRect().top`, &top); top >= 530 {
@@ -72,16 +66,27 @@ func TestFirstScreen(t *testing.T) {
 func steps(t *testing.T, rows []results.Row, about About, of [][3]string) {
 	t.Helper()
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
-	for _, step := range of {
-		var got string
-		tab.Eval(t, "Promise.resolve("+step[1]+").then(String)", &got)
-		if !strings.Contains(got, step[2]) {
-			t.Errorf("%s: %q, want %q", step[0], got, step[2])
-		}
-	}
+	walk(t, tab, of)
 	for _, p := range tab.Problems(t) {
 		t.Error(p)
 	}
+}
+
+// walk checks what expressions say in a tab: each has a text in it, or is nothing, or is whole numbers.
+func walk(t *testing.T, tab *testhost.Tab, of [][3]string) {
+	t.Helper()
+	for _, step := range of {
+		var got string
+		tab.Eval(t, "Promise.resolve("+step[1]+").then(v => String(v ?? ''))", &got)
+		if whole := strings.Trim(step[2], "0123456789 ") == ""; whole && got != step[2] || !strings.Contains(got, step[2]) {
+			t.Errorf("%s: %q, want %q", step[0], got, step[2])
+		}
+	}
+}
+
+// soon says something in the first frame in which something holds.
+func soon(holds, says string) string {
+	return `new Promise(done => { const look = () => ` + holds + ` ? done(` + says + `) : requestAnimationFrame(look); look(); })`
 }
 
 // TestNothingYet has no sections that say nothing.
@@ -120,7 +125,7 @@ func TestPublishedPoints(t *testing.T) {
 	steps(t, rows, about, [][3]string{
 		{"the axes", choose, ""},
 		{"crosses", crosses, "3,true,false,true,false"},
-		{"a click", `document.querySelector("#hero-chart .pt[data-cell='']").dispatchEvent(new MouseEvent("click", { bubbles: true }))`, ""},
+		{"a click", `document.querySelector("#hero-chart .pt[data-cell='']").dispatchEvent(new MouseEvent("click", { bubbles: true }))`, "true"},
 		{"nothing is opened", `document.getElementById("cell").open`, "false"},
 	})
 	for i := range about.Planned {
@@ -203,15 +208,21 @@ func TestFilterDecides(t *testing.T) {
 		return `(() => { const f = document.getElementById("filter"); f.value = "` + filter + `"; f.dispatchEvent(new Event("input")); return ` + decided + `; })()`
 	}
 	best := `[...document.querySelectorAll("#decide td.best button")].map(b => b.title).join("; ")`
+	through := `document.getElementById("let-through").innerText`
 	steps(t, rows, About{Title: "lab"}, [][3]string{
 		{"all", decided, "H200 · SGLang,62.5 113,22.0 113,22.0 113,22.0 113,–; H200 · vLLM,81.6,68.5,68.5,24.3,24.3"},
+		{"no filter is told", through, ""},
 		{"the best", best, "H200 · vLLM, peak: 81.6 tok/s, at 128 in flight, the best; H200 · vLLM, ≥ 20: 68.5 tok/s, at 16 in flight, the best"},
 		{"without the greatest load", cut("concurrency<128"), "H200 · SGLang,22.0 113,22.0 113,22.0 113,22.0 113,–; H200 · vLLM,68.5,68.5,68.5,24.3,24.3"},
+		{"what these are of", through, "Of the cells that concurrency<128 lets through (4 of 6)"},
 		{"the best of these", best, "H200 · vLLM, peak: 68.5 tok/s, at 16 in flight, the best"},
 		{"who leads where it is alone", best, "H200 · vLLM, ≥ 50: 24.3 tok/s, at 4 in flight, the best"},
 		{"a suspect that would lead", `[...document.querySelectorAll("#decide .beyond button")].map(b => b.title).join("; ")`,
 			"H200 · SGLang, peak: 113 tok/s, at 16 in flight, suspect; "},
 		{"one series", cut("series=H200_·_vLLM"), "peak,≥ 20,≥ 30,≥ 40,≥ 50; H200 · vLLM,81.6,68.5,68.5,24.3,24.3"},
+		{"none is the best of one", best, ""},
+		{"a suspect alone leads nowhere", cut("series=H200_·_SGLang verdict=suspect") + `.slice(0, 0) + document.querySelectorAll("#decide .beyond").length`, "0"},
+		{"what it is of", through, "Of the cells that series=H200_·_SGLang verdict=suspect lets through (1 of 6)"},
 		{"nothing", cut("nothing"), ""},
 		{"no line", `document.getElementById("decide").textContent`, "No cell that the filter lets through has it."},
 	})

@@ -86,6 +86,7 @@ func TestSize(t *testing.T) {
 // TestLate: drawings are put in as they come near the view, say what the data say, and show what the filter lets through.
 func TestLate(t *testing.T) {
 	rows, about := measured(t)
+	rows[0].Summary, rows[0].Error = nil, "no route to host"
 	figure := func(does string) string {
 		return `(f => { const svg = f.querySelector(".wide svg"); 
 			const g = [...svg.querySelectorAll("[data-cells]")].find(g => g.dataset.s === "1" && g.querySelector("[marker-mid]"));
@@ -97,15 +98,18 @@ func TestLate(t *testing.T) {
 	ends := `[...g.querySelectorAll("polyline")].map(l => l.points.length) + " "
 		+ (g.querySelector("path").getAttribute("d").split("M").length - 1)
 		+ " " + [...g.querySelectorAll("use")].filter(u => u.getBoundingClientRect().width > 0).length`
+	fronts := `(of => of.filter(f => !f.classList.contains("out")).length + " of " + of.length)([...document.querySelectorAll(".chart .front")])`
 	steps(t, rows, about, [][3]string{
-		{"nothing of it is there", `document.querySelector("#fig-online-concurrency .wide svg")`, "null"},
-		{"it comes into view", `new Promise(done => { const f = document.getElementById("fig-online-concurrency"); f.scrollIntoView();
-			const look = () => f.querySelector(".wide svg") ? done(true) : requestAnimationFrame(look); look(); })`, "true"},
+		{"nothing of it is there", `document.querySelector("#fig-online-concurrency .wide svg")`, ""},
+		{"it comes into view", `(document.getElementById("fig-online-concurrency").scrollIntoView(), ` +
+			soon(`document.querySelector("#fig-online-concurrency .wide svg")`, "true") + `)`, "true"},
 		{"its points by keys", figure(`svg.focus(); svg.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" })); 
 			return document.getElementById("tip").textContent.split("\n")[0];`),
 			"H200 · SGLang, 1 in flight"},
 		{"a cell by its point", figure(`["ArrowRight", "Enter"].forEach(key => svg.dispatchEvent(new KeyboardEvent("keydown", { key })));
 			const d = document.getElementById("cell"), open = d.open; d.close(); return open;`), "true"},
+		{"a cell whose first repetition is void", `(location.hash = "#cell=sglang.h200-1-1", ` + soon(`document.getElementById("cell").open`,
+			`(d => { d.close(); return d.textContent; })(document.getElementById("cell"))`) + `)`, "Over time, repetition 2"},
 		{"a line", figure("return " + ends), "5 5 0"},
 		{"a filter", filter("concurrency<=16 concurrency!=4"), ""},
 		{"what is left of the line", figure("return " + ends), "2 2 0"},
@@ -116,8 +120,11 @@ func TestLate(t *testing.T) {
 		{"its data", `(() => { const f = document.getElementById("fig-online-concurrency"); f.querySelector("[data-table]").click();
 			const rows = [...f.querySelectorAll(".behind tr")]; return [rows.length, rows[1].textContent].join(); })()`, "H200 · SGLang"},
 		{"a list", `(() => { const d = document.querySelector(".doubt details"); d.open = true; d.scrollIntoView();
-			return new Promise(done => { const look = () => d.querySelector("li") ?
-				 done(d.querySelectorAll("li").length) : requestAnimationFrame(look); look(); }); })()`, "1"},
+			return ` + soon(`d.querySelector("li")`, `d.querySelectorAll("li").length`) + `; })()`, "1"},
 		{"on paper all is there", `(dispatchEvent(new Event("beforeprint")), document.querySelectorAll(".late > noscript").length)`, "0"},
+		{"all of ours", filter("run=20261121-142501-k3f9"), ""},
+		{"their fronts stand", fronts, "12 of 12"},
+		{"some of ours", filter("sglang"), ""},
+		{"no fronts", fronts, "0 of 12"},
 	})
 }

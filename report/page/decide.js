@@ -25,9 +25,9 @@ const offers = (w, table) => {
       else if (p.kind === "slo" ? meets(cell) : speed && speed.v >= p.level) take(i, v.doubt || !!speed?.doubt);
     });
   });
-  const whole = w.cells.every(c => rowsOf[c].every(r => fits[r]));
+  const whole = w.cells.filter(listed).every(c => rowsOf[c].every(r => fits[r]));
   const alone = service && new Set(tried.values()).size === 1; // as far as each was tried where users wait least
-  table.places.forEach((_, i) => lead(table, grid.map(row => row[i]), i, whole, alone));
+  table.places.forEach((_, i) => lead(table, grid.map(row => row[i]), i, whole, tried.size > 1, alone));
   return grid.map((row, n) => ({ series: table.series[n], at: row.map(({ sure, suspect }) => {
     if (S.sus === "0") suspect = null;
     const beside = sure && suspect && (suspect.v - sure.v) * table.better > 0 ? suspect : null;
@@ -35,14 +35,15 @@ const offers = (w, table) => {
   }) })).filter(r => r.at.some(Boolean));
 };
 // lead says what leads at a place: as the lab's results have it, or, where the filter leaves out some of
-// them, what is best of the rest, and level with it as far as values and their ranges tell.
+// them, what is best of the rest, and level with it as far as values and their ranges tell. Of one series
+// alone nothing is.
 const even = (a, b) => a.v === b.v || Math.abs(a.v / b.v - 1) < 0.01 || a.n + b.n > 2 && a.low <= b.high && b.low <= a.high;
-const lead = (table, of, i, whole, alone) => {
+const lead = (table, of, i, whole, several, alone) => {
   const order = kind => of.map(o => o[kind]).filter(Boolean).sort((a, b) => (b.v - a.v) * table.better), sure = order("sure"), suspect = order("suspect");
   of.forEach((o, n) => {
     const s = table.series[n];
-    if (o.sure) o.sure.best = whole ? table.best[i].includes(s) : !!table.better && of.length > 1 && (sure.length > 1 || alone) && even(sure[0], o.sure);
-    if (o.suspect) o.suspect.beyond = whole ? table.beyond[i].includes(s) : !!table.better && of.length > 1 && even(suspect[0], o.suspect) && (!sure.length || (o.suspect.v - sure[0].v) * table.better > 0);
+    if (o.sure) o.sure.best = whole ? table.best[i].includes(s) : !!table.better && several && (sure.length > 1 || alone) && even(sure[0], o.sure);
+    if (o.suspect) o.suspect.beyond = whole ? table.beyond[i].includes(s) : !!table.better && several && even(suspect[0], o.suspect) && (!sure.length || (o.suspect.v - sure[0].v) * table.better > 0);
   });
 };
 const changeFrom = (o, base) => o && base && o !== base && base.v ? o.v / base.v - 1 : null;

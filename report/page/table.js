@@ -156,7 +156,8 @@ const thin = svg => {
     lines.forEach((l, n) => l.setAttribute("points", at[n].filter(() => fitsCell[cells[i++]]).join(" ")));
     range?.setAttribute("d", ranges.map((r, i) => fitsCell[cells[i]] ? "M" + r : "").join("") || "M0 0");
   }
-  for (const band of all(".front", svg)) band.classList.toggle("out", fitsCell.includes(0));
+  const own = [...parts(svg).flatMap(p => p.cells), ...all("[data-cell]", svg).map(g => +g.dataset.cell)].filter(listed);
+  for (const band of all(".front", svg)) band.classList.toggle("out", own.some(c => !fitsCell[c]));
 };
 dressed.push(svg => { if (svg.closest(".chart") && fitsCell.includes(0)) thin(svg); });
 
@@ -170,6 +171,11 @@ const apply = filter => {
   }
   one("count").textContent = wrong || (must.length ? `${n.toLocaleString("en")} of ${plural(count, "cell")}` : plural(count, "cell"));
   one("filter").setAttribute("aria-invalid", !!wrong);
+  const through = one("let-through"); // on paper too, where the filter is not
+  if (through) {
+    through.hidden = !must.length;
+    through.textContent = must.length ? `Of the cells that ${filter.trim()} lets through (${n.toLocaleString("en")} of ${count.toLocaleString("en")})` : "";
+  }
   fitsCell = Uint8Array.from(rowsOf, rows => rows.some(r => fits[r]) ? 1 : 0);
   all(".chart svg").forEach(thin);
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
