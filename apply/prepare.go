@@ -53,7 +53,7 @@ func (t *trial) placeFiles(ctx context.Context) error {
 // model sees to it that the members' models are on their hosts, and the same on all of them.
 func (t *trial) model(ctx context.Context) error {
 	there, started := make([]agent.ModelThere, len(t.d.Members)), time.Now()
-	if err := onHosts(ctx, t.d.Members, func(ctx context.Context, i int) (err error) {
+	if err := onHosts(ctx, t.d.Members, t.debug, func(ctx context.Context, i int) (err error) {
 		in := t.d.Members[i]
 		m := in.Engine.Model
 		if m == nil || !engines.Real(in.Engine) {
@@ -188,10 +188,11 @@ func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit
 }
 
 // build makes what the engine's build block describes, unless the host has it. The output gets its
-// name when it is whole; what a build that failed has left is emptied by the next.
+// name when it is whole; what a build that failed has left is emptied by the next. Of hosts that
+// share a home all build, and the first names its output.
 func (t *trial) build(ctx context.Context) error {
 	took := make([]time.Duration, len(t.d.Members))
-	err := onHosts(ctx, t.d.Members, func(ctx context.Context, i int) (err error) {
+	err := onHosts(ctx, t.d.Members, t.debug, func(ctx context.Context, i int) (err error) {
 		in := t.d.Members[i]
 		ct, output, ok := engines.BuildContainer(in.Engine)
 		if !ok || loadedBefore(t.d.Members, i) >= 0 {
@@ -211,7 +212,8 @@ func (t *trial) build(ctx context.Context) error {
 // buildOn says how long it took; 0: the host has what would be built.
 func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (took time.Duration, err error) {
 	s, ct, tell := t.at[in.Host], &in.Container, t.tell.at(in.Host)
-	whole, growing := s.path(output), s.path(ct.Mounts[len(ct.Mounts)-1].Source)
+	whole, growing := s.path(output), s.path(output+"."+s.conn.Machine()+".part")
+	ct.Mounts[len(ct.Mounts)-1].Source = growing
 	look := fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi",
 		plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing)) // touched, it is seen to be in use
 	there, err := s.conn.Run(ctx, look, nil)
@@ -237,8 +239,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (too
 	if err := t.waitFor("the build", m).until(ctx); err != nil {
 		return 0, err
 	}
-	const name = "test -n \"$(ls -A %[1]s)\" && mv -T %[1]s %[2]s"
-	_, err = s.conn.Run(ctx, fmt.Sprintf(name, plain.Quote(growing), plain.Quote(whole)), nil)
+	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %s)\" && %s", plain.Quote(growing), reach.Rename(growing, whole)), nil)
 	if errors.As(err, new(*reach.CommandError)) {
 		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", in.Engine.Build.Output, err)
 		return 0, errors.New(withTail(what, m.tail(ctx)))
@@ -255,7 +256,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (too
 func (t *trial) images(ctx context.Context) error {
 	t.parts = slices.Clone(t.d.Members)
 	started, got := time.Now(), make([]provision.Image, len(t.parts))
-	if err := onHosts(ctx, t.parts, func(ctx context.Context, i int) (err error) {
+	if err := onHosts(ctx, t.parts, t.debug, func(ctx context.Context, i int) (err error) {
 		if in := t.parts[i]; in.Runtime == provision.Docker {
 			got[i], err = t.at[in.Host].pull(ctx, in.Container.Image, t.tell.at(in.Host))
 		}
@@ -277,7 +278,7 @@ func (t *trial) images(ctx context.Context) error {
 	if err := alike(t.rows); err != nil {
 		return err
 	}
-	return onHosts(ctx, t.parts, func(ctx context.Context, i int) error {
+	return onHosts(ctx, t.parts, t.debug, func(ctx context.Context, i int) error {
 		in := t.parts[i]
 		if in.Runtime != provision.Docker || in.Engine.Router {
 			return nil
@@ -316,8 +317,9 @@ func (t *trial) compareDigest(role string, image provision.Image) {
 
 // onHosts does something for each member: on all hosts at once, and on a host in the members'
 // order. The first failure ends the work on the others. It is what is returned, with what others
-// have met that costs their host.
-func onHosts(ctx context.Context, members []plan.Member, do func(ctx context.Context, i int) error) error {
+// have met that costs their host; what else they say is passed to dropped.
+func onHosts(ctx context.Context, members []plan.Member, dropped func(what string, err error),
+	do func(ctx context.Context, i int) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	var mu sync.Mutex
@@ -329,9 +331,14 @@ func onHosts(ctx context.Context, members []plan.Member, do func(ctx context.Con
 			met = append(met, err)
 			return
 		}
-		for _, f := range failures(err, ofDeployment) { // others were broken off
-			if f.scope > ofDeployment {
+		told := failures(errors.Join(met...), ofDeployment)
+		for _, f := range failures(err, ofDeployment) { // others were broken off, and may give the first failure as the reason
+			switch {
+			case slices.Contains(told, f):
+			case f.scope > ofDeployment:
 				met = append(met, f)
+			default:
+				dropped("what was broken off on another host", f)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func TestSameModel(t *testing.T) {
 }
 
 // TestOnHosts: hosts work side by side, each in the members' order; the first failure ends the
-// others, of which only what costs a host is told.
+// others, of which only what costs a host is told, and that once.
 func TestOnHosts(t *testing.T) {
 	var members []plan.Member
 	hosts := []*provision.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}}
@@ -51,13 +51,15 @@ func TestOnHosts(t *testing.T) {
 	meet.Add(len(hosts))
 	var mu sync.Mutex
 	var done []int
-	first, unclean := errors.New("first"), errors.New("unclean")
-	err := onHosts(t.Context(), members, func(ctx context.Context, i int) error {
+	first, lost, unclean := errors.New("first"), errors.New("lost"), errors.New("unclean")
+	var dropped []string
+	note := func(_ string, err error) { dropped = append(dropped, err.Error()) }
+	err := onHosts(t.Context(), members, note, func(ctx context.Context, i int) error {
 		mu.Lock()
 		done = append(done, i)
 		mu.Unlock()
 		if i == 2 {
-			return first
+			return errors.Join(first, failed(ofHost, members[i].Host, lost))
 		}
 		meet.Done()
 		meet.Wait() // all hosts are at it
@@ -75,7 +77,10 @@ func TestOnHosts(t *testing.T) {
 	if slices.Sort(done); !slices.Equal(done, []int{0, 1, 2, 3}) {
 		t.Errorf("done for %v", done)
 	}
-	if all := failures(err, ofDeployment); len(all) != 2 || all[0].err != first || all[1].scope != ofHost || all[1].host != hosts[1] {
+	if all := failures(err, ofDeployment); len(all) != 3 || all[0].err != first || all[1].err != lost || all[2].err != unclean || all[2].host != hosts[1] {
 		t.Errorf("failures of %q: %+v", err, all)
+	}
+	if slices.Sort(dropped); !slices.Equal(dropped, []string{"context canceled", "first"}) {
+		t.Errorf("dropped is %q", dropped)
 	}
 }
