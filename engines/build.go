@@ -18,7 +18,7 @@ const buildsDir = "~/.cache/hcl/builds/"
 // describes, and where on the host its output is kept; ok is false without a block.
 // It is the engine's own container, but that it runs the commands, and that the
 // output, empty at first, can be written: its last mount, which is to be renamed to
-// output when it is whole.
+// output when it is whole. The caller names it otherwise where other hosts may build it too.
 func BuildContainer(e *Engine) (c provision.Container, output string, ok bool) {
 	if e.Build == nil {
 		return c, "", false
