@@ -135,7 +135,9 @@ func Place(ctx context.Context, c *reach.Conn, local string) (remote string, err
 	part := remote + "." + rand.Text() + ".part"
 	defer func() {
 		if err != nil && !errors.Is(err, provision.ErrUnreachable) {
-			_, _ = c.Run(ctx, "rm -rf "+plain.Quote(part), nil) // or it is cleared after a day
+			after, done := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // Ctrl-C ends ctx
+			defer done()
+			_, _ = c.Run(after, "rm -rf "+plain.Quote(part), nil) // or it is cleared after a day
 		}
 	}()
 	for _, f := range files {

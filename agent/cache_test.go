@@ -1,12 +1,15 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -152,5 +155,29 @@ func TestPlace(t *testing.T) {
 	last := place(filepath.Join(from, "last"))
 	if got, err := os.ReadDir(last); err != nil || len(got) != 1 || got[0].Name() != "a.txt" {
 		t.Errorf("placed are %v, %v, want a.txt alone", got, err)
+	}
+}
+
+// TestPlaceBrokenOff: who gives up between the files of a folder leaves nothing of it on the host.
+func TestPlaceBrokenOff(t *testing.T) {
+	home, bin := t.TempDir(), t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	c := local(t)
+	from, began := t.TempDir(), filepath.Join(bin, "began")
+	check(t, os.WriteFile(filepath.Join(from, "a.txt"), []byte("A"), 0o644))
+	check(t, os.WriteFile(filepath.Join(from, "b.txt"), []byte("B"), 0o644))
+	check(t, syscall.Mkfifo(began, 0o600))
+	check(t, os.WriteFile(filepath.Join(bin, "sync"), []byte("#!/bin/sh\necho >"+began+"\nexec sleep 1000\n"), 0o755))
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		os.ReadFile(began) // the first file is there, and not yet whole
+		interrupt()
+	}()
+	if _, err := Place(ctx, c, from); !errors.Is(err, context.Canceled) {
+		t.Errorf("broken off: %v", err)
+	}
+	if left, err := filepath.Glob(filepath.Join(home, root, "files", "*")); err != nil || len(left) > 0 {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
