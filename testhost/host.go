@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -161,21 +162,19 @@ func (h *Host) stop() error {
 	if h.machine != nil {
 		h.machine.kill()
 	}
-	if h.Docker != nil && h.Docker.exited != nil {
-		<-h.Docker.exited
-	}
 	return removeDir(h.Dir)
 }
 
 // logTails shows the end of the host's own logs beside a failure: short, so that the failure
 // itself is still seen where somebody shows only a part of the output.
 func (h *Host) logTails(t testing.TB) {
-	for _, name := range []string{"sshd.log", "dockerd.log"} {
-		text, err := os.ReadFile(filepath.Join(h.Dir, name))
+	logs, _ := filepath.Glob(filepath.Join(h.Dir, "*.log"))
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
 		if err != nil || len(text) == 0 {
 			continue
 		}
-		t.Logf("%s of %s ends:\n%s", name, h.Name, text[max(0, len(text)-1000):])
+		t.Logf("%s of %s ends:\n%s", filepath.Base(path), h.Name, text[max(0, len(text)-1000):])
 	}
 }
 
@@ -193,6 +192,11 @@ func ready(opt Options) error {
 	if opt.Docker {
 		need["dockerd"], need["iptables"] = "docker.io", "iptables"
 	}
+	return lacking(need)
+}
+
+// lacking says which programs this machine has not, by the packages that bring them.
+func lacking(need map[string]string) error {
 	var missing []string
 	for name, pkg := range need {
 		if tool(name) == name {
@@ -200,6 +204,7 @@ func ready(opt Options) error {
 		}
 	}
 	if len(missing) > 0 {
+		slices.Sort(missing)
 		return fmt.Errorf("this machine lacks %s: run scripts/prepare", strings.Join(missing, ", "))
 	}
 	return nil

@@ -37,6 +37,8 @@ type machine struct {
 
 	cmd *exec.Cmd // the first process
 	end io.Closer // its standard input: closing it ends the host
+
+	daemons []*daemon // all that were started
 }
 
 func startMachine(hostname, dir string, opt Options) (_ *machine, err error) {
@@ -209,6 +211,9 @@ func (m *machine) kill() {
 	_ = m.cmd.Process.Kill()
 	_ = m.cmd.Wait()
 	m.end.Close()
+	for _, d := range m.daemons {
+		<-d.exited
+	}
 }
 
 // Link takes the host's network cable out, or puts it back in. Nothing is told to
@@ -276,7 +281,7 @@ func (h *Host) Processes() ([]Process, error) {
 // furniture is what belongs to a host rather than to who uses it.
 var furniture = map[string]bool{
 	"cat": true, "sshd": true, "sshd-session": true, "dockerd": true, "containerd": true, "containerd-shim": true,
-	"containerd-shim-runc-v2": true, "docker-proxy": true,
+	"containerd-shim-runc-v2": true, "docker-proxy": true, "etcd": true, "kube": true, "pause": true,
 }
 
 // children lists the processes below a process, itself not among them.
