@@ -19,11 +19,13 @@ dist:
 quickstart: build
 	bin/hcl rehearse examples/quickstart
 
-# Everything, with the race detector, against real sshd and dockerd; needs root.
+# Everything, with the race detector, against real sshd, dockerd and Kubernetes; needs root.
+# The first time on a machine it builds Kubernetes, for minutes, before any test.
 # The sweep comes after the tests whether they pass or not.
 test:
 	scripts/prepare
 	@$(MAKE) --no-print-directory check
+	go test -race -timeout 60m -run '^TestKube$$' ./testhost
 	status=0; go test -race -timeout 25m ./... || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status

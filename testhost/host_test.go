@@ -1,6 +1,7 @@
 package testhost_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -455,10 +456,9 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// TestSweep kills a test process with a busy, stalled host and sweeps. The
-// process is this test once more, in the role that the environment gives.
+// TestSweep kills a test process with a busy, stalled host and sweeps.
 func TestSweep(t *testing.T) {
-	if os.Getenv("TESTHOST_ROLE") == "victim" {
+	sweepVictim(t, func() []*testhost.Host {
 		h := busyHost(t)
 		cmd := sshCommand(h, "cat")
 		if _, err := cmd.StdinPipe(); err != nil {
@@ -466,35 +466,58 @@ func TestSweep(t *testing.T) {
 		}
 		check(t, cmd.Start())
 		h.Stall(true)
-		fmt.Printf("host %s %s\n", h.Dir, h.Registry)
+		return []*testhost.Host{h}
+	})
+}
+
+// sweepVictim kills a test process once it has made hosts, and sweeps. The process is this
+// test once more, in the role that the environment gives.
+func sweepVictim(t *testing.T, make func() []*testhost.Host) {
+	t.Helper()
+	if os.Getenv("TESTHOST_ROLE") == "victim" {
+		for _, h := range make() {
+			fmt.Printf("host %s %s\n", h.Dir, h.Outside())
+		}
+		fmt.Println("all")
 		_, _ = io.ReadAll(os.Stdin) // until killed
 		return
 	}
-	victim := exec.Command(os.Args[0], "-test.run=^TestSweep$")
+	victim := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	victim.Env = append(os.Environ(), "TESTHOST_ROLE=victim")
+	victim.Stderr = os.Stderr
 	if _, err := victim.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
 	out, err := victim.StdoutPipe()
 	check(t, err)
 	check(t, victim.Start())
-	var dir, registry string
-	if _, err := fmt.Fscanf(out, "host %s %s\n", &dir, &registry); err != nil {
-		_ = victim.Process.Kill()
-		t.Fatalf("read the victim's host: %v", err)
-	}
-	if len(traces(t, dir)) == 0 {
-		t.Errorf("no trace of a host that runs")
+	hosts := map[string]string{} // where the test is for a host, by the host's directory
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "all" {
+		var dir, outer string
+		if _, err := fmt.Sscanf(lines.Text(), "host %s %s", &dir, &outer); err != nil {
+			t.Errorf("the victim says %q", lines.Text())
+			continue
+		}
+		hosts[dir] = outer
+		if len(traces(t, dir)) == 0 {
+			t.Errorf("no trace of a host that runs")
+		}
 	}
 	check(t, victim.Process.Kill())
 	_ = victim.Wait()
+	if len(hosts) == 0 {
+		t.Error("the victim has made no hosts")
+	}
 	if err := testhost.Sweep(); err != nil {
 		t.Fatalf("sweep: %v", err)
 	}
-	if left := traces(t, dir); len(left) > 0 {
-		t.Errorf("left of the host: %q", left)
-	}
-	if outer, _, _ := net.SplitHostPort(registry); hasAddress(t, outer) {
-		t.Errorf("left of the host: address %s", outer)
+	for dir, outer := range hosts {
+		if left := traces(t, dir); len(left) > 0 {
+			t.Errorf("left of the host: %q", left)
+		}
+		if hasAddress(t, outer) {
+			t.Errorf("left of the host: address %s", outer)
+		}
 	}
 }

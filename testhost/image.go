@@ -31,15 +31,31 @@ import (
 // of the image, and so of the digest. Equal content has an equal digest, in every test and process.
 func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
 	t.Helper()
+	return h.pushLayers(t, ref, env, engineLayer)
+}
+
+// PushEngine is that of [Host] with an image that has a real shell and its tools as well,
+// BusyBox's: what runs in a pod is not started from outside alone.
+func (c *Cluster) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
+	t.Helper()
+	return c.Control.pushLayers(t, ref, env, engineLayer, shellLayer)
+}
+
+func (h *Host) pushLayers(t testing.TB, ref string, env map[string]string, makers ...func() (layer, error)) (digest string) {
+	t.Helper()
 	if h.images == nil {
 		t.Fatalf("push %s: this test host was made without Options.Registry", ref)
 	}
-	layer, err := engineLayer()
-	if err != nil {
-		t.Fatalf("build engine: %v", err)
+	var layers []layer
+	for _, made := range makers {
+		l, err := made()
+		if err != nil {
+			t.Fatalf("build image %s: %v", ref, err)
+		}
+		layers = append(layers, l)
 	}
 	name, repository, tag := parseRef(t, ref)
-	digest, err = push(h.images.handler(name), repository, tag, layer, imageConfig(name+"/"+repository, env))
+	digest, err := push(h.images.handler(name), repository, tag, imageConfig(name+"/"+repository, env), layers...)
 	if err != nil {
 		t.Fatalf("push %s: %v", ref, err)
 	}
@@ -52,7 +68,7 @@ func (h *Host) PushHuge(t testing.TB, ref string, size int64) {
 	t.Helper()
 	name, repository, tag := parseRef(t, ref)
 	l := layer{compressed: []byte(ref), diffID: digestOf([]byte("unpacked " + ref)), size: size}
-	if _, err := push(h.images.handler(name), repository, tag, l, imageConfig(ref, nil)); err != nil {
+	if _, err := push(h.images.handler(name), repository, tag, imageConfig(ref, nil), l); err != nil {
 		t.Fatalf("push %s: %v", ref, err)
 	}
 }
@@ -87,6 +103,8 @@ func imageConfig(name string, env map[string]string) runConfig {
 		c.WorkingDir = "/vllm-workspace"
 	case strings.Contains(name, "sglang"), strings.Contains(name, "tensorrt-llm"):
 		c.Entrypoint = []string{"/opt/nvidia/nvidia_entrypoint.sh"}
+	case strings.Contains(name, "pause"):
+		c.Entrypoint = []string{"/bin/pause"}
 	}
 	for k, v := range env {
 		c.Env = append(c.Env, k+"="+v)
@@ -107,53 +125,92 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if err != nil {
 		return layer{}, err
 	}
+	return layerOf(path, engineArchive)
+})
+
+// shellLayer makes the layer with BusyBox once per process, to be laid over that of the engine.
+var shellLayer = sync.OnceValues(func() (layer, error) {
+	path := tool("busybox")
+	applets, err := exec.Command(path, "--list").Output()
+	if err != nil {
+		return layer{}, fmt.Errorf("list programs of BusyBox (package busybox-static; run scripts/prepare): %w", err)
+	}
+	var links []string
+	for name := range strings.FieldsSeq(string(applets)) {
+		if name != "busybox" {
+			links = append(links, "bin/"+name)
+		}
+	}
+	return layerOf(path, func(binary []byte) ([]byte, error) {
+		return archive(nil, "bin/busybox", binary, links)
+	})
+})
+
+// layerOf is the layer that an archive with a program makes.
+func layerOf(path string, archive func(binary []byte) ([]byte, error)) (layer, error) {
 	binary, err := os.ReadFile(path)
 	if err != nil {
-		return layer{}, fmt.Errorf("read engine: %w", err)
+		return layer{}, fmt.Errorf("read program: %w", err)
 	}
-	archive, err := engineArchive(binary)
+	files, err := archive(binary)
 	if err != nil {
 		return layer{}, fmt.Errorf("write archive: %w", err)
 	}
 	var compressed bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestSpeed) // there is this level
-	_, err = z.Write(archive)
+	_, err = z.Write(files)
 	err = errors.Join(err, z.Close())
-	return layer{compressed: compressed.Bytes(), diffID: digestOf(archive), size: int64(compressed.Len())}, err
-})
+	return layer{compressed: compressed.Bytes(), diffID: digestOf(files), size: int64(compressed.Len())}, err
+}
 
-// engineArchive is the file system of an image. Nothing in it may differ from build to
-// build: no times, no owners.
+// engineArchive is the file system of an image.
 func engineArchive(binary []byte) ([]byte, error) {
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
+	return archive(
+		[]string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/", "tmp/"},
+		"usr/local/bin/vllm", binary, []string{
+			"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
+			"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
+			"usr/bin/ibv_rc_pingpong", "usr/bin/ib_write_bw", "bin/pause",
+		})
+}
+
+// archive has folders, a program, and links to it. Nothing in it may differ from build to
+// build: no times, no owners.
+func archive(folders []string, program string, binary []byte, links []string) ([]byte, error) {
+	var files bytes.Buffer
+	w := tar.NewWriter(&files)
 	var errs []error
 	add := func(h tar.Header) { errs = append(errs, w.WriteHeader(&h)) }
-	for _, name := range []string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/"} {
-		add(tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755})
+	for _, name := range folders {
+		mode := int64(0o755)
+		if name == "tmp/" {
+			mode = 0o1777
+		}
+		add(tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode})
 	}
-	add(tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
-	add(tar.Header{Typeflag: tar.TypeReg, Name: "usr/local/bin/vllm", Mode: 0o755, Size: int64(len(binary))})
+	add(tar.Header{Typeflag: tar.TypeReg, Name: program, Mode: 0o755, Size: int64(len(binary))})
 	_, err := w.Write(binary)
-	for _, name := range []string{
-		"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
-		"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
-		"usr/bin/ibv_rc_pingpong", "usr/bin/ib_write_bw",
-	} {
-		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/usr/local/bin/vllm", Mode: 0o777})
+	for _, name := range links {
+		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/" + program, Mode: 0o777})
 	}
 	err = errors.Join(append(errs, err, w.Close())...)
-	return archive.Bytes(), err
+	return files.Bytes(), err
 }
 
 func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }
 
-// push stores an image of one layer in a registry and returns the digest of its manifest.
-func push(r http.Handler, repository, tag string, l layer, run runConfig) (string, error) {
+// push stores an image in a registry and returns the digest of its manifest.
+func push(r http.Handler, repository, tag string, run runConfig, layers ...layer) (string, error) {
 	type object = map[string]any
+	var contents []string
+	var listed []object
+	for _, l := range layers {
+		contents = append(contents, l.diffID)
+		listed = append(listed, object{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": l.size, "digest": digestOf(l.compressed)})
+	}
 	config, err := json.Marshal(object{
 		"architecture": runtime.GOARCH, "os": "linux", "created": "2025-03-01T00:00:00Z", "config": run,
-		"rootfs": object{"type": "layers", "diff_ids": []string{l.diffID}},
+		"rootfs": object{"type": "layers", "diff_ids": contents},
 	})
 	if err != nil {
 		return "", fmt.Errorf("write configuration: %w", err)
@@ -162,7 +219,7 @@ func push(r http.Handler, repository, tag string, l layer, run runConfig) (strin
 	manifest, err := json.Marshal(object{
 		"schemaVersion": 2, "mediaType": manifestType,
 		"config": object{"mediaType": "application/vnd.docker.container.image.v1+json", "size": len(config), "digest": digestOf(config)},
-		"layers": []object{{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": l.size, "digest": digestOf(l.compressed)}},
+		"layers": listed,
 	})
 	if err != nil {
 		return "", fmt.Errorf("write manifest: %w", err)
@@ -178,7 +235,11 @@ func push(r http.Handler, repository, tag string, l layer, run runConfig) (strin
 		}
 		return nil
 	}
-	for _, blob := range [][]byte{l.compressed, config} {
+	blobs := [][]byte{config}
+	for _, l := range layers {
+		blobs = append(blobs, l.compressed)
+	}
+	for _, blob := range blobs {
 		if err := put(http.MethodPost, "/blobs/uploads/?digest="+digestOf(blob), "application/octet-stream", blob); err != nil {
 			return "", err
 		}
@@ -209,15 +270,24 @@ func build(name, pkg string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return path, run(cmd)
+}
+
+// moduleRoot is the folder with our go.mod.
+func moduleRoot() (string, error) {
 	mod, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
 		return "", fmt.Errorf("find module: %w", err)
 	}
-	path := filepath.Join(dir, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", path, pkg)
-	cmd.Dir = filepath.Dir(strings.TrimSpace(string(mod)))
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	return path, run(cmd)
+	return filepath.Dir(strings.TrimSpace(string(mod))), nil
 }
 
 // removeBuilt removes what this process has built, if anything.

@@ -59,6 +59,12 @@ func main() {
 func become(args []string) error {
 	inline := len(args) > 1 && args[1] == "-c"
 	switch {
+	case args[0] == "pause":
+		// It holds the network of a pod until it is told to end.
+		ended := make(chan os.Signal, 1)
+		signal.Notify(ended, syscall.SIGTERM)
+		<-ended
+		return nil
 	case inline && args[0] == "sh" && len(args) == 3:
 		return shell(args[2])
 	case args[0] == "ibv_rc_pingpong", args[0] == "ib_write_bw":
