@@ -83,11 +83,12 @@ func ParseGPUs(s string) (GPUs, error) {
 type Host struct {
 	Name         string
 	Description  string
-	Address      string // "host", "host:port", or [LocalAddress]
-	User         string // empty: the caller's own name
-	IdentityFile string // private key; empty: the SSH agent, then the usual files in ~/.ssh
-	HostKey      string // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
-	Jump         *Host  // connect through this host; nil: directly
+	Address      string   // "host", "host:port", or [LocalAddress]; empty: it is of a cluster
+	Cluster      *Cluster // it is a pod there, for one start of an engine; nil: a machine
+	User         string   // empty: the caller's own name
+	IdentityFile string   // private key; empty: the SSH agent, then the usual files in ~/.ssh
+	HostKey      string   // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
+	Jump         *Host    // connect through this host; nil: directly
 	GPUs         GPUs
 	Runtime      Runtime   // empty means [Docker]
 	Docker       string    // path of its socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
