@@ -84,6 +84,10 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 		return errors.Join(fmt.Errorf("%w in %s", ErrAtWork, dir), err)
 	}
 	defer lock.Close()
+	// A pod lives as long as its agent.
+	if err := renameio.WriteFile(filepath.Join(dir, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		return fmt.Errorf("say which process the agent is: %w", err)
+	}
 	// Jobs end with their agent, and what nobody has fetched by then nobody will.
 	if err := errors.Join(os.RemoveAll(jobs), os.Mkdir(jobs, 0o700)); err != nil {
 		return fmt.Errorf("clear what an earlier agent has left: %w", err)
