@@ -22,7 +22,7 @@ func (t *sshTransport) Run(ctx context.Context, command string, stdin io.Reader,
 	if _, ran := err.(*CommandError); ran || err == nil {
 		return err
 	}
-	return provision.Wrap(t.host, "run "+shortCommand(command), err)
+	return provision.Wrap(t.host, "run "+ShortCommand(command), err)
 }
 
 func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
@@ -125,6 +125,11 @@ const killScript = `kill -s TERM -- -%[1]s; n=0
 while [ $n -lt %[2]d ] && kill -s 0 -- -%[1]s; do sleep 0.1; n=$((n+1)); done
 kill -s KILL -- -%[1]s; true`
 
+// KillCommand ends a group of processes: it gets SIGTERM, and soon SIGKILL.
+func KillCommand(group string) string {
+	return fmt.Sprintf(killScript, group, killDelay/(100*time.Millisecond))
+}
+
 // kill ends the process group of a command whose caller gave up. It takes a
 // session of its own: for a login of root, sshd does not pass signals on.
 func (t *sshTransport) kill(ctx context.Context, pid string) {
@@ -137,8 +142,7 @@ func (t *sshTransport) kill(ctx context.Context, pid string) {
 	}
 	defer context.AfterFunc(ctx, func() { s.Close() })()
 	defer s.Close()
-	script := fmt.Sprintf(killScript, pid, killDelay/(100*time.Millisecond))
-	if err := s.Run("exec sh -c " + plain.Quote(script)); err != nil {
+	if err := s.Run("exec sh -c " + plain.Quote(KillCommand(pid))); err != nil {
 		t.log.Debug("could not end a command", "pid", pid, "err", err)
 	}
 }
@@ -271,14 +275,15 @@ func (e *CommandError) Error() string {
 	if e.Signal != "" {
 		how = "ended by signal " + e.Signal
 	}
-	text := fmt.Sprintf("%s: %s %s", e.Host, shortCommand(e.Command), how)
+	text := fmt.Sprintf("%s: %s %s", e.Host, ShortCommand(e.Command), how)
 	if tail := LastLines(e.Stderr, stderrTail); tail != "" {
 		text += ": " + tail
 	}
 	return text
 }
 
-func shortCommand(command string) string {
+// ShortCommand is a command as messages name it.
+func ShortCommand(command string) string {
 	const most = 100
 	line, rest, _ := strings.Cut(strings.TrimSpace(command), "\n")
 	if r := []rune(line); len(r) > most {

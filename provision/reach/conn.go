@@ -154,7 +154,7 @@ func (c *Conn) Run(ctx context.Context, command string, stdin io.Reader) (string
 		failed.Stderr = stderr.String()
 	}
 	if stdout.over && !errors.Is(err, tooMuch) { // it ended meanwhile
-		err = provision.Wrap(c.host, "run "+shortCommand(command), tooMuch)
+		err = provision.Wrap(c.host, "run "+ShortCommand(command), tooMuch)
 	}
 	return string(stdout.text), err
 }

@@ -32,7 +32,7 @@ func (t *localTransport) Run(ctx context.Context, command string, stdin io.Reade
 		if cmd.Process != nil {
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // usually nobody is left to hear it
 		}
-		return provision.Wrap(t.host, "run "+shortCommand(command), cause)
+		return provision.Wrap(t.host, "run "+ShortCommand(command), cause)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		failed := &CommandError{Host: t.host.String(), Command: command, ExitCode: exit.ExitCode()}
@@ -42,7 +42,7 @@ func (t *localTransport) Run(ctx context.Context, command string, stdin io.Reade
 		return failed
 	}
 	if err != nil {
-		return provision.Wrap(t.host, "run "+shortCommand(command), err)
+		return provision.Wrap(t.host, "run "+ShortCommand(command), err)
 	}
 	return nil
 }
