@@ -78,6 +78,8 @@ var rooms = []room{
 		"asks hosts and their daemons, and says it in the nouns of provision, which judge it"},
 	{"provision/docker", []string{"provision", "provision/reach", "origin", "plain"},
 		"containers by Docker, a sibling of other ways to run them; images come from somewhere"},
+	{"provision/kube", []string{"provision", "provision/reach", "plain"},
+		"pods of a cluster, a sibling of other places; how they are spoken to is reach's"},
 	{"provision/reach/reachtest", []string{"provision", "provision/reach", "testhost"},
 		"connects tests to test hosts"},
 	{"provision/reach", []string{"provision", "plain"},
@@ -120,6 +122,10 @@ var libraries = []struct {
 	{"github.com/docker/docker", []string{"provision/docker"}, "deprecated upstream: its successor must be able to replace it in one place"},
 	{"github.com/docker/go-connections", []string{"provision/docker"}, "ports in the Docker client's terms"},
 	{"github.com/containerd/errdefs", []string{"provision/docker"}, "kinds of the Docker client's errors"},
+
+	{"k8s.io/client-go/kubernetes", nil, "typed clients double the binary: objects are maps and small structs of our own"},
+	{"k8s.io", []string{"provision/kube"}, "kubeconfigs, credentials and exec are not ours to write"},
+	{"sigs.k8s.io/yaml", []string{"provision/kube"}, "objects as kubectl takes them"},
 
 	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},
 	{"github.com/spf13/pflag", []string{"cmd/hcl"}, "flags and help are the command's"},

@@ -169,7 +169,7 @@ func (d *Deployment) Grouped() bool { return len(d.Members) > 1 }
 // destroy and the next apply find them, whoever left them there.
 const (
 	LabelLab        = provision.LabelLab
-	LabelRun        = "hcl.run"
+	LabelRun        = provision.LabelRun
 	LabelDeployment = "hcl.deployment"
 	LabelEngine     = "hcl.engine"
 	LabelMember     = "hcl.member" // of a deployment of several: "decode 0 rank 1"

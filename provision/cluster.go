@@ -53,3 +53,11 @@ func (c *Cluster) String() string {
 	}
 	return fmt.Sprintf("cluster %s (%s)", c.Name, c.Pos)
 }
+
+// Host is the cluster itself as a place: its root pod, which keeps a run and has no engine.
+func (c *Cluster) Host() *Host { return &Host{Name: c.Name, Cluster: c, Runtime: Process, Pos: c.Pos} }
+
+// IsCluster reports whether the host is a cluster itself, see [Cluster.Host].
+func (h *Host) IsCluster() bool {
+	return h.Cluster != nil && h.Cluster.Name == h.Name && h.Cluster.Pos == h.Pos
+}

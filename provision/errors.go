@@ -20,6 +20,10 @@ var (
 	ErrNoContainer    = errors.New("no such container") // never was, or not any more
 	ErrNameTaken      = errors.New("container name taken")
 	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
+	ErrNoRoom         = errors.New("no room in the cluster") // no node for a pod, or a quota is used up
+	ErrPodLost        = errors.New("pod lost")               // evicted, deleted by somebody, or its node is gone
+	ErrUnclean        = errors.New("not all is gone")        // what was deleted stays
+	ErrForbidden      = errors.New("not allowed")            // the cluster lets us in, but not do that
 
 	// ErrDockerAway is the ErrNoDocker of a host that has a daemon which does not run or
 	// answer at the moment: there may be containers of ours.

@@ -15,6 +15,9 @@ const ProcessMark = "HCL_PROCESS"
 // carries: it tells ours from those of others.
 const LabelLab = "hcl.lab"
 
+// LabelRun is the label with the run that has started it.
+const LabelRun = "hcl.run"
+
 // GPUUse is what a host's GPUs are in use for at one moment.
 type GPUUse struct {
 	Memory    []int64      `json:"memory,omitempty"` // bytes in use on each GPU, by its index; [NotTold]

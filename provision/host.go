@@ -105,6 +105,9 @@ func (h *Host) Local() bool { return h.Address == LocalAddress }
 
 // String names the host in messages: "host h200 (lab.hcl:12)".
 func (h *Host) String() string {
+	if h.IsCluster() {
+		return h.Cluster.String()
+	}
 	if h.Pos == "" {
 		return "host " + h.Name
 	}

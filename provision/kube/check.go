@@ -1,0 +1,251 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// Check holds the cluster against its block and what a run is about to ask of it, pods that are there
+// at the same time: rights, the namespace and its quota, secrets and claims, what the API server would
+// make of the pods, and the nodes that are free. It changes nothing.
+func (c *Client) Check(ctx context.Context, pods []PodSpec) ([]provision.Finding, error) {
+	k := &checker{Client: c, pods: pods}
+	k.hold(true, "api server", c.version, "", "")
+	for _, step := range []func(context.Context) error{k.rights, k.quota, k.secrets, k.claims, k.admission, k.nodes} {
+		if err := step(ctx); err != nil {
+			return k.findings, provision.Wrap(c.host, "check it", err)
+		}
+	}
+	return k.findings, nil
+}
+
+type checker struct {
+	*Client
+	pods     []PodSpec
+	findings []provision.Finding
+	seesAll  bool // pods of every namespace
+}
+
+func (k *checker) hold(good bool, check, have, want, advice string) {
+	level := provision.OK
+	if !good {
+		level = provision.Blocked
+	}
+	k.note(level, check, have, want, advice)
+}
+
+func (k *checker) note(level provision.Level, check, have, want, advice string) {
+	if level == provision.OK {
+		advice = ""
+	}
+	k.findings = append(k.findings, provision.Finding{Check: check, Level: level, Have: have, Want: want, Advice: advice})
+}
+
+// access is something that one may do.
+type access struct {
+	verb, group, resource, sub string
+	everywhere                 bool // not only in the namespace
+}
+
+func (a access) String() string {
+	name := a.verb + " " + a.resource
+	if a.sub != "" {
+		name += "/" + a.sub
+	}
+	if a.everywhere && a.resource != "nodes" {
+		name += " of every namespace"
+	}
+	return name
+}
+
+// needed are the rights without which nothing works, and useful those without which less is known.
+var (
+	needed = []access{
+		{verb: "create", group: "batch", resource: "jobs"}, {verb: "get", group: "batch", resource: "jobs"},
+		{verb: "list", group: "batch", resource: "jobs"}, {verb: "delete", group: "batch", resource: "jobs"},
+		{verb: "create", resource: "pods"}, {verb: "get", resource: "pods"}, {verb: "list", resource: "pods"},
+		{verb: "delete", resource: "pods"}, {verb: "create", resource: "pods", sub: "exec"},
+	}
+	allPods = access{verb: "list", resource: "pods", everywhere: true}
+	useful  = []access{
+		{verb: "list", resource: "events"}, {verb: "get", resource: "nodes", everywhere: true},
+		{verb: "list", resource: "nodes", everywhere: true}, allPods,
+	}
+)
+
+func (k *checker) rights(ctx context.Context) error {
+	var lacks, less []string
+	for _, a := range slices.Concat(needed, useful) {
+		may, err := k.may(ctx, a)
+		switch {
+		case err != nil:
+			return err
+		case may:
+			k.seesAll = k.seesAll || a == allPods
+		case slices.Contains(needed, a):
+			lacks = append(lacks, a.String())
+		default:
+			less = append(less, a.String())
+		}
+	}
+	const ask = "ask who runs the cluster for a role with these rights in namespace %s"
+	have := "all that are needed"
+	if len(lacks) > 0 {
+		have = "may not " + strings.Join(lacks, ", ")
+	}
+	k.hold(len(lacks) == 0, "rights", have, "", fmt.Sprintf(ask, k.namespace))
+	if len(less) > 0 {
+		k.note(provision.Warning, "rights to look", "may not "+strings.Join(less, ", "), "",
+			"without them hcl cannot tell which nodes are free, or why a pod waits")
+	}
+	return nil
+}
+
+// may asks whether the login may do something.
+func (k *checker) may(ctx context.Context, a access) (bool, error) {
+	namespace := k.namespace
+	if a.everywhere {
+		namespace = ""
+	}
+	var answer struct{ Status struct{ Allowed bool } }
+	err := k.do(ctx, request{
+		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		body: object{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": object{"resourceAttributes": object{
+				"namespace": namespace, "verb": a.verb, "group": a.group, "resource": a.resource, "subresource": a.sub,
+			}},
+		},
+	}, &answer)
+	return answer.Status.Allowed, err
+}
+
+// unknown drops the error of what may not be read: nothing is known then.
+func unknown(err error) error {
+	if hasCode(err, http.StatusForbidden) {
+		return nil
+	}
+	return err
+}
+
+// quota holds what the namespace may still have against what the pods and their root take.
+func (k *checker) quota(ctx context.Context) error {
+	all, err := listAt[struct {
+		Metadata meta
+		Status   struct{ Hard, Used map[string]quantity }
+	}](ctx, k.Client, k.in("resourcequotas"), nil)
+	if err != nil {
+		return unknown(err)
+	}
+	pods := quantity(1 + len(k.pods))
+	take := map[string]quantity{"count/jobs.batch": 1, "pods": pods, "count/pods": pods}
+	for _, p := range k.pods {
+		gpus := quantity(p.Host.GPUs.Count)
+		take["requests."+k.cluster.GPUName(p.Host.GPUs)] += gpus
+		if gpus > 0 && k.cluster.RDMAResource != "" {
+			take["requests."+k.cluster.RDMAResource]++
+		}
+	}
+	for _, q := range all {
+		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
+			if want := take[name]; want > 0 {
+				free := q.Status.Hard[name] - q.Status.Used[name]
+				have := fmt.Sprintf("%s: %s of %s free", name, free, q.Status.Hard[name])
+				k.hold(free >= want, "quota "+q.Metadata.Name, have, "at least "+want.String(), "wait until others in the namespace end, or ask for more: "+
+					k.byHand("describe quota %s", q.Metadata.Name)+" shows it")
+			}
+		}
+	}
+	return nil
+}
+
+// there reports what the block names and the namespace has not; what may not be read is there.
+func (k *checker) there(ctx context.Context, path string) (bool, error) {
+	err := k.do(ctx, request{path: path}, nil)
+	if notFound(err) {
+		return false, nil
+	}
+	return true, unknown(err)
+}
+
+func (k *checker) secrets(ctx context.Context) error {
+	for _, name := range k.cluster.ImagePullSecrets {
+		there, err := k.there(ctx, k.in("secrets/"+name))
+		if err != nil {
+			return err
+		}
+		if !there {
+			k.hold(false, "pull secret", "no secret "+name+" in namespace "+k.namespace, "",
+				"make it: "+k.byHand("create secret docker-registry %s …", name))
+		}
+	}
+	return nil
+}
+
+func (k *checker) claims(ctx context.Context) error {
+	var sources []string
+	for _, p := range k.pods {
+		for _, m := range p.mounts(k.cluster) {
+			sources = append(sources, m.Source)
+		}
+	}
+	slices.Sort(sources)
+	for _, source := range slices.Compact(sources) {
+		name, claim := strings.CutPrefix(source, provision.ClaimPrefix)
+		if !claim {
+			continue
+		}
+		there, err := k.there(ctx, k.in("persistentvolumeclaims/"+name))
+		if err != nil {
+			return err
+		}
+		if !there {
+			k.hold(false, "claim", "no claim "+name+" in namespace "+k.namespace, "",
+				"make it, or name another in mounts")
+		}
+	}
+	return nil
+}
+
+// admission asks the API server what it would make of the root and of each pod that is unlike the ones
+// before: quota per object, pod security, service account, runtime class, and what the cluster itself asks for.
+func (k *checker) admission(ctx context.Context) error {
+	run := RunOf{Lab: "check", Run: "check", Deadline: answerWithin}
+	root := podSpec(k.cluster, PodSpec{Host: k.host, Image: k.cluster.Image})
+	said := map[string]bool{}
+	pods := []object{{"apiVersion": "v1", "kind": "Pod", "metadata": object{"generateName": "hcl-check-"}, "spec": root}}
+	for i, p := range k.pods {
+		pod := Manifest(k.cluster, k.namespace, run, p, i, "check")
+		delete(pod["metadata"].(object), "ownerReferences")
+		pods = append(pods, pod)
+	}
+	for _, pod := range pods {
+		err := k.do(ctx, request{
+			method: http.MethodPost, path: k.in("pods"), query: url.Values{"dryRun": {"All"}}, body: pod,
+		}, nil)
+		s, no := errors.AsType[*status](err)
+		switch {
+		case err == nil:
+		case !no || away(err):
+			return err
+		case !said[err.Error()]:
+			said[err.Error()] = true
+			have, advice, _ := strings.Cut(strings.TrimPrefix(err.Error(), k.host.String()+": "), s.Error()+": ")
+			k.hold(false, "pods", cmp.Or(have, s.Error()), "", cmp.Or(advice, "see the cluster's block"))
+		}
+	}
+	if len(said) == 0 {
+		k.hold(true, "pods", plain.Count(len(k.pods), "pod")+" would be taken", "", "")
+	}
+	return nil
+}

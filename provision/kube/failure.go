@@ -1,0 +1,91 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// status is how the API server says no.
+type status struct {
+	Code    int
+	Reason  string // "NotFound", "Forbidden"
+	Message string
+}
+
+func (s *status) Error() string { return plain.Line(s.Message) }
+
+func readStatus(code int, text []byte) *status {
+	s := &status{}
+	if json.Unmarshal(text, s) != nil || s.Message == "" {
+		s.Message = plain.Cut(plain.Line(string(text)), 1<<10)
+	}
+	if s.Message == "" {
+		s.Message = http.StatusText(code)
+	}
+	s.Code = code
+	return s
+}
+
+func hasCode(err error, code int) bool {
+	s, ok := errors.AsType[*status](err)
+	return ok && s.Code == code
+}
+
+func notFound(err error) bool { return hasCode(err, http.StatusNotFound) }
+
+const (
+	noAnswer = "its API server %s does not answer: %w: is it on, and is it reachable from here?"
+	noLogin  = "it does not let in %s (%w): the credentials may have expired: log in anew, until `%s auth whoami` works"
+	noRight  = "%w: ask who runs the cluster for that right, see `%s auth can-i --list -n %s`"
+	noQuota  = "%w: a quota of namespace %s is used up: `%s describe quota -n %[2]s` shows it"
+	noPolicy = "%w: see the label pod-security.kubernetes.io/enforce of namespace %s"
+	noPlugin = "%w: this command of the kubeconfig gets the credentials of %s: run it by hand, log in anew"
+	noSpace  = "%w: make it (`%s create namespace %s`), or set namespace in the block"
+)
+
+// unreached is the error of an API server that did not answer. The caller's own end is none.
+func (c *Client) unreached(err error) error {
+	switch text := err.Error(); {
+	case errors.Is(err, context.Canceled):
+		return err
+	case strings.Contains(text, "getting credentials"):
+		return provision.Fail(c.host, provision.ErrAuth, noPlugin, err, c.login)
+	case strings.Contains(text, "x509: "), strings.Contains(text, "tls: "):
+		return provision.Fail(c.host, provision.ErrAuth, "%w: see the certificates of %s", err, c.login)
+	}
+	return provision.Fail(c.host, provision.ErrUnreachable, noAnswer, c.base.Host, err)
+}
+
+// refused is what the API server's no means, and what to do.
+func (c *Client) refused(s *status) error {
+	switch {
+	case s.Code == http.StatusUnauthorized:
+		return provision.Fail(c.host, provision.ErrAuth, noLogin, c.login, s, c.kubectl)
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "exceeded quota"):
+		return provision.Fail(c.host, provision.ErrNoRoom, noQuota, s, c.namespace, c.kubectl)
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "PodSecurity"):
+		return provision.Fail(c.host, provision.ErrForbidden, noPolicy, s, c.namespace)
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot"):
+		return provision.Fail(c.host, provision.ErrForbidden, noRight, s, c.kubectl, c.namespace)
+	case s.Code == http.StatusNotFound && strings.HasPrefix(s.Message, "namespaces "):
+		return provision.Fail(c.host, provision.ErrForbidden, noSpace, s, c.kubectl, c.namespace)
+	case s.Code >= 500 || s.Code == http.StatusTooManyRequests:
+		return provision.Fail(c.host, provision.ErrUnreachable, noAnswer, c.base.Host, s)
+	}
+	return provision.Fail(c.host, provision.ErrForbidden, "%w", s)
+}
+
+// away reports whether an error may be gone when the API server is back.
+func away(err error) bool { return errors.Is(err, provision.ErrUnreachable) }
+
+// byHand is a command that shows more.
+func (c *Client) byHand(format string, args ...any) string {
+	return fmt.Sprintf("`%s -n %s %s`", c.kubectl, c.namespace, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,142 @@
+package kube
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// What is read of objects.
+type meta struct {
+	Name              string
+	UID               string
+	CreationTimestamp time.Time
+	DeletionTimestamp *time.Time
+	Finalizers        []string
+	Labels            map[string]string
+	Annotations       map[string]string
+}
+
+// of is what an object says of itself: an annotation, or the label that needs none.
+func (m meta) of(name string) string {
+	if full, ok := m.Annotations[name]; ok {
+		return full
+	}
+	return m.Labels[name]
+}
+
+type condition struct {
+	Type               string
+	Status             string
+	Reason             string
+	Message            string
+	LastTransitionTime time.Time
+}
+
+type conditions []condition
+
+// of is the condition of a type; the zero value where there is none.
+func (all conditions) of(kind string) condition {
+	for _, c := range all {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return condition{}
+}
+
+type pod struct {
+	Metadata meta
+	Spec     podNeeds
+	Status   struct {
+		Phase             string
+		Reason            string
+		Message           string
+		PodIP             string
+		Conditions        conditions
+		ContainerStatuses []containerStatus
+	}
+}
+
+// podNeeds is what a pod takes of a node.
+type podNeeds struct {
+	NodeName       string
+	Containers     []needs
+	InitContainers []needs
+}
+
+type needs struct {
+	Resources struct {
+		Requests map[string]quantity
+		Limits   map[string]quantity
+	}
+}
+
+type containerStatus struct {
+	ImageID string
+	State   struct {
+		Waiting    *because
+		Running    *struct{ StartedAt time.Time }
+		Terminated *ended
+	}
+}
+
+type because struct{ Reason, Message string }
+
+func (b because) String() string { return strings.TrimSuffix(b.Reason+": "+b.Message, ": ") }
+
+type ended struct {
+	because
+	ExitCode              int
+	StartedAt, FinishedAt time.Time
+}
+
+// state is of the pod's one container; the zero value where the node has not told yet.
+func (p pod) state() (s containerStatus) {
+	if len(p.Status.ContainerStatuses) > 0 {
+		s = p.Status.ContainerStatuses[0]
+	}
+	return s
+}
+
+type job struct {
+	Metadata meta
+	Spec     struct{ ActiveDeadlineSeconds int }
+	Status   struct{ Conditions conditions }
+}
+
+type event struct {
+	Type          string // "Normal", "Warning"
+	Reason        string
+	Message       string
+	LastTimestamp time.Time
+}
+
+type list[T any] struct{ Items []T }
+
+// items lists objects of the namespace.
+func items[T any](ctx context.Context, c *Client, resource, labels string) ([]T, error) {
+	return listAt[T](ctx, c, c.in(resource), url.Values{"labelSelector": {labels}})
+}
+
+func listAt[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
+	var all list[T]
+	err := c.do(ctx, request{path: path, query: query}, &all)
+	return all.Items, err
+}
+
+// events are those about an object, the oldest first. There are none where they may not be read.
+func (c *Client) events(ctx context.Context, uid string) []event {
+	all, err := listAt[event](ctx, c, c.in("events"), url.Values{"fieldSelector": {"involvedObject.uid=" + uid}})
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// digestOf is the digest in what a node says of a container's image: "registry/name@sha256:…".
+func digestOf(imageID string) string {
+	_, digest, _ := strings.Cut(imageID, "@")
+	return digest
+}
