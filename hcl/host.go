@@ -15,17 +15,14 @@ import (
 	"hclbench/provision"
 )
 
-// addressHint says what the address of a host is.
-const addressHint = "Where it is reached: `\"host\"`, `\"host:port\"` or a name of your SSH configuration; " +
-	"`\"local\"` is the machine that `hcl` runs on, without SSH."
-
 func hostBlock() *blockType {
 	type host = provision.Host
 	return &blockType{
 		name: "host", labels: []label{{what: "name", form: identifier}}, root: "host",
 		args: []argument{
 			forEach(),
-			arg("address", text, func(h *host, s string) { h.Address = s }).must(addressHint),
+			arg("address", text, func(h *host, s string) { h.Address = s }),
+			arg("cluster", clusterOfLab, func(h *host, c *provision.Cluster) { h.Cluster, h.Runtime = c, provision.Process }),
 			arg("user", text, func(h *host, s string) { h.User = s }),
 			arg("identity_file", text, func(h *host, s string) { h.IdentityFile = s }),
 			arg("host_key", text, func(h *host, s string) { h.HostKey = s }),
@@ -91,12 +88,17 @@ const orNull = " To leave it out, write null, or remove the argument."
 const (
 	emptyAddress = `Write the host's name or IP address, or "local" for the machine that hcl runs on.`
 	emptyGPUs    = `"gpus" is empty, so nothing would be checked. Write which GPUs must be there, such as "8xH200".` + orNull
-	notHostKey   = `%q is not a public key: %v. Copy one such as "ssh-ed25519 AAAA…" from /etc/ssh/ssh_host_ed25519_key.pub.`
-	unknownGPU   = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
+	noAddress    = "A host says where it is: an address, or \"local\" for the machine that hcl runs on, or the cluster that it is a pod of:\n\n" +
+		"    address = \"203.0.113.7\""
+	ofMachine  = "Host %s is a pod of cluster %s, and %s is about machines that are reached by SSH. Remove one of both."
+	noPrepare  = "A pod cannot set what its node is like. Remove the block, and have who runs the cluster set it."
+	notHostKey = `%q is not a public key: %v. Copy one such as "ssh-ed25519 AAAA…" from /etc/ssh/ssh_host_ed25519_key.pub.`
+	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
 )
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
 func checkHost(b *block, h *provision.Host) {
+	b.checkPlace(h)
 	h.IdentityFile = b.vars.atHome(h.IdentityFile)
 	if !b.empty("address", emptyAddress) && h.Address != "" {
 		if why := wrongAddress(h.Address); why != nil {
@@ -139,6 +141,30 @@ func checkHost(b *block, h *provision.Host) {
 					`The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`, name)
 			}
 		}
+	}
+}
+
+// ofMachines are the arguments of a host that is no pod.
+var ofMachines = []string{"address", "user", "identity_file", "host_key", "jump", "runtime", "docker", "image_from"}
+
+// checkPlace: a host is a machine with an address, or a pod of a cluster.
+func (b *block) checkPlace(h *provision.Host) {
+	if h.Cluster == nil {
+		if !b.arg("address").said() && !b.arg("cluster").said() {
+			b.missing(b.header, "address", "Missing argument", "%s", noAddress)
+			b.incomplete = true
+		}
+		return
+	}
+	for _, name := range ofMachines {
+		if x := b.arg(name); x.said() {
+			b.errOnce(x.at, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
+			b.incomplete = true
+		}
+	}
+	for _, name := range b.parts("", b.typ.inner("prepare")) {
+		b.errOnce(b.said[name].at, "A pod, not a machine", noPrepare)
+		b.incomplete = true
 	}
 }
 

@@ -327,6 +327,7 @@ func referenceList[N any](block, example string) of[[]*N] {
 // Kinds of references.
 var (
 	hostOfLab    = reference[provision.Host]("host", "host.name")
+	clusterOfLab = reference[provision.Cluster]("cluster", "cluster.name")
 	modelOfLab   = reference[engines.Model]("model", "model.name")
 	hostsOfLab   = referenceList[provision.Host]("host", "[host.a, host.b]")
 	engineOfLab  = reference[engines.Engine]("engine", "engine.vllm.h200")

@@ -107,7 +107,7 @@ func checks[N any](check func(b *block, n *N)) func(*block, any) {
 // language is every block that may stand by itself, in the order of the reference.
 func language() []*blockType {
 	return []*blockType{
-		labBlock(), variableBlock(), localsBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
+		labBlock(), variableBlock(), localsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
 		datasetBlock(), benchmarkBlock(), reportBlock(),
 	}
 }
