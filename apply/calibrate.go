@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // Calibrate runs "hcl calibrate" with these flags on every host of the scope,
@@ -16,7 +18,8 @@ import (
 // somebody is at work is left alone: both would be disturbed.
 func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (map[string]string, error) {
 	opt = opt.filled()
-	found, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c reached) (string, error) {
+	machines := slices.DeleteFunc(slices.Clone(scope.Hosts), func(h *provision.Host) bool { return h.Cluster != nil })
+	found, errs := visit(ctx, machines, opt, func(ctx context.Context, c reached) (string, error) {
 		if err := unused(ctx, c, scope.Lab); err != nil {
 			return "", err
 		}
@@ -32,11 +35,11 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 			err = fmt.Errorf("calibrate on %s: %w", c.conn.Host(), err)
 		}
 		return out, err
-	})
+	}, nil)
 	said := map[string]string{}
 	for i, out := range found {
 		if out != "" { // also when no load was measured rightly
-			said[scope.Hosts[i].Name] = out
+			said[machines[i].Name] = out
 		}
 	}
 	return said, errors.Join(errs...)

@@ -29,11 +29,12 @@ type Checked struct {
 // the order of the hosts.
 func Check(ctx context.Context, scope Scope, opt Options) []Checked {
 	opt = opt.filled()
-	found, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
+	places := scope.places()
+	found, errs := visit(ctx, places, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
 		return newChecker(c, scope.Lab, scope.on(c.conn.Host()), opt.Hub).findings(ctx)
-	})
+	}, scope.contractOf)
 	out := make([]Checked, len(found))
-	for i, h := range scope.Hosts {
+	for i, h := range places {
 		out[i] = Checked{h, found[i], errs[i]}
 	}
 	return out

@@ -21,8 +21,9 @@ func Destroy(ctx context.Context, scope Scope, storeID string, force, cache bool
 	tell, told := listening(ctx, opt.Events)
 	defer told()
 	r := remover{scope, storeID, force, cache, opt.filled(), tell}
-	found, errs := visit(ctx, scope.Hosts, r.opt, r.remove)
-	return presences(scope.Hosts, found, errs)
+	places := scope.places()
+	found, errs := visit(ctx, places, r.opt, r.remove, r.leaveCluster)
+	return presences(places, found, errs)
 }
 
 type remover struct {

@@ -127,7 +127,11 @@ func (l *lease) note(ctx context.Context, change func(*provision.Traces)) error 
 
 func (l *lease) heldByOther() bool { return errors.As(context.Cause(l.held), new(*agent.HeldError)) }
 
-func (l *lease) unreachable() bool { return errors.As(context.Cause(l.held), new(*outOfReach)) }
+// unreachable reports whether there is nothing to be taken down any more, or nobody who could.
+func (l *lease) unreachable() bool {
+	cause := context.Cause(l.held)
+	return errors.As(cause, new(*outOfReach)) || errors.As(cause, new(*podLost))
+}
 
 // give ends the renewing and the host's agent, unless that is at work for somebody
 // else, or cannot be reached.

@@ -15,6 +15,7 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/kube"
 )
 
 // Log is a log that is wanted, and where it goes.
@@ -63,6 +64,17 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 	}
 	_, errs := visit(ctx, hosts, opt.filled(), func(ctx context.Context, c reached) (none struct{}, err error) {
 		return none, eachOf(ctx, c, scope.Lab, log.Engine, pass)
+	}, func(ctx context.Context, h *provision.Host, client *kube.Client) (none struct{}, err error) {
+		pod, err := podOfHost(ctx, client, scope.Lab, h)
+		if err != nil {
+			return none, err
+		}
+		c, err := enter(ctx, h, pod, opt.filled())
+		if err != nil {
+			return none, err
+		}
+		defer c.conn.Close()
+		return none, eachOf(ctx, c, scope.Lab, log.Engine, pass)
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -74,7 +86,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(runtime, provision.Found) error) error {
 	byKind := map[provision.Runtime]runtime{}
 	for _, m := range engines.Members(e) {
-		if m.Engine.Host == c.conn.Host() {
+		if m.Engine.Host.Name == c.conn.Host().Name {
 			byKind[engines.Runtime(m.Engine)] = c.docker
 		}
 	}

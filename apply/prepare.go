@@ -257,8 +257,12 @@ func (t *trial) images(ctx context.Context) error {
 	t.parts = slices.Clone(t.d.Members)
 	started, got := time.Now(), make([]provision.Image, len(t.parts))
 	if err := onHosts(ctx, t.parts, t.debug, func(ctx context.Context, i int) (err error) {
-		if in := t.parts[i]; in.Runtime == provision.Docker {
-			got[i], err = t.at[in.Host].pull(ctx, in.Container.Image, t.tell.at(in.Host))
+		in := t.parts[i]
+		switch s := t.at[in.Host]; {
+		case in.Runtime == provision.Docker:
+			got[i], err = s.pull(ctx, in.Container.Image, t.tell.at(in.Host))
+		case s.pod != nil && engines.InImage(in.Engine):
+			got[i] = provision.Image{Ref: in.Engine.Image, Digest: s.pod.Image()}
 		}
 		return err
 	}); err != nil {
@@ -266,11 +270,14 @@ func (t *trial) images(ctx context.Context) error {
 	}
 	pulled := false
 	for i, image := range got {
-		if image.ID == "" {
+		if image.Ref == "" {
 			continue
 		}
-		t.rows[i].Digest, t.parts[i].Container.Image, pulled = image.Digest, image.ID, true
+		t.rows[i].Digest = image.Digest
 		t.compareDigest(t.parts[i].Role, image)
+		if image.ID != "" { // of a pod the node has it
+			t.parts[i].Container.Image, pulled = image.ID, true
+		}
 	}
 	if pulled {
 		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})

@@ -160,13 +160,11 @@ func (r *run) all(ctx context.Context) []*HostError {
 		}
 	}
 	r.sched = newScheduler(todo)
-	ended := make([]*HostError, len(r.plan.Hosts))
+	openings := r.openings()
+	ended := make([]*HostError, len(openings))
 	var wg sync.WaitGroup
-	for i, h := range r.plan.Hosts {
-		if p := r.sched.places[h]; p != nil {
-			w := r.workAt(h, p.line)
-			wg.Go(func() { ended[i] = r.host(ctx, h, w) })
-		}
+	for i, o := range openings {
+		wg.Go(func() { ended[i] = r.host(ctx, o) })
 	}
 	for _, d := range todo {
 		wg.Go(func() { r.carryOut(ctx, d) })
@@ -175,15 +173,54 @@ func (r *run) all(ctx context.Context) []*HostError {
 	return slices.DeleteFunc(ended, func(e *HostError) bool { return e == nil })
 }
 
+// opening is a place that has to be opened for some hosts: for itself, or, of a cluster, for all
+// that are pods there.
+type opening struct {
+	place *provision.Host
+	hosts []*provision.Host
+	work  work
+}
+
+func (r *run) openings() (all []opening) {
+	at := map[*provision.Cluster]int{}
+	for _, h := range r.plan.Hosts {
+		p := r.sched.places[h]
+		if p == nil {
+			continue
+		}
+		i, known := at[h.Cluster]
+		switch {
+		case h.Cluster == nil:
+			all = append(all, opening{h, []*provision.Host{h}, r.workAt(h, p.line)})
+			continue
+		case !known:
+			i, at[h.Cluster] = len(all), len(all)
+			all = append(all, opening{place: h.Cluster.Host(), work: r.workAt(h.Cluster.Host(), p.line)})
+			all[i].work.claim.Reserve = false // nothing is measured in the cluster's own place
+		}
+		all[i].hosts = append(all[i].hosts, h)
+		all[i].work.pods = append(all[i].work.pods, podOf(h, p.line[0]))
+	}
+	return all
+}
+
 // host opens a place for the trials that need it, and closes it when none does any more.
-func (r *run) host(ctx context.Context, h *provision.Host, w work) *HostError {
-	tell := teller{about: Event{Host: h.Name}, to: r.told}
-	s, err := open(ctx, h, w, r.opt, tell)
-	if err != nil {
-		r.sched.lose(h, nil)
-	} else {
-		r.sched.opened(h, s)
-		err = errors.Join(r.sched.ended(h)...)
+func (r *run) host(ctx context.Context, o opening) *HostError {
+	tell := teller{about: Event{Host: o.place.Name}, to: r.told}
+	s, err := open(ctx, o.place, o.work, r.opt, tell)
+	for _, h := range o.hosts {
+		if err != nil {
+			r.sched.lose(h, nil)
+		} else {
+			r.sched.opened(h, s)
+		}
+	}
+	if err == nil {
+		var errs []error
+		for _, h := range o.hosts {
+			errs = append(errs, r.sched.ended(h)...)
+		}
+		err = errors.Join(errs...)
 		if ctx.Err() == nil && s.lease.held.Err() != nil {
 			err = errors.Join(context.Cause(s.lease.held), err)
 		}
@@ -197,7 +234,7 @@ func (r *run) host(ctx context.Context, h *provision.Host, w work) *HostError {
 	if ctx.Err() == nil {
 		tell.say(Failed, "%v", err)
 	}
-	return &HostError{h.Name, err, r.keep.secrets.Text(err.Error())}
+	return &HostError{o.place.Name, err, r.keep.secrets.Text(err.Error())}
 }
 
 // workAt is what a host is needed for by those that stand in line there. The machine is
@@ -224,6 +261,14 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
 func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 	at, err := r.sched.take(ctx, d)
 	defer r.sched.give(d)
+	if at != nil {
+		var give func()
+		give, err = r.rent(ctx, d, at)
+		defer give()
+		if err != nil {
+			at = nil
+		}
+	}
 	t := newTrial(r, d, at)
 	t.settle(ctx, err)
 	if at != nil {

@@ -8,12 +8,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/kube"
 	"hclbench/provision/look"
 )
 
@@ -25,8 +27,12 @@ type session struct {
 	opt  Options
 	tell teller
 	reached
-	agent *agent.Client
-	lease *lease
+	root     *kube.Root                  // of a cluster: what the pods of the run have in common
+	pod      *kube.Pod                   // nil: a machine, or the cluster itself
+	watching sync.WaitGroup              // of the pod
+	leave    func(context.Context) error // undoes that a cluster has made room; nil: there is nothing to undo
+	agent    *agent.Client
+	lease    *lease
 
 	facts   provision.Facts
 	earlier provision.Traces  // of an earlier run, whose tear-down became ours
@@ -40,6 +46,9 @@ type work struct {
 	engines   []*engines.Engine // that will run there
 	docker    bool              // in containers, some of them
 	shared    bool              // the run needs the place together with others
+	root      *kube.Root        // of a pod: what it is rented from
+	pod       kube.PodSpec      // and what it is like
+	pods      []kube.PodSpec    // of a cluster: those that may come
 	rehearsal bool
 }
 
@@ -48,8 +57,8 @@ type work struct {
 func open(ctx context.Context, h *provision.Host, w work, opt Options, tell teller) (*session, error) {
 	s := &session{work: w, host: h, opt: opt, tell: tell, files: map[string]string{}}
 	tell.say(Step, "connecting")
-	var err error
-	if s.reached, err = dial(ctx, h, opt); err != nil {
+	err := s.arrive(ctx)
+	if err != nil {
 		return s, err
 	}
 	if w.docker {
@@ -80,6 +89,7 @@ func open(ctx context.Context, h *provision.Host, w work, opt Options, tell tell
 func (s *session) close() (err error) {
 	if s.lease != nil {
 		err = s.lease.give()
+		s.watching.Wait()
 	}
 	if s.changed && err == nil {
 		s.tell.say(Step, "its settings are as they were")
@@ -89,6 +99,11 @@ func (s *session) close() (err error) {
 	}
 	if s.conn != nil {
 		s.conn.Close()
+	}
+	if s.leave != nil {
+		ctx, done := context.WithTimeout(context.Background(), leaveWithin)
+		defer done()
+		err = errors.Join(err, s.leave(ctx))
 	}
 	return err
 }
@@ -108,6 +123,9 @@ func (s *session) claim(ctx context.Context) error {
 		return err
 	}
 	l.begin(ctx)
+	if s.pod != nil {
+		s.watching.Go(func() { s.watchPod(l.held) })
+	}
 	return nil
 }
 
@@ -155,20 +173,11 @@ func (s *session) check(ctx context.Context) (err error) {
 		return err
 	}
 	findings, err := s.checker().contract(ctx, &s.facts)
-	if err != nil {
+	if s.host.GPUs.Count == 0 { // which nothing is measured on
+		findings = slices.DeleteFunc(findings, func(f provision.Finding) bool { return f.Level == provision.Warning })
+	}
+	if err = errors.Join(err, s.meets(findings)); err != nil {
 		return err
-	}
-	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
-	for _, f := range findings {
-		switch {
-		case f.Level == provision.Blocked:
-			errs = append(errs, errors.New("  - "+sentence(f)))
-		case f.Level == provision.Warning && s.host.GPUs.Count > 0:
-			s.tell.say(Warning, "%s", sentence(f))
-		}
-	}
-	if len(errs) > 1 {
-		return errors.Join(errs...)
 	}
 	if s.host.GPUs.Count == 0 {
 		return nil

@@ -14,6 +14,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/provision/kube"
 	"hclbench/provision/reach"
 )
 
@@ -64,14 +65,23 @@ func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Foun
 	return found, errors.Join(errs...)
 }
 
-// visit does the same on every host, side by side. What it finds, and why it could not
+// visit does the same on every host and in every cluster, side by side. What it finds, and why it could not
 // look, is in the order of the hosts.
-func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options,
-	do func(context.Context, reached) (T, error)) (found []T, errs []error) {
+func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do func(context.Context, reached) (T, error),
+	inCluster func(context.Context, *provision.Host, *kube.Client) (T, error)) (found []T, errs []error) {
 	found, errs = make([]T, len(hosts)), make([]error, len(hosts))
 	var wg sync.WaitGroup
 	for i, h := range hosts {
 		wg.Go(func() {
+			if h.Cluster != nil {
+				client, err := kube.Open(ctx, h.Cluster)
+				if err == nil {
+					defer client.Close()
+					found[i], err = inCluster(ctx, h, client)
+				}
+				errs[i] = err
+				return
+			}
 			c, err := dial(ctx, h, opt)
 			if err == nil {
 				defer c.conn.Close()
@@ -139,8 +149,11 @@ type Presence struct {
 // Status looks at every host. Hosts that cannot be asked are in the error; the others are
 // in the answer all the same.
 func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
-	found, errs := visit(ctx, scope.Hosts, opt.filled(), scope.status)
-	return presences(scope.Hosts, found, errs)
+	places := scope.places()
+	found, errs := visit(ctx, places, opt.filled(), scope.status, func(ctx context.Context, _ *provision.Host, c *kube.Client) (Presence, error) {
+		return scope.inCluster(ctx, c, opt.filled())
+	})
+	return presences(places, found, errs)
 }
 
 func presences(hosts []*provision.Host, found []Presence, errs []error) ([]Presence, error) {

@@ -103,7 +103,7 @@ func checkStart(e *Engine, found *findings) {
 		found.add("host", noHost, e.what())
 	}
 	switch {
-	case Runtime(e) == provision.Docker && e.Image == "":
+	case InImage(e) && e.Image == "":
 		found.add("image", noImage, e.what(), k.image)
 	case e.Kind == Sim && e.Image != "":
 		found.add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")

@@ -149,6 +149,11 @@ func Runtime(e *Engine) provision.Runtime {
 	}
 }
 
+// InImage reports whether the engine is what an image has in it: a container, or a process in a pod.
+func InImage(e *Engine) bool {
+	return Runtime(e) == provision.Docker || e.Kind != Sim && e.Kind != External && e.Host != nil && e.Host.Cluster != nil
+}
+
 func (e *Engine) onProcessHost() bool { return e.Host != nil && e.Host.Runtime == provision.Process }
 
 // models is the list of models as all that a server tells of itself.

@@ -147,7 +147,7 @@ func (b *block) warnOfEngine(e *engines.Engine) {
 	b.warnOfClearSecrets(e)
 	b.warnOfFlags(e)
 	ref, err := origin.ParseRef(e.Image)
-	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.Runtime(e) == provision.Docker {
+	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.InImage(e) {
 		at, inherited := b.where("image")
 		b.warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. "+
 			"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s",

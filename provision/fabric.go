@@ -24,6 +24,8 @@ func (h *Host) Inside() string {
 	switch {
 	case h.Fabric.Address != "":
 		return h.Fabric.Address
+	case h.Cluster != nil: // until it runs nobody knows its address
+		return h.Name
 	case h.Local():
 		return "127.0.0.1"
 	}
@@ -116,7 +118,10 @@ func (f FabricFacts) has(name, at string) bool {
 // that keep the host from taking part.
 func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	full = h.Fabric
-	at := h.Inside()
+	if h.Cluster != nil && full.Address == "" {
+		full.Address = f.OwnAddress
+	}
+	at := cmp.Or(full.Address, h.Inside())
 	if full.Interface == "" {
 		for _, name := range slices.Sorted(maps.Keys(f.Addresses)) {
 			if f.has(name, at) {

@@ -155,7 +155,7 @@ func wants(cfg *hcl.Config) lock.Wants {
 	}
 	for _, whole := range cfg.Engines {
 		for _, e := range whole.Engines() {
-			if engines.Runtime(e) == provision.Docker {
+			if engines.InImage(e) {
 				image(e.Image)
 				if e.Build != nil {
 					image(e.Build.Image)

@@ -1,0 +1,170 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hclbench/agent"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/docker"
+	"hclbench/provision/kube"
+	"hclbench/provision/reach"
+)
+
+// places are the machines of the scope, and in place of hosts that are pods their clusters, each once.
+func (s Scope) places() (all []*provision.Host) {
+	seen := map[*provision.Cluster]bool{nil: false}
+	for _, h := range s.Hosts {
+		switch {
+		case h.Cluster == nil:
+			all = append(all, h)
+		case !seen[h.Cluster]:
+			seen[h.Cluster] = true
+			all = append(all, h.Cluster.Host())
+		}
+	}
+	return all
+}
+
+// enter is a connection into a pod that runs, as a host.
+func enter(ctx context.Context, h *provision.Host, pod *kube.Pod, opt Options) (reached, error) {
+	at := *h
+	if at.Fabric.Address == "" {
+		at.Fabric.Address = pod.IP() // others find it there
+	}
+	c, err := reach.Through(ctx, &at, pod.Transport(), opt.Log)
+	if err != nil {
+		return reached{}, err
+	}
+	return reached{c, docker.New(c, opt.Images)}, nil
+}
+
+// inCluster is what of the lab there is in a cluster.
+func (s Scope) inCluster(ctx context.Context, client *kube.Client, opt Options) (p Presence, err error) {
+	roots, err := client.Find(ctx, s.Lab)
+	if err != nil {
+		return p, err
+	}
+	var errs []error
+	for _, root := range roots {
+		pods, err := root.Pods(ctx)
+		errs = append(errs, err)
+		for _, pod := range pods {
+			p.Containers = append(p.Containers, found(ctx, root, pod))
+		}
+		lease, err := leaseOf(ctx, root, s.Lab, opt)
+		errs = append(errs, err)
+		if lease != nil {
+			p.Lease = lease
+		}
+	}
+	return p, errors.Join(errs...)
+}
+
+func found(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found {
+	f := provision.Found{ID: pod.Name(), Name: pod.Name(), Labels: map[string]string{plan.LabelLab: root.Lab, plan.LabelRun: root.Run}}
+	switch st, err := pod.State(ctx); {
+	case err != nil:
+		f.State = "lost"
+	case st.Running:
+		f.State = "running"
+	default:
+		f.State = "exited"
+	}
+	return f
+}
+
+// leaseOf is who is at work in a cluster; nil: nobody is, or its pod is gone.
+func leaseOf(ctx context.Context, root *kube.Root, lab string, opt Options) (*agent.Lease, error) {
+	pod := root.Self()
+	if pod == nil {
+		return nil, nil
+	}
+	if st, err := pod.State(ctx); errors.Is(err, provision.ErrPodLost) || err == nil && !st.Running {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	c, err := enter(ctx, pod.Host(), pod, opt)
+	if err != nil {
+		return nil, err
+	}
+	defer c.conn.Close()
+	a, err := agent.Attach(ctx, c.conn, lab)
+	if err != nil || a == nil {
+		return nil, err
+	}
+	defer a.Close()
+	info, err := a.Info(ctx)
+	return info.Lease, err
+}
+
+// vacant reports who is at work in a root, unless it is the caller of this store.
+func vacant(ctx context.Context, root *kube.Root, lab, store string, opt Options) error {
+	lease, err := leaseOf(ctx, root, lab, opt)
+	if err == nil && lease != nil && lease.Store != store {
+		err = &agent.HeldError{Host: root.Self().Host(), Lab: lab, Lease: *lease}
+	}
+	return err
+}
+
+// leaveCluster ends what of the lab there is in a cluster, and proves that nothing is left.
+func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *kube.Client) (p Presence, err error) {
+	roots, err := client.Find(ctx, r.scope.Lab)
+	if err != nil {
+		return p, err
+	}
+	var errs []error
+	for _, root := range roots {
+		if !r.force {
+			if err := vacant(ctx, root, r.scope.Lab, r.store, r.opt); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		pods, _ := root.Pods(ctx) // for people: what is deleted is told by its root
+		for _, pod := range pods {
+			p.Containers = append(p.Containers, found(ctx, root, pod))
+		}
+		r.to(Event{Time: time.Now(), Type: Step, Host: client.Cluster().Name, Message: "removing run " + root.Run})
+		errs = append(errs, root.End(ctx))
+	}
+	return p, errors.Join(errs...)
+}
+
+// contractOf holds a cluster against its block, and what is asked of it when a lab is applied.
+func (s Scope) contractOf(ctx context.Context, _ *provision.Host, client *kube.Client) ([]provision.Finding, error) {
+	var pods []kube.PodSpec
+	for _, h := range s.Hosts {
+		if h.Cluster == client.Cluster() {
+			spec := kube.PodSpec{Host: h, Image: h.Cluster.Image}
+			if on := s.on(h); len(on) > 0 && on[0].Image != "" {
+				spec.Image = on[0].Image
+			}
+			pods = append(pods, spec)
+		}
+	}
+	return client.Check(ctx, pods)
+}
+
+// podOfHost is the lab's pod of a host at the moment.
+func podOfHost(ctx context.Context, client *kube.Client, lab string, h *provision.Host) (*kube.Pod, error) {
+	roots, err := client.Find(ctx, lab)
+	if err != nil {
+		return nil, err
+	}
+	for _, root := range roots {
+		pods, err := root.Pods(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(pods, func(p *kube.Pod) bool { return p.Host().Name == h.Name }); i >= 0 {
+			return pods[i], nil
+		}
+	}
+	return nil, fmt.Errorf("nothing of lab %s runs on %s", lab, h)
+}

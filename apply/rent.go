@@ -1,0 +1,180 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/kube"
+)
+
+// A host of a cluster is a pod that is rented for one trial. What the pods of a run have in common is
+// its root there, a place of its own: it comes before the first of them and goes after the last.
+
+// leaveWithin is how long a cluster may take to delete what was ours.
+const leaveWithin = 5 * time.Minute
+
+// arrive reaches the place. A pod comes to be before.
+func (s *session) arrive(ctx context.Context) (err error) {
+	switch {
+	case s.host.Cluster == nil:
+		s.reached, err = dial(ctx, s.host, s.opt)
+		return err
+	case s.work.root == nil:
+		return s.beginRoot(ctx)
+	}
+	s.pod, err = s.work.root.Pod(ctx, s.work.pod, func(what string) { s.tell.say(Step, "%s", what) })
+	if err != nil {
+		return err
+	}
+	s.leave = s.pod.Delete
+	s.reached, err = enter(ctx, s.host, s.pod, s.opt)
+	return err
+}
+
+// beginRoot makes the root of the run in a cluster, when no other run of the lab is at work there.
+func (s *session) beginRoot(ctx context.Context) error {
+	client, err := kube.Open(ctx, s.host.Cluster)
+	if err != nil {
+		return err
+	}
+	s.leave = func(context.Context) error { return client.Close() }
+	left, err := client.Find(ctx, s.work.claim.Lab)
+	if err != nil {
+		return err
+	}
+	for _, root := range left {
+		if err := s.takeOver(ctx, root); err != nil {
+			return err
+		}
+	}
+	findings, err := client.Check(ctx, s.work.pods)
+	if err = errors.Join(err, s.meets(findings)); err != nil {
+		return err
+	}
+	deadline := time.Duration(s.work.claim.MaxDuration)
+	s.root, err = client.Begin(ctx, kube.RunOf{
+		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder, Deadline: deadline,
+	}, func(what string) { s.tell.say(Step, "%s", what) })
+	if err != nil {
+		return err
+	}
+	s.leave = func(ctx context.Context) error { return errors.Join(s.root.End(ctx), client.Close()) }
+	s.reached, err = enter(ctx, s.host, s.root.Self(), s.opt)
+	return err
+}
+
+// takeOver ends what an earlier run of the lab has left in the cluster, unless somebody is at work there.
+func (s *session) takeOver(ctx context.Context, root *kube.Root) error {
+	if err := vacant(ctx, root, s.work.claim.Lab, s.work.claim.Store, s.opt); err != nil {
+		return err
+	}
+	s.tell.say(Step, "removing what run %s left there", root.Run)
+	return root.End(ctx)
+}
+
+// meets tells what is wrong with a place; what is blocked keeps everything from starting.
+func (s *session) meets(findings []provision.Finding) error {
+	errs := []error{fmt.Errorf("%s: %w", s.host, ErrContract)}
+	for _, f := range findings {
+		switch f.Level {
+		case provision.Blocked:
+			errs = append(errs, errors.New("  - "+sentence(f)))
+		case provision.Warning:
+			s.tell.say(Warning, "%s", sentence(f))
+		}
+	}
+	if len(errs) == 1 {
+		return nil
+	}
+	return errors.Join(errs...)
+}
+
+// watchPod ends the lease of a pod that is lost: nobody else would tell before the lease runs out.
+func (s *session) watchPod(ctx context.Context) {
+	tick := time.NewTicker(watchPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		st, err := s.pod.State(ctx)
+		switch {
+		case errors.Is(err, provision.ErrPodLost):
+		case err == nil && !st.Running:
+			err = provision.Fail(s.host, provision.ErrPodLost, "its pod has ended: it %s", exit(st))
+		default:
+			continue
+		}
+		s.lease.lose(&podLost{err})
+		return
+	}
+}
+
+// watchPoll is how often a cluster is asked what became of a pod.
+const watchPoll = 3 * time.Second
+
+// podLost ends the work in a pod that is no more: there is nothing to be taken down.
+type podLost struct{ error }
+
+func (e *podLost) Unwrap() error { return e.error }
+
+// rent opens a pod for each host of a trial that is one, side by side, in place of the cluster's own
+// session. give gives them back.
+func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Host]*session) (give func(), err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var rented []*session
+	var errs []error
+	for h, root := range at {
+		if h.Cluster == nil {
+			continue
+		}
+		all.Go(func() {
+			w := r.workAt(h, []*plan.Deployment{d})
+			w.root, w.pod = root.root, podOf(h, d)
+			s, err := open(ctx, h, w, r.opt, teller{about: Event{Host: h.Name}, to: r.told})
+			mu.Lock()
+			defer mu.Unlock()
+			at[h], rented, errs = s, append(rented, s), append(errs, err)
+		})
+	}
+	all.Wait()
+	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
+}
+
+// giveBack closes the sessions of pods, each of which is deleted with its own.
+func (r *run) giveBack(ctx context.Context, rented []*session) {
+	var all sync.WaitGroup
+	for _, s := range rented {
+		all.Go(func() {
+			var lost error
+			if s.lease != nil && ctx.Err() == nil && s.lease.held.Err() != nil {
+				lost = context.Cause(s.lease.held)
+			}
+			if err := errors.Join(lost, s.close()); err != nil {
+				r.sched.lose(s.host, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// podOf is the pod that a host is for a deployment: as its first engine of an image wants it.
+func podOf(h *provision.Host, d *plan.Deployment) kube.PodSpec {
+	spec := kube.PodSpec{Host: h, Image: h.Cluster.Image, Labels: map[string]string{plan.LabelEngine: d.Engine.Label()}}
+	i := slices.IndexFunc(d.Members, func(m plan.Member) bool { return m.Host == h && engines.InImage(m.Engine) })
+	if i >= 0 {
+		ct := d.Members[i].Container
+		spec.Image, spec.Shm, spec.Privileged, spec.CapAdd, spec.Mounts = ct.Image, ct.ShmSize, ct.Privileged, ct.CapAdd, ct.Mounts
+	}
+	return spec
+}
