@@ -20,7 +20,7 @@ func clusterBlock() *blockType {
 			arg("kubeconfig", text, func(c *cluster, s string) { c.Kubeconfig = s }),
 			arg("context", text, func(c *cluster, s string) { c.Context = s }),
 			arg("namespace", clusterName, func(c *cluster, s string) { c.Namespace = s }),
-			arg("image", text, func(c *cluster, s string) { c.Image = s }),
+			arg("image", text, func(c *cluster, s string) { c.Image = s }).must(clusterImage),
 			arg("gpu_resource", text, func(c *cluster, s string) { c.GPUResource = s }),
 			arg("rdma_resource", text, func(c *cluster, s string) { c.RDMAResource = s }),
 			arg("node_selector", plainTexts, func(c *cluster, m map[string]string) { c.NodeSelector = m }),
@@ -42,6 +42,9 @@ func clusterBlock() *blockType {
 		}),
 	}
 }
+
+const clusterImage = "Of pods that run no engine of an image: the one that holds the lease, and those that send load. " +
+	"It needs a shell, as `\"debian:12\"` has."
 
 // clusterForm is a DNS label, which most names of a cluster are.
 var clusterForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)

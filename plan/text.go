@@ -143,7 +143,11 @@ func part(n, of int, what string) string {
 }
 
 func describe(h *provision.Host) string {
-	s := fmt.Sprintf("host %s (%s", h.Name, h.Address)
+	at := h.Address
+	if h.Cluster != nil {
+		at = "a pod of cluster " + h.Cluster.Name
+	}
+	s := fmt.Sprintf("host %s (%s", h.Name, at)
 	if g := h.GPUs.String(); g != "" {
 		s += ", " + g
 	}

@@ -17,7 +17,6 @@ import (
 	"hclbench/hcl"
 	"hclbench/lock"
 	"hclbench/origin"
-	"hclbench/provision"
 )
 
 func lockVerb(t *console) *cobra.Command {
