@@ -35,6 +35,7 @@ const (
 	unevenRanks = "data-parallel-size is %d, which %d hosts cannot share evenly."
 	hostTwice   = "%s is used twice at once, by %s and %s, on the same GPUs. Give each its own gpu_ids, or its own host."
 	ranksOnOne  = "%s has two ranks of %s, which would use the same GPUs. Give each rank a host of its own."
+	twoImages   = "%s is a pod, which has one image, and here it would have %s and %s. Give each its own host of the cluster."
 	portTwice   = "Port %d of %s is the %s port of %s and the %s port of %s. Write another port."
 	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
 	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
@@ -73,6 +74,7 @@ func CheckGroup(e *Engine) []FieldError {
 		return found
 	}
 	t.checkPlaces(&found)
+	t.checkImages(&found)
 	for i := range t.group.Roles {
 		t.checkRole(e, &t.group.Roles[i], &found)
 	}
@@ -208,6 +210,33 @@ func (t topology) checkPlaces(found *findings) {
 			if h.Inside() == other.Inside() && (h.Address != other.Address || h.Jump != other.Jump) {
 				found.add("host", oneAddress, other, h, h.Inside())
 			}
+		}
+	}
+}
+
+// checkImages: a pod has one image, which all have that run in it.
+func (t topology) checkImages(found *findings) {
+	images := map[*provision.Host]string{}
+	differs := func(h *provision.Host, e *Engine) (first string, differs bool) {
+		if h == nil || h.Cluster == nil || e.Kind == Sim {
+			return "", false
+		}
+		first, used := images[h]
+		images[h] = e.Image
+		return first, used && first != e.Image
+	}
+	for _, r := range t.group.Roles {
+		for _, in := range r.Instances {
+			for _, h := range in.Hosts {
+				if first, two := differs(h, r.Engine); two {
+					found.in(r.Name, "on", "", twoImages, h, first, r.Engine.Image)
+				}
+			}
+		}
+	}
+	if r := t.group.Router; r != nil {
+		if first, two := differs(r.Host, r); two {
+			found.of("router", "host", twoImages, r.Host, first, r.Image)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func clusterBlock() *blockType {
 			c.Kubeconfig = b.vars.atHome(c.Kubeconfig)
 			b.empty("kubeconfig", "Write the file that says how clusters are reached."+orNull)
 			b.empty("context", "Write the name of a context of the kubeconfig."+orNull)
-			b.empty("image", "Write an image with a shell."+orNull)
+			b.empty("image", "Write an image with a shell, such as \"debian:12\".")
 		}),
 	}
 }
