@@ -92,6 +92,7 @@ func (f fingerprint) host(e *Engine) {
 		f.set("hosts", strconv.Itoa(n))
 	}
 	f.list("gpu_ids", e.Container.GPUIDs)
+	f.cluster(e.Host)
 	p := e.Host.Prepare
 	if p == nil {
 		return
@@ -103,6 +104,26 @@ func (f fingerprint) host(e *Engine) {
 		f.set("prepare.power_cap", strconv.FormatFloat(p.PowerCap, 'g', -1, 64))
 	}
 	f.number("prepare.lock_clocks", p.LockClocks)
+}
+
+// cluster adds what a pod is that may be slower or faster than another.
+func (f fingerprint) cluster(h *provision.Host) {
+	c := h.Cluster
+	if c == nil {
+		return
+	}
+	f.set("runtime", "pod")
+	f.set("pod.runtime_class", c.RuntimeClass)
+	if c.HostNetwork {
+		f.set("pod.network", "host")
+	}
+	if h.GPUs.Count > 0 { // a part of a GPU has a name of its own
+		f.set("pod.gpu_resource", c.GPUName(h.GPUs))
+		f.set("pod.rdma_resource", c.RDMAResource)
+	}
+	for _, m := range c.Mounts { // nobody knows what is in them
+		f.set("mount "+m.Target, m.Source)
+	}
 }
 
 // group adds what each role is, in so many instances of so many hosts, who gives them
@@ -277,7 +298,7 @@ func (f fingerprint) members(name string, value json.RawMessage) {
 // container comes to, so that saying what holds anyway changes nothing.
 func (f fingerprint) container(e *Engine) {
 	f.list("entrypoint", e.Container.Entrypoint)
-	if Runtime(e) != provision.Docker {
+	if !InImage(e) {
 		return
 	}
 	c := Container(e)

@@ -83,6 +83,13 @@ var counts = map[string]bool{
 	"Host.Jump": false, "Host.Docker": false, "Host.ImageFrom": false, "Host.PricePerHour": false, "Host.Require": false, "Host.Pos": false,
 	"Host.Fabric": false,
 
+	"Cluster.RuntimeClass": true, "Cluster.HostNetwork": true, "Cluster.GPUResource": true, "Cluster.RDMAResource": true, "Cluster.Mounts": true,
+	"Cluster.Name": false, "Cluster.Description": false, "Cluster.Kubeconfig": false, "Cluster.Context": false, "Cluster.Namespace": false,
+	"Cluster.ServiceAccount": false, "Cluster.ImagePullSecrets": false, "Cluster.Pos": false,
+	"Cluster.Image":        false, // of pods without an engine
+	"Cluster.NodeSelector": false, // which nodes: what they are is asked of them
+	"Cluster.Tolerations":  false, "Cluster.Annotations": false,
+
 	"Model.Repo": true, "Model.Revision": true,
 	"Model.Name": false, "Model.Cache": false, "Model.Size": false, "Model.Pos": false,
 	"Model.Download": false, // who brings it
@@ -117,10 +124,27 @@ func TestEveryMemberCounts(t *testing.T) {
 		}
 	}
 	inside := map[string]func(*Engine) reflect.Value{
-		"Host":      func(e *Engine) reflect.Value { h := *e.Host; e.Host = &h; return reflect.ValueOf(&h).Elem() },
+		"Host": func(e *Engine) reflect.Value { h := *e.Host; e.Host = &h; return reflect.ValueOf(&h).Elem() },
+		"Host.Cluster": func(e *Engine) reflect.Value {
+			h, c := *e.Host, *e.Host.Cluster
+			h.Cluster, e.Host = &c, &h
+			return reflect.ValueOf(&c).Elem()
+		},
 		"Model":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Model).Elem() },
 		"Container": func(e *Engine) reflect.Value { return reflect.ValueOf(&e.Container).Elem() },
 		"Build":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Build).Elem() },
+	}
+	var every func(name string, of func(*Engine) reflect.Value)
+	every = func(name string, of func(*Engine) reflect.Value) {
+		members := of(withBuild()).Type()
+		for j := range members.NumField() {
+			member := name + "." + members.Field(j).Name
+			if deeper, nested := inside[member]; nested {
+				every(members.Field(j).Name, deeper)
+				continue
+			}
+			try(member, func(e *Engine) reflect.Value { return of(e).Field(j) })
+		}
 	}
 	for i := range reflect.TypeFor[Engine]().NumField() {
 		name := reflect.TypeFor[Engine]().Field(i).Name
@@ -129,10 +153,7 @@ func TestEveryMemberCounts(t *testing.T) {
 			try(name, func(e *Engine) reflect.Value { return reflect.ValueOf(e).Elem().Field(i) })
 			continue
 		}
-		members := of(withBuild()).Type()
-		for j := range members.NumField() {
-			try(name+"."+members.Field(j).Name, func(e *Engine) reflect.Value { return of(e).Field(j) })
-		}
+		every(name, of)
 	}
 	for name := range counts {
 		if !tested[name] {
@@ -144,6 +165,7 @@ func TestEveryMemberCounts(t *testing.T) {
 func withBuild() *Engine {
 	e := fingerprinted()[VLLM]
 	e.Build = &Build{Commands: []string{"make"}, Output: "/out", Image: "debian"}
+	e.Host.Cluster = &provision.Cluster{Name: "moai"}
 	return e
 }
 
@@ -176,6 +198,12 @@ func another(t *testing.T, name string, v reflect.Value) {
 		return
 	case *Group:
 		v.Set(reflect.ValueOf(&Group{Roles: []Role{{Name: Serve, Engine: fingerprinted()[Sim], Instances: []Instance{{Hosts: []*provision.Host{{}}}}}}}))
+		return
+	case map[string]string:
+		v.Set(reflect.ValueOf(map[string]string{"another": "value"}))
+		return
+	case []provision.Toleration:
+		v.Set(reflect.ValueOf([]provision.Toleration{{Key: "another"}}))
 		return
 	case provision.Fabric:
 		v.Set(reflect.ValueOf(provision.Fabric{Address: "10.0.0.1"}))
