@@ -30,7 +30,7 @@ var rooms = []room{
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
-	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "provision/docker", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain"},
+	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "provision/docker", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read"},

@@ -152,7 +152,11 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	scope := apply.Scope{Lab: cfg.Lab.Name, Lease: cfg.Lab.Lease, Hosts: cfg.Hosts, Engines: cfg.Engines}
 	var all []checked
 	for _, h := range apply.Check(ctx, scope, opt) {
-		all = append(all, checked{Name: h.Host.Name, at: fmt.Sprintf("%s at %s", h.Host, h.Host.Address), found: h.Findings, err: h.Err})
+		at := fmt.Sprintf("%s at %s", h.Host, h.Host.Address)
+		if h.Host.Cluster != nil {
+			at = h.Host.String()
+		}
+		all = append(all, checked{Name: h.Host.Name, at: at, found: h.Findings, err: h.Err})
 	}
 	hosts := len(all)
 	if f.fabric {
