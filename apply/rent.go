@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,10 @@ import (
 
 // leaveWithin is how long a cluster may take to delete what was ours.
 const leaveWithin = 5 * time.Minute
+
+// lastResort is how long a run may last of which the lab does not say it: its lease ends it before,
+// unless nobody in the cluster can see that.
+const lastResort = 7 * 24 * time.Hour
 
 // arrive reaches the place. A pod comes to be before.
 func (s *session) arrive(ctx context.Context) (err error) {
@@ -58,7 +63,7 @@ func (s *session) beginRoot(ctx context.Context) error {
 	if err = errors.Join(err, s.meets(findings)); err != nil {
 		return err
 	}
-	deadline := time.Duration(s.work.claim.MaxDuration)
+	deadline := cmp.Or(time.Duration(s.work.claim.MaxDuration), lastResort) + leaveWithin
 	s.root, err = client.Begin(ctx, kube.RunOf{
 		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder, Deadline: deadline,
 	}, func(what string) { s.tell.say(Step, "%s", what) })
