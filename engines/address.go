@@ -105,8 +105,11 @@ func remoteURL(e *Engine) (string, error) {
 		if host, _, err := net.SplitHostPort(at); err == nil {
 			at = host
 		}
-		if e.Host.Local() {
+		switch {
+		case e.Host.Local():
 			return "", errors.New("its host is this machine, which has no address for others")
+		case e.Host.Cluster != nil:
+			return "", errors.New("its host is a pod, whose address is not known before it runs")
 		}
 	} else if ip := net.ParseIP(at); at == "localhost" || ip != nil && ip.IsLoopback() {
 		return "", fmt.Errorf("it listens on %s only, so that nothing of a rented box is open to the network", at)

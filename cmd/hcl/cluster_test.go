@@ -70,7 +70,7 @@ func newPods(t *testing.T, lab string) *pods {
 	t.Helper()
 	c := testhost.NewCluster(t)
 	image := "hcl.test/tools:1"
-	c.Control.PushEngine(t, image, nil)
+	c.PushEngine(t, image, nil)
 	p := &pods{newLocal(t, strings.ReplaceAll(lab, "%IMAGE%", image)), c}
 	p.env = []string{"KUBECONFIG=" + c.Kubeconfig}
 	return p
