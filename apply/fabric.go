@@ -81,7 +81,7 @@ func (f fabric) look(ctx context.Context, at map[*provision.Host]reached) (*join
 	}
 	j := &joined{facts: map[*provision.Host]provision.FabricFacts{}, full: map[*provision.Host]provision.Fabric{}}
 	for i, h := range f.hosts {
-		full, problems := facts[i].Complete(h)
+		full, problems := facts[i].Complete(at[h].conn.Host()) // of a pod that knows the address
 		j.facts[h], j.full[h] = facts[i], full
 		check := "host " + h.Name
 		for _, p := range problems {

@@ -149,6 +149,9 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Ho
 			s, err := open(ctx, h, w, r.opt, teller{about: Event{Host: h.Name}, to: r.told})
 			mu.Lock()
 			defer mu.Unlock()
+			if err != nil && !errors.Is(err, provision.ErrImageNotFound) { // which is the lab's mistake
+				err = failed(ofHost, h, err)
+			}
 			at[h], rented, errs = s, append(rented, s), append(errs, err)
 		})
 	}

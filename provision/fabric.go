@@ -118,10 +118,7 @@ func (f FabricFacts) has(name, at string) bool {
 // that keep the host from taking part.
 func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	full = h.Fabric
-	if h.Cluster != nil && full.Address == "" {
-		full.Address = f.OwnAddress
-	}
-	at := cmp.Or(full.Address, h.Inside())
+	at := h.Inside()
 	if full.Interface == "" {
 		for _, name := range slices.Sorted(maps.Keys(f.Addresses)) {
 			if f.has(name, at) {
