@@ -182,7 +182,8 @@ func (c *Cluster) startNodes() error {
 			// What the kernel allows in all is not for a host to say.
 			"proxy": {"--kubeconfig", as, "--cluster-cidr", podNet, "--conntrack-max-per-core", "0",
 				"--conntrack-tcp-timeout-established", "0s", "--conntrack-tcp-timeout-close-wait", "0s"},
-			"gpus": {"--resource", "nvidia.com/gpu", "--devices", "/dev/nvidiactl /dev/nvidia#", "--variable", "NVIDIA_VISIBLE_DEVICES"},
+			"gpus": {"--resource", "nvidia.com/gpu", "--devices", "/dev/nvidiactl /dev/nvidia#", "--variable", "NVIDIA_VISIBLE_DEVICES",
+				"--tools", in("bin/nvidia-smi") + "=/usr/bin/nvidia-smi " + in(gpus) + "=/usr/" + gpus},
 		} {
 			if _, err := c.part(h, name, args...); err != nil {
 				return err

@@ -19,12 +19,14 @@ var hosts embed.FS
 // folder of its tools as well.
 var gpuVendors = map[string]string{"8xH200": "nvidia", "8xMI300X": "amd", "": ""}
 
+// gpus is the folder in a host's directory of what its GPU tools are told.
+const gpus = "gpus"
+
 // installTools fills the host's own bin, which logins find first, and sbin,
 // which its daemon finds first.
 func (h *Host) installTools(gpu string) error {
-	bin, sbin := filepath.Join(h.Dir, "bin"), filepath.Join(h.Dir, "sbin")
-	for _, dir := range []string{bin, sbin} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	for _, dir := range []string{"bin", "sbin", gpus} {
+		if err := os.Mkdir(filepath.Join(h.Dir, dir), 0o755); err != nil {
 			return fmt.Errorf("make directory: %w", err)
 		}
 	}
@@ -91,7 +93,7 @@ func (h *Host) UseGPUs(uses ...GPUUse) error {
 	for _, u := range uses {
 		fmt.Fprintf(&text, "%d %d %d %s\n", u.GPU, u.PID, u.MiB, u.Name)
 	}
-	return h.toTools("gpu-use", text.String())
+	return h.toTools("use", text.String())
 }
 
 // GPUField is what a GPU of a host with nvidia-smi says of itself.
@@ -108,12 +110,12 @@ func (h *Host) SayGPUs(fields ...GPUField) error {
 	for _, f := range fields {
 		fmt.Fprintf(&text, "%d %s %s\n", f.GPU, f.Field, f.Value)
 	}
-	return h.toTools("gpu-say", text.String())
+	return h.toTools("say", text.String())
 }
 
 // toTools renames a file into place: a tool reads the old or the new.
 func (h *Host) toTools(name, text string) error {
-	path := filepath.Join(h.Dir, name)
+	path := filepath.Join(h.Dir, gpus, name)
 	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
 		return err
 	}

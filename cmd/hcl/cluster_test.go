@@ -90,7 +90,7 @@ func TestPods(t *testing.T) {
 	p := newPods(t, podsLab)
 	p.tells("check", exitDone, "cluster moai")
 	p.tells("plan", exitDone, "host n-1 (a pod of cluster moai, 8xH200)", "Plan: 2 to measure")
-	said := p.tells("apply", exitDone, "n-1")
+	said := p.tells("apply", applied, "n-1")
 	out, _, _ := p.run("report", "--json")
 	var kept struct {
 		Rows []struct {
@@ -120,7 +120,7 @@ func TestPodsKilled(t *testing.T) {
 	t.Parallel()
 	p := newPods(t, podsLab)
 	p.edit("requests = 16", "requests = 4000")
-	cmd := p.command("apply", "--events", "json")
+	cmd := p.command("apply")
 	must(t, cmd.Start())
 	eventually(t, "two pods of engines run", 2*time.Minute, func() bool {
 		return strings.Count(p.objects(), "pod/") > 1

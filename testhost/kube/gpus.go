@@ -21,9 +21,10 @@ func gpus() {
 	resource := flags.String("resource", "nvidia.com/gpu", "what pods ask for")
 	count := flags.Int("count", 8, "how many there are")
 	devices := flags.String("devices", "", `device nodes of a GPU, with # for its number: "/dev/nvidia#"`)
+	tools := flags.String("tools", "", `what such a container finds of the node: "FILE=THERE FILE=THERE"`)
 	variable := flags.String("variable", "", "environment variable that tells a container the numbers of its GPUs")
 	flags.Parse(os.Args[1:])
-	p := &gpuPlugin{count: *count, variable: *variable, devices: strings.Fields(*devices)}
+	p := &gpuPlugin{count: *count, variable: *variable, devices: strings.Fields(*devices), tools: strings.Fields(*tools)}
 	if err := p.serve(*resource); err != nil {
 		fmt.Fprintln(os.Stderr, "gpus:", err)
 		os.Exit(1)
@@ -36,6 +37,7 @@ type gpuPlugin struct {
 	count    int
 	variable string
 	devices  []string
+	tools    []string
 }
 
 // serve registers with the kubelet, and again with every kubelet that comes after it: each
@@ -101,6 +103,10 @@ func (p *gpuPlugin) Allocate(_ context.Context, asked *plugin.AllocateRequest) (
 				path := strings.ReplaceAll(device, "#", id)
 				given.Devices = append(given.Devices, &plugin.DeviceSpec{ContainerPath: path, HostPath: path, Permissions: "rw"})
 			}
+		}
+		for _, tool := range p.tools {
+			file, there, _ := strings.Cut(tool, "=")
+			given.Mounts = append(given.Mounts, &plugin.Mount{ContainerPath: there, HostPath: file, ReadOnly: true})
 		}
 		all.ContainerResponses = append(all.ContainerResponses, &given)
 	}
