@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 const podsLab = `
 lab "pods" { lease = "20s" }
 cluster "moai" {
-  image = "%IMAGE%"
+  %CLUSTER%
 }
 host "n" {
   for_each = toset(["1", "2"])
@@ -60,34 +62,81 @@ benchmark "b" {
 }
 `
 
-// pods is somebody with a cluster and a lab of its pods.
-type pods struct {
-	*person
-	cluster *testhost.Cluster
+// sharedCluster is used by several tests at once, each in a namespace of its own.
+type sharedCluster struct {
+	*testhost.Cluster
+	gpus sync.Mutex // see [pods.takesGPUs]
 }
 
-func newPods(t *testing.T, lab string) *pods {
+// clusterTests are those that share it: it takes half a minute to come.
+var clusterTests = map[string]func(*sharedCluster, *testing.T){
+	"pods":        (*sharedCluster).measuresOnPods,
+	"pods killed": (*sharedCluster).cleansItself,
+}
+
+// toolsImage is an engine's with a shell, as pods of clusters need it.
+const toolsImage = "hcl.test/tools:1"
+
+func TestOnCluster(t *testing.T) {
+	t.Parallel()
+	c := &sharedCluster{Cluster: testhost.NewCluster(t)}
+	c.PushEngine(t, toolsImage, nil)
+	for name, test := range clusterTests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(c, t)
+		})
+	}
+}
+
+// pods is somebody with a lab of a cluster's pods.
+type pods struct {
+	*person
+	cluster   *sharedCluster
+	namespace string
+}
+
+// pods makes the namespace of a test. What is said of the cluster in the lab is %CLUSTER%.
+func (c *sharedCluster) pods(t *testing.T, lab string) *pods {
 	t.Helper()
-	c := testhost.NewCluster(t)
-	image := "hcl.test/tools:1"
-	c.PushEngine(t, image, nil)
-	p := &pods{newLocal(t, strings.ReplaceAll(lab, "%IMAGE%", image)), c}
+	name := strings.ReplaceAll(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "_", "-")
+	said := fmt.Sprintf("image = %q\nnamespace = %q", toolsImage, name)
+	p := &pods{newLocal(t, strings.ReplaceAll(lab, "%CLUSTER%", said)), c, name}
 	p.env = []string{"KUBECONFIG=" + c.Kubeconfig}
+	p.kubectl("create", "namespace", name)
+	p.kubectl("-n", name, "wait", "--for=create", "--timeout=1m", "serviceaccount/default") // which pods are made under
 	return p
 }
 
-// objects are what of hcl there is in the cluster.
-func (p *pods) objects() string {
+// kubectl is what somebody with all rights does in the cluster.
+func (p *pods) kubectl(args ...string) string {
 	p.Helper()
-	out, err := p.cluster.Kubectl("get", "jobs,pods,services,configmaps,secrets,leases", "-A", "-l", "hcl.part", "-o", "name").Output()
-	must(p, err)
-	return string(out)
+	cmd := p.cluster.Kubectl(args...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		p.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, said.String())
+	}
+	return strings.TrimSpace(string(out))
 }
 
-// TestPods measures a lab on the pods of a cluster as on hosts, and leaves nothing there.
-func TestPods(t *testing.T) {
-	t.Parallel()
-	p := newPods(t, podsLab)
+// takesGPUs waits until no other test has GPUs of the cluster, until this one ends.
+func (p *pods) takesGPUs() {
+	p.cluster.gpus.Lock()
+	p.Cleanup(p.cluster.gpus.Unlock)
+}
+
+// objects are what of hcl there is in the namespace.
+func (p *pods) objects() string {
+	p.Helper()
+	return p.kubectl("-n", p.namespace, "get", "jobs,pods,services,configmaps,secrets,leases", "-l", "hcl.part", "-o", "name")
+}
+
+// measuresOnPods measures a lab on the pods of a cluster as on hosts, and leaves nothing there.
+func (c *sharedCluster) measuresOnPods(t *testing.T) {
+	p := c.pods(t, podsLab)
+	p.takesGPUs()
 	p.tells("check", exitDone, "cluster moai")
 	p.tells("plan", exitDone, "host n-1 (a pod of cluster moai, 8xH200)", "Plan: 2 to measure")
 	said := p.tells("apply", applied, "n-1")
@@ -115,12 +164,12 @@ func TestPods(t *testing.T) {
 	p.tells("status", exitDone, "moai", "nothing")
 }
 
-// TestPodsKilled: when nobody is there any more, the cluster is as before within the lease.
-func TestPodsKilled(t *testing.T) {
-	t.Parallel()
-	p := newPods(t, podsLab)
+// cleansItself: when nobody is there any more, the cluster is as before within the lease.
+func (c *sharedCluster) cleansItself(t *testing.T) {
+	p := c.pods(t, podsLab)
+	p.takesGPUs()
 	p.edit("requests = 16", "requests = 4000")
-	cmd := p.command("apply")
+	cmd := p.command("apply", "--json")
 	must(t, cmd.Start())
 	eventually(t, "two pods of engines run", 2*time.Minute, func() bool {
 		return strings.Count(p.objects(), "pod/") > 1
