@@ -176,6 +176,9 @@ func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
 		return found[i]
 	}
 	for _, j := range jobs {
+		if j.Metadata.Labels[labelPart] != partRoot {
+			continue // an object of an engine's
+		}
 		r := root(j.Metadata)
 		r.uid, r.Deadline = j.Metadata.UID, time.Duration(j.Spec.ActiveDeadlineSeconds)*time.Second
 	}

@@ -1,0 +1,270 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// Made are objects that a run has made of manifests, and the pods that operators make of these.
+type Made struct {
+	root    *Root
+	want    []provision.Await
+	roles   []provision.PodRole
+	objects []madeObject // in the order of making
+	since   map[string]time.Time
+	pods    []ServingPod
+}
+
+// madeObject is one that is there, at its path in the API.
+type madeObject struct {
+	provision.Object
+	resource string // "deployments.apps", as kubectl has it
+	path     string
+}
+
+// partObject is the label of what engines of manifests are made of.
+const partObject = "object"
+
+// fieldManager is who says what stands in an object.
+const fieldManager = "hcl"
+
+// Make makes objects in the cluster, owned by the run's root, one after the other, when the API server
+// would take all of them. What is there by such a name is somebody else's and is not touched: objects
+// are created and never changed. What was made before a failure is among the result.
+func (r *Root) Make(ctx context.Context, objects []provision.Object, want []provision.Await,
+	roles []provision.PodRole, labels map[string]string) (*Made, error) {
+	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}}
+	if err := m.vacant(ctx); err != nil {
+		return m, err
+	}
+	var planned []madeObject
+	var errs []error
+	known := map[string][]resource{}
+	for _, o := range objects {
+		p, err := r.client.place(ctx, o, known)
+		if err == nil {
+			err = m.create(ctx, p, labels, true)
+		}
+		planned, errs = append(planned, p), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return m, err
+	}
+	for _, p := range planned {
+		if err := m.create(ctx, p, labels, false); err != nil {
+			return m, err
+		}
+		m.objects = append(m.objects, p)
+	}
+	return m, nil
+}
+
+// Objects is how many there are.
+func (m *Made) Objects() int { return len(m.objects) }
+
+const podsThere = "%s are there already, which the selector %q of role %s selects: they are not of this engine, and " +
+	"would be counted as its own"
+
+// vacant reports pods of others that would be taken for those of the engine.
+func (m *Made) vacant(ctx context.Context) error {
+	for _, role := range m.roles {
+		pods, err := m.podsOf(ctx, role)
+		if err != nil {
+			return err
+		}
+		if len(pods) > 0 {
+			return provision.Fail(m.root.client.host, provision.ErrForbidden, podsThere, names(pods), role.Selector, role.Name)
+		}
+	}
+	return nil
+}
+
+func names(pods []servingPod) string {
+	var all []string
+	for _, p := range pods {
+		all = append(all, p.Metadata.Name)
+	}
+	return plain.Count(len(pods), "pod") + " (" + plain.Cut(strings.Join(all, ", "), 200) + ")"
+}
+
+// resource is how the API has objects of a kind.
+type resource struct {
+	Name       string // "deployments", or "deployments/status"
+	Kind       string
+	Namespaced bool
+}
+
+const (
+	noVersion = "%s: the cluster knows no apiVersion %s: what defines it is not installed, or in another version: " +
+		"%s shows what there is"
+	noSuch = "%s: the cluster has no kind %s in %s, only %s"
+	wide   = "%s: it belongs to the whole cluster and to no namespace: the run could not own it, and nothing would " +
+		"remove it if hcl were killed. Have who runs the cluster make it"
+)
+
+// place finds out where objects of a kind are. known remembers what was asked.
+func (c *Client) place(ctx context.Context, o provision.Object, known map[string][]resource) (madeObject, error) {
+	base := "/apis/" + o.APIVersion
+	group, _, grouped := strings.Cut(o.APIVersion, "/")
+	if !grouped {
+		base, group = "/api/"+o.APIVersion, ""
+	}
+	all, asked := known[o.APIVersion]
+	if !asked {
+		var said struct{ Resources []resource }
+		err := c.again(ctx, func() error { return c.do(ctx, request{path: base}, &said) })
+		switch {
+		case notFound(err):
+			show := strings.Replace(c.byHand("api-versions"), " -n "+c.namespace, "", 1)
+			return madeObject{}, provision.Fail(c.host, provision.ErrForbidden, noVersion, o, o.APIVersion, show)
+		case err != nil:
+			return madeObject{}, provision.Wrap(c.host, "look for "+o.APIVersion, err)
+		}
+		all = said.Resources
+		known[o.APIVersion] = all
+	}
+	i := slices.IndexFunc(all, func(r resource) bool { return r.Kind == o.Kind && !strings.Contains(r.Name, "/") })
+	switch {
+	case i < 0:
+		var kinds []string
+		for _, r := range all {
+			if !strings.Contains(r.Name, "/") {
+				kinds = append(kinds, r.Kind)
+			}
+		}
+		there := strings.Join(kinds, ", ")
+		return madeObject{}, provision.Fail(c.host, provision.ErrForbidden, noSuch, o, o.Kind, o.APIVersion, there)
+	case !all[i].Namespaced:
+		return madeObject{}, provision.Fail(c.host, provision.ErrForbidden, wide, o)
+	}
+	path := base + "/namespaces/" + c.namespace + "/" + all[i].Name
+	return madeObject{o, strings.TrimSuffix(all[i].Name+"."+group, "."), path}, nil
+}
+
+// create makes an object, or asks what the API server would say to it. Fields that it does not know
+// are mistakes.
+func (m *Made) create(ctx context.Context, p madeObject, labels map[string]string, dry bool) error {
+	var body object
+	if err := json.Unmarshal([]byte(p.Text.Reveal()), &body); err != nil {
+		return fmt.Errorf("%s: %w", p, err)
+	}
+	m.root.own(body, labels)
+	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
+	if dry {
+		query.Set("dryRun", "All")
+	}
+	c, again := m.root.client, false
+	err := c.again(ctx, func() error {
+		err := c.do(ctx, request{method: http.MethodPost, path: p.path, query: query, body: body}, nil)
+		if again && hasCode(err, http.StatusConflict) && m.ours(ctx, p) {
+			return nil // an answer that did not arrive
+		}
+		again = true
+		return err
+	})
+	if hasCode(err, http.StatusConflict) {
+		err = m.taken(ctx, p, err)
+	}
+	if err != nil {
+		return provision.Wrap(c.host, "make "+p.String(), err)
+	}
+	return nil
+}
+
+// own lays labels and the owner of a run over an object.
+func (r *Root) own(body object, labels map[string]string) {
+	meta, _ := body["metadata"].(object)
+	ours := r.meta(partObject, r.client.cluster.Name, nil, labels)
+	for _, part := range []string{"labels", "annotations"} {
+		all, _ := meta[part].(object)
+		if all == nil {
+			all = object{}
+		}
+		for name, value := range ours[part].(object) {
+			all[name] = value
+		}
+		meta[part] = all
+	}
+	meta["namespace"] = r.client.namespace
+	meta["ownerReferences"] = []any{object{ // the root is deleted when all that it owns is gone
+		"apiVersion": "batch/v1", "kind": "Job", "name": r.rootName(), "uid": r.uid, "blockOwnerDeletion": true,
+	}}
+}
+
+func (m *Made) ours(ctx context.Context, p madeObject) bool {
+	var there struct{ Metadata meta }
+	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &there)
+	return err == nil && there.Metadata.of(provision.LabelRun) == m.root.Run
+}
+
+const (
+	othersObject = "it is there already, and not of hcl, which does not touch it. Give yours another name, or delete " +
+		"that one: %s"
+	labsObject = "it is there already, of run %s of lab %s: `hcl destroy` there removes it"
+)
+
+// taken says whose the object is that has the name.
+func (m *Made) taken(ctx context.Context, p madeObject, err error) error {
+	c := m.root.client
+	var there struct{ Metadata meta }
+	if c.do(ctx, request{path: p.path + "/" + p.Name}, &there) != nil {
+		return err
+	}
+	if lab := there.Metadata.of(provision.LabelLab); lab != "" && there.Metadata.of(labelPart) != "" {
+		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, there.Metadata.of(provision.LabelRun), lab)
+	}
+	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.resource, p.Name))
+}
+
+// Delete deletes the objects, the last first, each when the one before is gone with all that it owns,
+// and waits until no pod of the roles is left.
+func (m *Made) Delete(ctx context.Context) error {
+	c := m.root.client
+	var errs []error
+	for _, p := range slices.Backward(m.objects) {
+		err := c.again(ctx, func() error {
+			return c.do(ctx, request{
+				method: http.MethodDelete, path: p.path + "/" + p.Name,
+				body: object{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"},
+			}, nil)
+		})
+		if err == nil {
+			err = c.gone(ctx, c.host, func(ctx context.Context) ([]left, error) { return m.still(ctx, p) })
+		}
+		if err != nil && !notFound(err) {
+			errs = append(errs, provision.Wrap(c.host, "delete "+p.String(), err))
+		}
+	}
+	err := c.gone(ctx, c.host, func(ctx context.Context) (there []left, err error) {
+		for _, role := range m.roles {
+			pods, listed := m.podsOf(ctx, role)
+			for _, p := range pods {
+				there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
+			}
+			err = cmp.Or(err, listed)
+		}
+		return there, err
+	})
+	return errors.Join(append(errs, err)...)
+}
+
+// still is the object while it is there.
+func (m *Made) still(ctx context.Context, p madeObject) ([]left, error) {
+	var there struct{ Metadata meta }
+	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &there)
+	if notFound(err) {
+		return nil, nil
+	}
+	return []left{{p.resource, there.Metadata, ""}}, err
+}

@@ -1,0 +1,259 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// ServingPod is a pod of a role, as it was when the engine served.
+type ServingPod struct {
+	Role     string
+	Name     string
+	Node     string
+	IP       string
+	GPUs     int // that it asks for, of whatever maker
+	uid      string
+	restarts int
+}
+
+// servingPod is what is read of a pod that an operator has made.
+type servingPod struct {
+	Metadata meta
+	Spec     podNeeds
+	Status   struct {
+		Phase             string
+		Reason            string
+		Message           string
+		PodIP             string
+		Conditions        conditions
+		ContainerStatuses []servingContainer
+	}
+}
+
+type servingContainer struct {
+	containerStatus
+	Name         string
+	Image        string
+	RestartCount int
+	LastState    struct{ Terminated *ended }
+}
+
+func (m *Made) podsOf(ctx context.Context, role provision.PodRole) (pods []servingPod, err error) {
+	c := m.root.client
+	err = c.again(ctx, func() (err error) {
+		pods, err = listAt[servingPod](ctx, c, c.in("pods"), url.Values{"labelSelector": {role.Selector}})
+		return err
+	})
+	return pods, err
+}
+
+// Look reports what is not there yet: conditions that do not hold, and pods of roles that are not ready.
+// One that waiting does not change is a [provision.ErrImageNotFound], [provision.ErrNoRoom] or
+// [provision.ErrPodLost].
+func (m *Made) Look(ctx context.Context) error {
+	var lacks []string
+	for _, want := range m.want {
+		for _, o := range m.objects {
+			if o.Kind != want.Kind || want.Name != "" && want.Name != o.Name {
+				continue
+			}
+			lack, err := m.holds(ctx, o, want.Condition)
+			if err != nil {
+				return err
+			}
+			lacks = append(lacks, lack...)
+		}
+	}
+	m.pods = nil
+	for _, role := range m.roles {
+		lack, err := m.serves(ctx, role)
+		if err != nil {
+			return err
+		}
+		lacks = append(lacks, lack...)
+	}
+	if len(lacks) > 0 {
+		return errors.New(strings.Join(lacks, "; "))
+	}
+	return nil
+}
+
+const objectGone = "%s is not there any more: somebody deleted it"
+
+// holds says what an object lacks of a condition.
+func (m *Made) holds(ctx context.Context, o madeObject, name string) (lack []string, err error) {
+	var now struct {
+		Metadata struct{ Generation int64 }
+		Status   struct {
+			ObservedGeneration int64
+			Conditions         conditions
+		}
+	}
+	c := m.root.client
+	err = c.again(ctx, func() error { return c.do(ctx, request{path: o.path + "/" + o.Name}, &now) })
+	what := o.Kind + " " + o.Name
+	at := now.Status.Conditions.of(name)
+	switch {
+	case notFound(err):
+		return nil, provision.Fail(c.host, provision.ErrPodLost, objectGone, what)
+	case err != nil:
+		return nil, err
+	case at.Type == "":
+		return []string{fmt.Sprintf("%s has no condition %s yet", what, name)}, nil
+	case at.Status != "True":
+		because := strings.TrimPrefix(plain.Line(because{at.Reason, at.Message}.String()), ": ")
+		return []string{strings.TrimSuffix(fmt.Sprintf("%s: %s is %s: %s", what, name, at.Status, because), ": ")}, nil
+	case now.Status.ObservedGeneration != 0 && now.Status.ObservedGeneration < now.Metadata.Generation:
+		return []string{what + ": its operator has not seen it yet"}, nil
+	}
+	return nil, nil
+}
+
+// serves says what a role lacks, and notes its pods.
+func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []string, err error) {
+	pods, err := m.podsOf(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	ready, told := 0, ""
+	for _, p := range pods {
+		if p.Metadata.DeletionTimestamp != nil {
+			continue
+		}
+		m.pods = append(m.pods, p.as(role.Name))
+		if p.Status.Conditions.of("Ready").Status == "True" {
+			ready++
+			continue
+		}
+		says, err := m.pending(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if says != "" {
+			told = fmt.Sprintf(": pod %s: %s", p.Metadata.Name, says)
+		}
+	}
+	if there := len(m.pods); ready >= max(role.Instances, 1) && ready == len(pods) && there > 0 {
+		return nil, nil
+	}
+	of := ""
+	if role.Instances > 0 {
+		of = fmt.Sprintf(" of %d", role.Instances)
+	}
+	return []string{fmt.Sprintf("role %s: %d%s ready%s", role.Name, ready, of, told)}, nil
+}
+
+const ends = "its container %s has ended %s, the last time with code %d (%s): %s shows why"
+
+// pending is why a pod is not ready. The error says that waiting does not change it.
+func (m *Made) pending(ctx context.Context, p servingPod) (says string, err error) {
+	c := m.root.client
+	one := pod{Metadata: p.Metadata, Spec: p.Spec}
+	one.Status.Phase, one.Status.Reason, one.Status.Message = p.Status.Phase, p.Status.Reason, p.Status.Message
+	one.Status.Conditions = p.Status.Conditions
+	image := ""
+	for _, s := range p.Status.ContainerStatuses {
+		switch last := s.LastState.Terminated; {
+		case s.State.Waiting != nil && last != nil:
+			show := c.byHand("logs -p %s -c %s", p.Metadata.Name, s.Name)
+			return fmt.Sprintf(ends, s.Name, plain.Count(s.RestartCount, "time"), last.ExitCode, last.Reason, show), nil
+		case s.State.Waiting != nil && image == "":
+			one.Status.ContainerStatuses, image = []containerStatus{s.containerStatus}, s.Image
+		}
+	}
+	if image == "" && p.Status.Conditions.of("PodScheduled").Status != "False" {
+		return "", nil // it runs, and does not answer yet
+	}
+	s := look(one, c.events(ctx, p.Metadata.UID), image, c.patience)
+	if !errors.Is(s.kind, provision.ErrImageNotFound) && !errors.Is(s.kind, provision.ErrNoRoom) {
+		return s.says, nil
+	}
+	key := p.Metadata.UID + s.kind.Error()
+	if m.since[key].IsZero() {
+		m.since[key] = time.Now()
+	}
+	if time.Since(m.since[key]) < s.after {
+		return s.why, nil
+	}
+	return "", provision.Fail(c.host, s.kind, "pod %s: %s", p.Metadata.Name, s.why)
+}
+
+func (p servingPod) as(role string) ServingPod {
+	s := ServingPod{Role: role, Name: p.Metadata.Name, Node: p.Spec.NodeName, IP: p.Status.PodIP, uid: p.Metadata.UID}
+	for _, c := range p.Status.ContainerStatuses {
+		s.restarts += c.RestartCount
+	}
+	for _, c := range p.Spec.Containers {
+		for name, n := range c.Resources.Limits {
+			if strings.Contains(name, "/") && strings.HasSuffix(name, "gpu") {
+				s.GPUs += int(n)
+			}
+		}
+	}
+	return s
+}
+
+// Pods are those of all roles when the engine served, by role and name.
+func (m *Made) Pods() []ServingPod { return slices.Clone(m.pods) }
+
+const (
+	podAway    = "pod %s of role %s is not there any more"
+	podMore    = "pod %s came to role %s while it was measured"
+	podAgain   = "a container of pod %s of role %s has ended and was started again%s"
+	podExpires = "pod %s of role %s is being deleted: %s"
+)
+
+// Changed reports what became of the pods of the roles since the engine served; nil: they are the same.
+func (m *Made) Changed(ctx context.Context) error {
+	for _, role := range m.roles {
+		now, err := m.podsOf(ctx, role)
+		if err != nil {
+			return err
+		}
+		at := func(uid string) int {
+			return slices.IndexFunc(now, func(p servingPod) bool { return p.Metadata.UID == uid })
+		}
+		for _, was := range m.pods {
+			i := at(was.uid)
+			switch {
+			case was.Role != role.Name:
+			case i < 0:
+				return m.lost(podAway, was.Name, role.Name)
+			case now[i].Metadata.DeletionTimestamp != nil:
+				one := pod{Metadata: now[i].Metadata}
+				one.Status.Conditions = now[i].Status.Conditions
+				return m.lost(podExpires, was.Name, role.Name, deleted(one))
+			case now[i].as("").restarts > was.restarts:
+				return m.lost(podAgain, was.Name, role.Name, now[i].lastEnd())
+			}
+		}
+		for _, p := range now {
+			if !slices.ContainsFunc(m.pods, func(was ServingPod) bool { return was.uid == p.Metadata.UID }) {
+				return m.lost(podMore, p.Metadata.Name, role.Name)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Made) lost(format string, args ...any) error {
+	return provision.Fail(m.root.client.host, provision.ErrPodLost, format, args...)
+}
+
+// lastEnd is how a container of the pod has ended last.
+func (p servingPod) lastEnd() string {
+	for _, c := range p.Status.ContainerStatuses {
+		if last := c.LastState.Terminated; last != nil {
+			return fmt.Sprintf(": %s exited with code %d (%s)", c.Name, last.ExitCode, last.Reason)
+		}
+	}
+	return ""
+}
