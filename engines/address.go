@@ -49,8 +49,11 @@ func open(address string) bool { ip := net.ParseIP(address); return ip != nil &&
 
 // BaseURL is where the engine is reached from its own host, without a path.
 func BaseURL(e *Engine) string {
-	if e.Kind == External {
+	switch e.Kind {
+	case External:
 		return base(e.URL)
+	case Operated:
+		return "http://" + e.Manifests.Service
 	}
 	e = e.front()
 	at := listens(e)
@@ -76,7 +79,7 @@ func (e *Engine) urlAt(host string) string {
 // RemoteURLs are where the servers of an engine are reached from another host of the lab,
 // without a path. The error says why there is no way to one.
 func RemoteURLs(e *Engine, from *provision.Host) (urls []string, err error) {
-	if e.Kind == External {
+	if ByOthers(e) {
 		return append([]string{BaseURL(e)}, MoreURLs(e)...), nil
 	}
 	for _, m := range Fronts(e) {
@@ -123,7 +126,7 @@ func MoreURLs(e *Engine) []string {
 	for _, u := range e.URLs {
 		list = append(list, base(u))
 	}
-	if e.Kind != External {
+	if !ByOthers(e) {
 		for _, m := range Fronts(e)[1:] {
 			list = append(list, m.Engine.insideURL())
 		}

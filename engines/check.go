@@ -78,8 +78,12 @@ func (f *findings) in(role, field, key, format string, args ...any) {
 // contacting anything.
 func Check(e *Engine) []FieldError {
 	var found findings
-	if e.Kind == External {
+	switch e.Kind {
+	case External:
 		checkExternal(e, &found)
+		return found
+	case Operated:
+		checkOperated(e, &found)
 		return found
 	}
 	checkStart(e, &found)
@@ -211,23 +215,8 @@ func checkExternal(e *Engine, found *findings) {
 			}
 		}
 	}
-	for _, arg := range []struct {
-		field string
-		set   bool
-	}{
-		{"image", e.Image != ""},
-		{"env", len(e.Env) > 0},
-		{"flags", len(e.Flags) > 0},
-		{"config", e.Config.Reveal() != ""},
-		{"compile_cache", e.CompileCache != ""},
-		{"setup", len(e.Setup) > 0},
-		{"command", e.Command != nil},
-		{"port", e.Port != 0},
-		{"build", e.Build != nil},
-	} {
-		if arg.set {
-			found.add(arg.field, notOurs, External, arg.field)
-		}
+	for _, field := range startedBy(e) {
+		found.add(field, notOurs, External, field)
 	}
 }
 
@@ -335,11 +324,11 @@ func nvidiaOnly(image string) bool {
 func Doubts(e *Engine) []FieldError {
 	var found findings
 	k := kinds[e.Kind]
-	if e.Port > 0 && e.Port < 1024 && e.Kind != External {
+	if e.Port > 0 && e.Port < 1024 && !ByOthers(e) {
 		found.add("port", lowPort)
 	}
 	if e.Command != nil {
-		if e.Kind != External && len(e.Flags) > 0 {
+		if !ByOthers(e) && len(e.Flags) > 0 {
 			found.add("flags", flagsBesideCommand)
 		}
 		return found

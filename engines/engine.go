@@ -20,9 +20,10 @@ const (
 	SGLang   = "sglang"
 	VLLM     = "vllm"
 	TRTLLM   = "trtllm"
-	OpenAI   = "openai"   // any server that speaks the OpenAI API
-	External = "external" // a server that someone else runs
-	Sim      = "sim"      // the simulated engine in the hcl binary
+	OpenAI   = "openai"    // any server that speaks the OpenAI API
+	External = "external"  // a server that someone else runs
+	Operated = "manifests" // what operators of a cluster make of objects
+	Sim      = "sim"       // the simulated engine in the hcl binary
 )
 
 // Model is a model as a model block describes it.
@@ -116,6 +117,7 @@ type Engine struct {
 	Port         int            // 0: the kind's own
 	URL          string         // external only
 	URLs         []string       // external only: more servers of the same model, which requests go to in turn
+	Manifests    *Manifests     // of kind manifests only
 	APIKey       provision.Text // what requests carry; empty: nothing. Always treated as a secret
 	Container    ContainerSettings
 	Ready        Ready

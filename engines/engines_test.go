@@ -181,6 +181,8 @@ func TestCheck(t *testing.T) {
 		"external":               {Engine{Kind: External}, "url", "url of the server"},
 		"external, bad url":      {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},
 		"external, too much":     {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Port: 1}, "image port", "Someone else runs"},
+		"manifests":              {Engine{Kind: Operated}, "host files service", "one without GPUs"},
+		"manifests on a machine": {Engine{Kind: Operated, Host: host(""), Port: 1, URL: "http://x"}, "host files service port url", "objects are made in a cluster"},
 		"sim with an image":      {Engine{Kind: Sim, Host: host(""), Image: "a:1"}, "image", "part of the hcl binary"},
 		"no host":                {Engine{Kind: VLLM, Model: r1, Image: "a:1"}, "host", "host = host.h200"},
 		"url of a container":     {Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},

@@ -28,7 +28,11 @@ func Fingerprint(e *Engine) map[string]string {
 		f.group(e.Group)
 		return f
 	}
-	if e.Kind == External {
+	switch e.Kind {
+	case Operated:
+		f.operated(e)
+		return f
+	case External:
 		f.set("model", ServedModel(e))
 		f.set("url", strings.Join(append([]string{BaseURL(e)}, MoreURLs(e)...), " "))
 		if e.Host != nil {

@@ -37,7 +37,10 @@ func fingerprinted() map[string]*Engine {
 			Command: []provision.Text{provision.Plain("ollama"), provision.Plain("serve"), provision.Plain("--port=1"), provision.Plain("--host"), provision.Plain("::"),
 				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}, Port: 1},
 		External: {Kind: External, Name: "gateway", URL: "http://gateway:8000/v1", URLs: []string{"http://second:8000"}, Model: &Model{Repo: "org/large"}},
-		Sim:      {Kind: Sim, Name: "fast", Flags: flagsOf("itl=3ms")},
+		Operated: {Kind: Operated, Name: "mif", Manifests: &Manifests{Service: "web:80", Objects: []provision.Object{
+			{APIVersion: "v1", Kind: "Service", Name: "web", Text: provision.Plain(`{"spec": {"ports": [80]}}`)},
+			{APIVersion: "v1", Kind: "Secret", Name: "key", Text: provision.Partly(`{"data": {"key": "canary"}}`, `{"data": {"key": "(sensitive)"}}`, []string{"canary"})}}}},
+		Sim: {Kind: Sim, Name: "fast", Flags: flagsOf("itl=3ms")},
 	}
 }
 
@@ -75,6 +78,7 @@ var counts = map[string]bool{
 	"APIKey":       false, // it opens a door and steers nothing
 	"Ready":        false, // how long to wait
 	"CompileCache": false, // a start is faster with it
+	"Manifests":    false, // of an engine of manifests only: TestFingerprintOfManifests
 	"URL":          false, // of an external engine only: TestFingerprintOfExternal
 	"URLs":         false,
 
@@ -305,5 +309,30 @@ func TestSameEngine(t *testing.T) {
 	two.Command = commandOf("--x", "a", "b")
 	if maps.Equal(Fingerprint(&one), Fingerprint(&two)) {
 		t.Error("a repeated flag and one with two values are the same engine")
+	}
+}
+
+// TestFingerprintOfManifests: what is made counts, and not where requests go, what is waited for
+// and how pods are found.
+func TestFingerprintOfManifests(t *testing.T) {
+	base := Fingerprint(fingerprinted()[Operated])
+	for name, change := range map[string]func(*Manifests){
+		"service": func(m *Manifests) { m.Service = "other:80" },
+		"wait":    func(m *Manifests) { m.Wait = []provision.Await{{Kind: "Service"}} },
+		"roles":   func(m *Manifests) { m.Roles = []provision.PodRole{{Name: "serve"}} },
+		"place":   func(m *Manifests) { m.Objects[0].Pos = "web.yaml:7" },
+		"secret": func(m *Manifests) {
+			m.Objects[1].Text = provision.Partly(`{"data": {"key": "new"}}`, `{"data": {"key": "(sensitive)"}}`, []string{"new"})
+		},
+		"text, which counts": func(m *Manifests) { m.Objects[0].Text = provision.Plain(`{"spec": {"ports": [81]}}`) },
+		"more, which counts": func(m *Manifests) {
+			m.Objects = append(m.Objects, provision.Object{APIVersion: "v1", Kind: "ConfigMap", Name: "c", Text: provision.Plain("{}")})
+		},
+	} {
+		e := fingerprinted()[Operated]
+		change(e.Manifests)
+		if got, want := !maps.Equal(base, Fingerprint(e)), strings.HasSuffix(name, "counts"); got != want {
+			t.Errorf("%s: another value makes another engine: %v, want %v", name, got, want)
+		}
 	}
 }

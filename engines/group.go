@@ -62,11 +62,11 @@ type NamedPort struct {
 }
 
 // Members are the containers or processes of an engine in the order of starting: the
-// ranks of each instance of each role, then the router. None for an engine that someone
-// else runs.
+// ranks of each instance of each role, then the router. None for an engine that others
+// start.
 func Members(e *Engine) []Member {
 	switch {
-	case e.Kind == External:
+	case ByOthers(e):
 		return nil
 	case e.Group == nil && len(e.Hosts) < 2:
 		return []Member{{Role: Serve, Engine: e, Ports: []NamedPort{{"server", Port(e), open(listens(e))}}, Answers: true}}

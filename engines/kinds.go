@@ -69,6 +69,7 @@ var kinds = map[string]kind{
 	TRTLLMRouter: trtllmRouter,
 
 	External: {modelID: servedName, generate: true},
+	Operated: {modelID: servedName, generate: true},
 	OpenAI: {
 		image:    "registry.example.com/team/server:1.2",
 		forAMD:   "one whose name says rocm",
@@ -80,14 +81,14 @@ var kinds = map[string]kind{
 }
 
 // Kinds lists the engine kinds in the order in which help names them.
-func Kinds() []string { return []string{SGLang, VLLM, TRTLLM, OpenAI, External, Sim} }
+func Kinds() []string { return []string{SGLang, VLLM, TRTLLM, OpenAI, External, Operated, Sim} }
 
 // inferenceKinds are those of which hcl knows flags and images.
 var inferenceKinds = []string{VLLM, SGLang, TRTLLM}
 
 // Real reports whether hcl starts an engine that takes GPUs, memory and time: it is
-// neither simulated nor somebody else's.
-func Real(e *Engine) bool { return e.Kind != Sim && e.Kind != External }
+// neither simulated nor started by others.
+func Real(e *Engine) bool { return e.Kind != Sim && !ByOthers(e) }
 
 // FromHub reports whether an engine loads its model from the model hub.
 func FromHub(e *Engine) bool {
@@ -137,10 +138,10 @@ func Exports(e *Engine) *telemetry.Exports {
 }
 
 // Runtime says how the engine is run: as a container or as a process of the
-// agent; "" for an engine that someone else runs.
+// agent; "" for an engine that others start.
 func Runtime(e *Engine) provision.Runtime {
 	switch {
-	case e.Kind == External:
+	case ByOthers(e):
 		return ""
 	case e.Kind == Sim || e.onProcessHost():
 		return provision.Process
@@ -151,7 +152,7 @@ func Runtime(e *Engine) provision.Runtime {
 
 // InImage reports whether the engine is what an image has in it: a container, or a process in a pod.
 func InImage(e *Engine) bool {
-	return Runtime(e) == provision.Docker || e.Kind != Sim && e.Kind != External && e.Host != nil && e.Host.Cluster != nil
+	return Runtime(e) == provision.Docker || Real(e) && e.Host != nil && e.Host.Cluster != nil
 }
 
 func (e *Engine) onProcessHost() bool { return e.Host != nil && e.Host.Runtime == provision.Process }

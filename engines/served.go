@@ -179,6 +179,11 @@ func Secrets(e *Engine) (clear []string) {
 			texts = append(texts, f.text())
 		}
 	}
+	if e.Manifests != nil {
+		for _, o := range e.Manifests.Objects {
+			texts = append(texts, o.Text)
+		}
+	}
 	for _, t := range texts {
 		clear = append(clear, t.Secrets()...)
 	}
