@@ -68,7 +68,7 @@ const onlyRecipe = "%s says no host: it takes a role of a group. Measure the gro
 // checkMeasured: what is measured runs somewhere.
 func checkMeasured(b *block, e *engines.Engine) {
 	recipe := referred(b.arg("engine").raw, "engine")
-	if b.incomplete || e == nil || recipe == nil || e.Host != nil || e.Kind == engines.External {
+	if b.incomplete || e == nil || recipe == nil || e.Host != nil || engines.ByOthers(e) {
 		return
 	}
 	b.incomplete = true

@@ -16,7 +16,7 @@ import (
 
 func engineBlock() *blockType {
 	type engine = engines.Engine
-	return &blockType{
+	t := &blockType{
 		name: "engine", root: "engine", perCell: true,
 		labels: []label{{what: "kind", kinds: engines.Kinds()}, {what: "name", form: identifier}},
 		args: []argument{
@@ -38,7 +38,6 @@ func engineBlock() *blockType {
 			arg("url", text, func(e *engine, s string) { e.URL = s }),
 			arg("urls", texts, setURLs),
 			arg("api_key", secretText, func(e *engine, t provision.Text) { e.APIKey = t }),
-			described(func(e *engine, s string) { e.Description = s }),
 		},
 		blocks: []nested{
 			part(containerBlock(), func(e *engine) *engines.ContainerSettings { return &e.Container }),
@@ -50,6 +49,9 @@ func engineBlock() *blockType {
 		}),
 		check: checks(checkEngine),
 	}
+	t.args = append(t.args, operatedArguments()...)
+	t.args = append(t.args, described(func(e *engine, s string) { e.Description = s }))
+	return t
 }
 
 func setURLs(e *engines.Engine, urls []string) {
@@ -112,7 +114,7 @@ func checkEngine(b *block, e *engines.Engine) {
 		}
 	}
 	checkHosts(b, e)
-	if b.incomplete {
+	if !b.checkManifests(e) || b.incomplete {
 		return
 	}
 	tell := func() {
@@ -123,7 +125,7 @@ func checkEngine(b *block, e *engines.Engine) {
 			}
 		}
 	}
-	if e.Host == nil && e.Kind != engines.External { // whether it takes a role shows later
+	if e.Host == nil && !engines.ByOthers(e) { // whether it takes a role shows later
 		b.late = append(b.late, tell)
 	} else {
 		tell()

@@ -112,7 +112,7 @@ const (
 	recipePort   = "%s says port, and hcl gives each instance one of its own."
 	placedRecipe = "%s says itself where it runs, and here the role does, by on. Write an engine without a host, such as " +
 		"one that inherits this one and says host = null."
-	foreignRecipe = "%s is run by someone else, so it cannot take a role."
+	foreignRecipe = "%s is started by others, so it cannot take a role."
 	recipeGPUs    = "%s says gpu_ids, which hold for one instance. Say them in the role: gpu_ids = [[\"0\"], [\"1\"]]"
 	routerPlace   = "A router says on which host it runs, for example:\n\n    host = host.a"
 )
@@ -223,7 +223,7 @@ func (b *block) checkRole(r *engines.Role) bool {
 	case !recipe.said():
 		missing("engine", noRecipe)
 	case e == nil:
-	case e.Kind == engines.External:
+	case engines.ByOthers(e):
 		wrong(recipe, foreignRecipe, e.Address())
 	case e.Host != nil:
 		wrong(recipe, placedRecipe, e.Address())

@@ -179,7 +179,7 @@ func runs(i *instance, e *engines.Engine) bool {
 	if e.Group != nil {
 		return !i.incomplete
 	}
-	return e.Host != nil || e.Kind == engines.External
+	return e.Host != nil || engines.ByOthers(e)
 }
 
 // warnOfUnused points at blocks that change nothing.

@@ -1,0 +1,360 @@
+package hcl
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"sigs.k8s.io/yaml"
+
+	"hclbench/engines"
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// manifests reads the files of an engine.
+type manifests struct {
+	*block
+	engine  *engines.Engine
+	values  *cty.Value // nil: the files are no templates
+	objects []provision.Object
+	where   map[string]provision.Object // by kind, group and name
+}
+
+// A manifest is bounded: what is larger is something else.
+const (
+	maxManifest = 4 << 20
+	maxObjects  = 500
+)
+
+const (
+	noManifest   = "There is no file %s; files are relative to the lab's directory."
+	badManifest  = "%s cannot be read: %v."
+	largeFile    = "%s has more than %d MiB and is no manifest."
+	manyObjects  = "These are more than %d objects."
+	noText       = "%s is not text in UTF-8."
+	secretDecide = "With the values that are sensitive, %s cannot be made: what is wrong cannot be said. " +
+		"Try values that are not sensitive."
+)
+
+func (x *manifests) wrong(at hcl.Range, format string, args ...any) {
+	x.errOnce(at, "Wrong manifest", format, args...)
+	x.incomplete = true
+}
+
+func (x *manifests) read(name string) {
+	at := x.arg("files").at
+	path := filepath.Join(x.src.Dir, name)
+	if filepath.IsAbs(name) {
+		path = name
+	}
+	text, err := readRegular(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		x.wrong(at, noManifest, path)
+	case err != nil:
+		x.wrong(at, badManifest, path, err)
+	case len(text) > maxManifest:
+		x.wrong(at, largeFile, path, maxManifest>>20)
+	case !utf8.Valid(text):
+		x.wrong(at, noText, path)
+	default:
+		x.files[path], x.outside[path] = text, true // snippets show it; it may hold secrets, so runs do not keep it
+		x.file(path, text)
+	}
+}
+
+// file reads the documents of a file: as they are made, and as they are shown.
+func (x *manifests) file(path string, text []byte) {
+	shown, clear, secrets := string(text), string(text), []string(nil)
+	if x.values != nil {
+		var diags hcl.Diagnostics
+		if shown, diags = fillIn(path, text, redacted(*x.values, &secrets), x.functions); diags.HasErrors() {
+			x.report(diags)
+			x.incomplete = true
+			return
+		}
+		values, _ := x.values.UnmarkDeep()
+		if clear, diags = fillIn(path, text, values, x.functions); diags.HasErrors() {
+			x.wrong(x.arg("values").at, secretDecide, path)
+			return
+		}
+	}
+	inClear := documents(clear)
+	for i, d := range documents(shown) {
+		at := startOf(path, text, d.line)
+		if len(inClear) <= i {
+			x.wrong(at, secretDecide, path)
+			return
+		}
+		if o, ok := x.document(at, d, inClear[i], secrets); ok {
+			x.add(at, o)
+		}
+	}
+}
+
+// section is one document of a file.
+type section struct {
+	line int // its first, from 1
+	text string
+}
+
+// documents are those of a file that say something.
+func documents(text string) (all []section) {
+	var now section
+	flush := func() {
+		if now.line > 0 {
+			all = append(all, now)
+		}
+		now = section{}
+	}
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		bare := strings.TrimSpace(line)
+		switch {
+		case bare == "---" || strings.HasPrefix(line, "--- ") || bare == "...":
+			flush()
+		case now.line == 0 && (bare == "" || strings.HasPrefix(bare, "#")):
+		default:
+			if now.line == 0 {
+				now = section{line: n, text: strings.Repeat("\n", n-1)} // mistakes tell their line
+			}
+			now.text += line
+		}
+	}
+	flush()
+	return all
+}
+
+// startOf is the beginning of a line of a file. One that is a template may have become longer.
+func startOf(path string, text []byte, line int) hcl.Range {
+	at := hcl.Pos{Line: 1, Column: 1}
+	for s := range strings.Lines(string(text)) {
+		if at.Line == line {
+			end, long := at, len(strings.TrimRight(s, "\r\n"))
+			end.Byte, end.Column = at.Byte+long, 1+long
+			return hcl.Range{Filename: path, Start: at, End: end}
+		}
+		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
+	}
+	return hcl.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+}
+
+var yamlLine = regexp.MustCompile(`(?:yaml: )?(?:unmarshal errors:\s*)?line (\d+): `)
+
+// document reads an object. What of it is secret is shown as such.
+func (x *manifests) document(at hcl.Range, shown, clear section, secrets []string) (o provision.Object, ok bool) {
+	object, err := parseDocument(shown.text)
+	if err != nil {
+		said := err.Error()
+		if m := yamlLine.FindStringSubmatch(said); m != nil {
+			line, _ := strconv.Atoi(m[1])
+			at = startOf(at.Filename, x.files[at.Filename], line)
+		}
+		said = strings.TrimPrefix(said, "error converting YAML to JSON: ")
+		x.wrong(at, "This is no YAML: %s.", plain.Line(yamlLine.ReplaceAllString(said, "")))
+		return o, false
+	}
+	full, err := parseDocument(clear.text)
+	if err != nil {
+		x.wrong(at, secretDecide, at.Filename)
+		return o, false
+	}
+	o = provision.Object{APIVersion: textAt(object, "apiVersion"), Kind: textAt(object, "kind"), Pos: pos(at)}
+	meta, _ := object["metadata"].(map[string]any)
+	o.Name = textAt(meta, "name")
+	if !x.known(at, o, object, meta) {
+		return o, false
+	}
+	for _, m := range []map[string]any{meta, asMap(full["metadata"])} {
+		delete(m, "namespace") // it is the cluster's
+	}
+	if o.Kind == "Secret" {
+		hideData(object, &secrets)
+	}
+	o.Text = provision.Partly(compact(full), compact(object), secrets)
+	return o, true
+}
+
+func parseDocument(text string) (object map[string]any, err error) {
+	err = yaml.UnmarshalStrict([]byte(text), &object)
+	return object, err
+}
+
+func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
+
+func textAt(m map[string]any, name string) string { s, _ := m[name].(string); return s }
+
+// hideData replaces what a Secret holds.
+func hideData(object map[string]any, secrets *[]string) {
+	for _, part := range []string{"data", "stringData"} {
+		for name, v := range asMap(object[part]) {
+			if s, ok := v.(string); ok && s != provision.Redacted {
+				*secrets = append(*secrets, s)
+				asMap(object[part])[name] = provision.Redacted
+			}
+		}
+	}
+}
+
+func compact(object map[string]any) string {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return "{}" // what was JSON is: never
+	}
+	return string(text)
+}
+
+const (
+	noKind       = "This document says no %s, so it is no object of a cluster."
+	noName       = "This %s has no metadata.name, by which it is found again."
+	listed       = "This is a list. Write its objects as documents of their own, with --- between them."
+	ownNamespace = "This %s says namespace %s, and the cluster block says none. Everything of a run is in the cluster's " +
+		"namespace: write namespace = %[2]q there."
+	elsewhere = "This %s is of namespace %s, and the cluster block says %s. An object there could not be owned by the " +
+		"run, and nothing would remove it if hcl were killed."
+	wideKind = "A %s belongs to the whole cluster and to no namespace. The run could not own it, and nothing would " +
+		"remove it if hcl were killed. Have who runs the cluster make it."
+	twice = "There is a second %s. The first stands at %s."
+)
+
+// wideKinds are those of Kubernetes' own that have no namespace. Of others the API server tells.
+var wideKinds = strings.Fields(`Namespace Node PersistentVolume CustomResourceDefinition ClusterRole ClusterRoleBinding
+	StorageClass PriorityClass RuntimeClass IngressClass GatewayClass APIService ValidatingWebhookConfiguration
+	MutatingWebhookConfiguration DeviceClass ClusterIssuer`)
+
+// known holds a document against what objects are.
+func (x *manifests) known(at hcl.Range, o provision.Object, object, meta map[string]any) bool {
+	var namespace string
+	if c := x.cluster(); c != nil {
+		namespace = c.Namespace
+	}
+	said := textAt(meta, "namespace")
+	switch {
+	case o.APIVersion == "":
+		x.wrong(at, noKind, "apiVersion")
+	case o.Kind == "":
+		x.wrong(at, noKind, "kind")
+	case strings.HasSuffix(o.Kind, "List") && object["items"] != nil:
+		x.wrong(at, listed)
+	case slices.Contains(wideKinds, o.Kind):
+		x.wrong(at, wideKind, o.Kind)
+	case o.Name == "":
+		x.wrong(at, noName, o.Kind)
+	case said != "" && namespace == "" && x.cluster() != nil:
+		x.wrong(at, ownNamespace, o.Kind, said)
+	case said != namespace && said != "" && namespace != "":
+		x.wrong(at, elsewhere, o.Kind, said, namespace)
+	default:
+		return true
+	}
+	return false
+}
+
+// cluster is that of the engine's host; nil: it is not said, or wrong.
+func (x *manifests) cluster() *provision.Cluster {
+	if x.engine.Host == nil {
+		return nil
+	}
+	return x.engine.Host.Cluster
+}
+
+func (x *manifests) add(at hcl.Range, o provision.Object) {
+	group, _, _ := strings.Cut(o.APIVersion, "/")
+	key := o.Kind + "." + group + " " + o.Name
+	if first, there := x.where[key]; there {
+		x.wrong(at, twice, o.Kind+" "+o.Name, first.Pos)
+		return
+	}
+	if len(x.objects) == maxObjects {
+		x.wrong(at, manyObjects, maxObjects)
+		return
+	}
+	x.where[key] = o
+	x.objects = append(x.objects, o)
+	if o.Kind == "HTTPRoute" {
+		x.warnOfTimeouts(at, o)
+	}
+}
+
+const (
+	noTimeout = "No rule of this HTTPRoute should be without timeouts.request: gateways have a bound of their own, " +
+		"often 15 s or 60 s, and cut answers off that take longer. Write timeouts: { request: 0s } for none."
+	cutsShort = "This HTTPRoute has timeouts.%s: %s, so the gateway cuts off answers that take longer, which then " +
+		"count as failed. Write 0s for no bound."
+)
+
+// warnOfTimeouts is about gateways that cut long answers off.
+func (x *manifests) warnOfTimeouts(at hcl.Range, o provision.Object) {
+	var route struct {
+		Spec struct {
+			Rules []struct{ Timeouts map[string]string }
+		}
+	}
+	if json.Unmarshal([]byte(o.Text.String()), &route) != nil {
+		return // the API server will say why
+	}
+	for _, rule := range route.Spec.Rules {
+		if rule.Timeouts["request"] == "" {
+			x.warnOnce(at, "Answers may be cut off", noTimeout)
+		}
+		for _, name := range []string{"request", "backendRequest"} {
+			if said := rule.Timeouts[name]; said != "" && strings.Trim(said, "0hms") != "" {
+				x.warnOnce(at, "Answers may be cut off", cutsShort, name, said)
+			}
+		}
+	}
+}
+
+// checkWait: what is waited for is among the objects.
+func (x *manifests) checkWait() {
+	var kinds []string
+	for _, o := range x.objects {
+		kinds = append(kinds, o.Kind)
+	}
+	for _, a := range x.engine.Manifests.Wait {
+		there := slices.ContainsFunc(x.objects, func(o provision.Object) bool {
+			return o.Kind == a.Kind && (a.Name == "" || a.Name == o.Name)
+		})
+		if !there && !x.incomplete {
+			what := a.Kind
+			if a.Name != "" {
+				what += " " + a.Name
+			}
+			x.wrongly("wait", "The files have no %s.%s", what, didYouMean(a.Kind, kinds, plainly))
+		}
+	}
+}
+
+// fillIn makes the text of a template.
+func fillIn(
+	path string, text []byte, values cty.Value, functions map[string]function.Function,
+) (string, hcl.Diagnostics) {
+	expr, diags := hclsyntax.ParseTemplate(text, path, hcl.InitialPos)
+	if diags.HasErrors() {
+		return "", diags
+	}
+	v, diags := expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: functions})
+	if diags.HasErrors() {
+		return "", diags
+	}
+	s, err := asText(v) // a file that is one ${…} has the type of that
+	if err != nil || !v.IsKnown() || tooLarge(v) {
+		at := expr.Range()
+		return "", hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Wrong manifest", Detail: "This template makes no text.", Subject: &at,
+		}}
+	}
+	return s.Reveal(), nil
+}
