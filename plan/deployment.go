@@ -94,7 +94,7 @@ func (d *Deployment) ToDo() []*Cell {
 // starts is how often the engine is started when all goes well: once to serve,
 // and once for each batch.
 func (d *Deployment) starts() int {
-	if len(d.Members) == 0 {
+	if d.Engine.Kind == engines.External {
 		return 0
 	}
 	n, serves := 0, 0

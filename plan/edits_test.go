@@ -87,6 +87,17 @@ var editedEngines = map[string]string{
   model   = model.m
   api_key = var.token
 }`,
+	engines.Operated: `cluster "moai" { image = "debian:12" }
+host "pod" { cluster = cluster.moai }
+engine "manifests" "e" {
+  host    = host.pod
+  model   = model.m
+  api_key = var.token
+  files   = ["testdata/web.yaml"]
+  values  = { replicas = 2 }
+  service = "web:80"
+  roles   = { serve = "app=web" }
+}`,
 	engines.Sim: `engine "sim" "e" {
   host  = host.box
   model = model.m
@@ -147,6 +158,8 @@ var harmless = []edit{
 	{"a number as text", `= 8192`, `= "8192"`, "vllm"},
 	{"another order of flags", `tensor-parallel-size = 8, host = "0.0.0.0"`, `host = "0.0.0.0", tensor-parallel-size = 8`, "vllm"},
 	{"the model named", `max-model-len = 8192`, `max-model-len = 8192, served-model-name = "m"`, "vllm"},
+	{"other labels of pods", `app=web`, `app=server`, "manifests"},
+	{"where requests go", `web:80`, `front:80`, "manifests"},
 	{"the version said", `"e" {`, "\"e\" {\n  version = \"0.6.0\"", "vllm"},
 	{"how offline starts, which is not asked", `"e" {`, "\"e\" {\n  offline_command = [\"bench\"]", "vllm sglang trtllm"},
 	{"the axis longer", `[4]`, `[4, 8]`, ""},
@@ -175,6 +188,7 @@ var changes = []edit{
 	{"a flag more", `0.0.0.0"`, `0.0.0.0", enable-metrics = true`, "sglang"},
 	{"a flag less", `, max-model-len = 8192`, ``, "vllm"},
 	{"a word of the command", `"--threads", "8"`, `"--threads", "4"`, "openai"},
+	{"an object", `replicas = 2`, `replicas = 3`, "manifests"},
 	{"a simulated figure", `"1ms"`, `"2ms"`, "sim"},
 	{"the configuration", `"auto"`, `"fp8"`, "trtllm"},
 	{"a variable", `VLLM_USE_V1 = "1"`, `VLLM_USE_V1 = "0"`, "vllm"},

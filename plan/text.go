@@ -167,6 +167,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	}
 	t.f("\n")
 	t.fetched(d.Engine)
+	t.objects(d)
 	if d.Grouped() || d.Engine.Group != nil {
 		t.topology(d)
 	}
