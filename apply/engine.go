@@ -28,7 +28,8 @@ type engine struct {
 	at      map[*provision.Host]*session // of all hosts that the deployment needs
 	tell    teller
 	secrets plain.Secrets
-	members []*member // that are up, in order of starting; none: somebody else runs the engine
+	members []*member // that are up, in order of starting; none: others run the engine
+	objects *operated // that operators make the engine of; nil: they do not
 }
 
 // home is where the engine serves, or where the load runs when somebody else runs it.

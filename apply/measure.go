@@ -59,7 +59,7 @@ func (m *measurement) load(ctx context.Context) error {
 	if apart {
 		defer context.AfterFunc(from.lease.held, func() { cancel(context.Cause(from.lease.held)) })()
 	}
-	read, beside := readWhile(m.t.d, m.cell)
+	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
 	got, err := m.send(running, from, server, read)
 	lost := context.Cause(running)
@@ -77,6 +77,9 @@ func (m *measurement) load(ctx context.Context) error {
 		return nil // interrupted: not a measurement, and not a failure
 	case senderGone: // which says nothing of the engine
 		return m.t.blame(from, context.Cause(from.lease.held))
+	}
+	if lost == nil {
+		lost = m.t.objects.ended(ctx, 0)
 	}
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server, stillWithin)
@@ -111,6 +114,9 @@ func (m *measurement) watch(ctx context.Context, server *server, end context.Can
 		case <-time.After(time.Second):
 		}
 		if _, err := firstEnded(ctx, m.t.members); err != nil {
+			end(err)
+		}
+		if err := m.t.objects.ended(ctx, watchPoll); err != nil {
 			end(err)
 		}
 		switch silent := time.Duration(m.silent.Load()); {

@@ -22,6 +22,10 @@ func (t *trial) start(ctx context.Context) error {
 		workers, router = t.parts[:n], t.parts[n:]
 	}
 	var now serving
+	var err error
+	if t.objects, err = operate(ctx, t); err != nil {
+		return err
+	}
 	if err := t.launchAll(ctx, workers); err != nil {
 		return err
 	}
@@ -108,6 +112,9 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	}
 	asking.Wait()
 	t.row.Ready = time.Since(t.row.Started).Seconds()
+	if t.objects != nil {
+		t.row.GPUCount = t.objects.gpus()
+	}
 	t.doubts = nil
 	t.row.Served = t.servedBy(ctx)
 	told := t.tally(ctx)
@@ -163,6 +170,11 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 // stop takes the engine down: first what gives requests to the others, then these, side by
 // side. What they have said is kept before any of them ends, as they end each other.
 func (t *trial) stop(ctx context.Context) error {
+	if t.objects != nil {
+		err := failed(ofHost, t.home().host, t.objects.down(ctx))
+		t.objects, t.row.Stopped = nil, time.Now()
+		return errors.Join(err, t.keepRow(ctx))
+	}
 	if len(t.members) == 0 {
 		return nil
 	}

@@ -29,15 +29,15 @@ type watching struct {
 // exports; and the GPUs that the engine has, by a watch of their host's where the
 // load comes from another or there is none. Of several members each host reads its
 // own, and what its part of the network has transferred.
-func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []watching) {
+func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job telemetry.Plan, beside []watching) {
 	from := cmp.Or(c.From(), d.Host())
 	if l := c.Load(); l != nil {
-		job = telemetry.Plan{Host: true}
+		job = telemetry.Plan{Host: true, Engines: more}
 		if e := engines.Exports(d.Engine); e != nil && !d.Grouped() {
 			if l.From != nil {
 				e.URL = strings.Replace(e.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
 			}
-			job.Engines = []telemetry.Exports{*e}
+			job.Engines = append(job.Engines, *e)
 		}
 	}
 	for _, h := range d.Serving() {
@@ -56,19 +56,15 @@ func readWhile(d *plan.Deployment, c *plan.Cell) (job telemetry.Plan, beside []w
 }
 
 // exportsOn is what members of a deployment of several export on a host, each asked at its own
-// server. Decode looks up no prompts, and prefill drafts no tokens: that would dilute the shares.
+// server.
 func exportsOn(d *plan.Deployment, h *provision.Host) (all []telemetry.Exports) {
 	for _, m := range d.Members {
 		e := engines.Exports(m.Engine)
 		if m.Host != h || e == nil || !m.Answers {
 			continue
 		}
-		switch e.Of = m.Name(); m.Role {
-		case engines.Decode:
-			e.Hits, e.Queries = nil, nil
-		case engines.Prefill:
-			e.Accepted, e.Drafted, e.Drafts, e.AcceptRate, e.StepTokens = nil, nil, nil, nil, nil
-		}
+		e.Of = m.Name()
+		engines.OfRole(e, m.Role)
 		all = append(all, *e)
 	}
 	return all

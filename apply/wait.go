@@ -147,6 +147,8 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	switch {
 	case errors.Is(found, provision.ErrPortTaken):
 		return false, found
+	case cannotCome(found):
+		return false, w.failed(0, found.Error())
 	case ctx.Err() != nil: // it was broken off: what was found before says more
 		return false, nil
 	case found == nil, errors.Is(found, errNoWay), errors.Is(found, provision.ErrUnreachable):

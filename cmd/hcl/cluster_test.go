@@ -72,6 +72,7 @@ type sharedCluster struct {
 var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"pods":        (*sharedCluster).measuresOnPods,
 	"pods killed": (*sharedCluster).cleansItself,
+	"manifests":   (*sharedCluster).operates,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.

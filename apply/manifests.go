@@ -1,0 +1,111 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/kube"
+	"hclbench/telemetry"
+)
+
+// operated is an engine that operators of a cluster make of objects: these, and its pods.
+type operated struct {
+	*kube.Made
+	roles []provision.PodRole
+	tell  teller
+	asked time.Time // when it was last looked at
+}
+
+// operate makes the objects of an engine of manifests, as far as that can be done; nil: it is none.
+func operate(ctx context.Context, t *trial) (*operated, error) {
+	m := t.d.Engine.Manifests
+	if m == nil {
+		return nil, nil
+	}
+	t.row.Started = time.Now()
+	o := &operated{roles: m.Roles, tell: t.tell.at(t.home().host)}
+	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
+	labels := map[string]string{plan.LabelEngine: t.d.Engine.Label(), plan.LabelDeployment: t.d.ID}
+	var err error
+	o.Made, err = t.home().work.root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
+	return o, err
+}
+
+// exports are where its pods say what they have counted.
+func (o *operated) exports() (all []telemetry.Exports) {
+	if o == nil {
+		return nil
+	}
+	for _, role := range o.roles {
+		n := 0
+		for _, p := range o.Pods() {
+			if p.Role != role.Name {
+				continue
+			}
+			if e := engines.PodExports(role, p.IP, fmt.Sprintf("%s %d", role.Name, n)); e != nil {
+				all = append(all, *e)
+			}
+			n++
+		}
+	}
+	return all
+}
+
+// gpus is how many GPUs its pods have asked for.
+func (o *operated) gpus() (n int) {
+	for _, p := range o.Pods() {
+		n += p.GPUs
+	}
+	return n
+}
+
+// probe waits until the objects have their conditions, and the roles their pods.
+func (o *operated) probe() probe {
+	told := ""
+	return probe{every: time.Second, look: func(ctx context.Context) error {
+		err := o.Look(ctx)
+		if err != nil && err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			o.tell.say(Waiting, "%s", told)
+		}
+		return err
+	}}
+}
+
+// cannotCome reports whether a cluster has said that waiting for a pod does not help.
+func cannotCome(err error) bool {
+	final := []error{provision.ErrImageNotFound, provision.ErrNoRoom, provision.ErrPodLost}
+	return slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+// ended reports what became of the engine's pods while it was measured. Nothing is said of what cannot
+// be asked, and not more often than that.
+func (o *operated) ended(ctx context.Context, every time.Duration) error {
+	if o == nil || time.Since(o.asked) < every {
+		return nil
+	}
+	o.asked = time.Now()
+	if err := o.Changed(ctx); errors.Is(err, provision.ErrPodLost) {
+		return err
+	}
+	return nil
+}
+
+// down deletes the objects, and sees that they and the pods are gone.
+func (o *operated) down(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	defer cancel()
+	o.tell.say(Step, "deleting what was made in the cluster")
+	if err := o.Delete(ctx); err != nil {
+		return err
+	}
+	o.tell.say(Down, "%s", fmt.Sprintf("%s deleted, no pod of its roles is left", plain.Count(o.Objects(), "object")))
+	return nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// operatedLab measures what an operator makes of a custom resource.
+const operatedLab = `
+lab "operated" { lease = "20s" }
+cluster "moai" {
+  %CLUSTER%
+}
+host "client" {
+  cluster = cluster.moai
+}
+dataset "random" "d" {
+  input_tokens = 64
+}
+engine "manifests" "mif" {
+  host    = host.client
+  files   = ["mif.yaml"]
+  values  = { prefill = 1, decode = 2 }
+  wait    = [{ kind = "InferenceService", condition = "Ready" }]
+  service = "mif:80"
+  roles   = {
+    prefill = { pods = "llm-d.ai/role=prefill", instances = 1, port = 8000, engine = "vllm" }
+    decode  = { pods = "llm-d.ai/role=decode", instances = 2, port = 8000, engine = "vllm" }
+  }
+}
+benchmark "b" {
+  engine   = engine.manifests.mif
+  dataset  = dataset.random.d
+  requests = 200
+  load {
+    concurrency   = 4
+    output_tokens = 16
+  }
+}
+`
+
+// operatedYAML is what the lab makes: a front, and what the operator makes servers of.
+const operatedYAML = `apiVersion: v1
+kind: Service
+metadata: {name: mif}
+spec: {selector: {app: mif}, ports: [{port: 80, targetPort: 8000}]}
+---
+apiVersion: hcl.test/v1
+kind: InferenceService
+metadata: {name: mif}
+spec: {prefill: ${prefill}, decode: ${decode}}
+`
+
+// definition is of the custom resource.
+const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: inferenceservices.hcl.test}
+spec:
+  group: hcl.test
+  scope: Namespaced
+  names: {plural: inferenceservices, singular: inferenceservice, kind: InferenceService}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {prefill: {type: integer}, decode: {type: integer}}}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+// roleOf is what the operator makes of a role.
+const roleOf = `apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: %NAME%-%ROLE%
+  ownerReferences:
+  - {apiVersion: hcl.test/v1, kind: InferenceService, name: %NAME%, uid: %UID%, controller: true, blockOwnerDeletion: true}
+spec:
+  replicas: %N%
+  selector: {matchLabels: {app: %NAME%, llm-d.ai/role: %ROLE%}}
+  template:
+    metadata: {labels: {app: %NAME%, llm-d.ai/role: %ROLE%}}
+    spec:
+      terminationGracePeriodSeconds: 5
+      containers:
+      - name: server
+        image: vllm/vllm-openai:v0.7.3
+        args: [--model, m, --port, "8000", --host, 0.0.0.0]
+        readinessProbe: {httpGet: {path: /health, port: 8000}, periodSeconds: 1}
+`
+
+// operator is a controller of the custom resource: it makes a deployment of each role, and says when all
+// are there.
+func (c *sharedCluster) operator(t *testing.T) {
+	t.Helper()
+	apply := func(namespace, text string) {
+		cmd := c.Kubectl("apply", "-n", namespace, "-f", "-")
+		cmd.Stdin = strings.NewReader(text)
+		if out, err := cmd.CombinedOutput(); err != nil && t.Context().Err() == nil {
+			t.Errorf("kubectl apply: %v: %s", err, out)
+		}
+	}
+	apply("default", definition)
+	must(t, c.Kubectl("wait", "--for=condition=Established", "--timeout=1m", "crd/inferenceservices.hcl.test").Run())
+	watch := c.Kubectl("get", "inferenceservices", "-A", "--watch", "--output-watch-events", "-o", "json")
+	out, err := watch.StdoutPipe()
+	must(t, err)
+	must(t, watch.Start())
+	t.Cleanup(func() { watch.Process.Kill(); watch.Wait() })
+	go func() {
+		for d := json.NewDecoder(out); ; {
+			var e struct {
+				Type   string
+				Object struct {
+					Metadata struct{ Name, Namespace, UID string }
+					Spec     struct{ Prefill, Decode json.Number }
+				}
+			}
+			if err := d.Decode(&e); err != nil {
+				if !errors.Is(err, io.EOF) && t.Context().Err() == nil {
+					t.Errorf("watch custom resources: %v", err)
+				}
+				return
+			}
+			if e.Type != "ADDED" {
+				continue
+			}
+			meta, names := e.Object.Metadata, []string{}
+			for role, n := range map[string]json.Number{"prefill": e.Object.Spec.Prefill, "decode": e.Object.Spec.Decode} {
+				words := []string{"%NAME%", meta.Name, "%ROLE%", role, "%UID%", meta.UID, "%N%", n.String()}
+				apply(meta.Namespace, strings.NewReplacer(words...).Replace(roleOf))
+				names = append(names, "deployment/"+meta.Name+"-"+role)
+			}
+			say := func(status, reason string) {
+				patch := fmt.Sprintf(`{"status": {"conditions": [{"type": "Ready", "status": %q, "reason": %q}]}}`, status, reason)
+				c.Kubectl("patch", "-n", meta.Namespace, "inferenceservice", meta.Name,
+					"--subresource=status", "--type=merge", "-p", patch).Run()
+			}
+			say("False", "Deploying")
+			wait := []string{"wait", "-n", meta.Namespace, "--for=condition=Available", "--timeout=3m"}
+			go func() {
+				if c.Kubectl(append(wait, names...)...).Run() == nil {
+					say("True", "Deployed")
+				}
+			}()
+		}
+	}()
+}
+
+// operates measures what an operator makes of objects, and leaves nothing there.
+func (c *sharedCluster) operates(t *testing.T) {
+	c.PushEngine(t, "vllm/vllm-openai:v0.7.3", nil)
+	c.operator(t)
+	p := c.pods(t, operatedLab)
+	must(t, os.WriteFile(filepath.Join(p.lab, "mif.yaml"), []byte(operatedYAML), 0o644))
+	p.tells("plan", exitDone, "made in the cluster: Service mif (mif.yaml:1), InferenceService mif (mif.yaml:6)",
+		"decode: 2 pods with llm-d.ai/role=decode")
+	p.tells("apply", applied, "Ready is False: Deploying", "2 objects deleted, no pod of its roles is left")
+	var kept struct {
+		Rows []struct {
+			Summary   struct{ Completed int }
+			Telemetry struct{ Series []struct{ Of string } }
+		}
+	}
+	p.json(&kept, "report", "--json")
+	if len(kept.Rows) != 1 || kept.Rows[0].Summary.Completed != 200 {
+		t.Fatalf("kept are %+v", kept.Rows)
+	}
+	told := map[string]bool{}
+	for _, s := range kept.Rows[0].Telemetry.Series {
+		told[s.Of] = true
+	}
+	if !told["prefill 0"] || !told["decode 0"] || !told["decode 1"] {
+		t.Errorf("only %v have told what they did", told)
+	}
+	if left := p.kubectl("-n", p.namespace, "get", "inferenceservices,deployments,services,pods,jobs", "-o", "name"); left != "" {
+		t.Errorf("left in the cluster:\n%s", left)
+	}
+	p.tells("plan", exitDone, "Up to date")
+}
