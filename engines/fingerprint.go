@@ -121,12 +121,20 @@ func (f fingerprint) cluster(h *provision.Host) {
 	if c.HostNetwork {
 		f.set("pod.network", "host")
 	}
+	f.quantities("pod.request ", h.Requests)
+	f.quantities("pod.limit ", h.Limits)
 	if h.GPUs.Count > 0 { // a part of a GPU has a name of its own
 		f.set("pod.gpu_resource", c.GPUName(h.GPUs))
 		f.set("pod.rdma_resource", c.RDMAResource)
 	}
 	for _, m := range c.Mounts { // nobody knows what is in them
 		f.set("mount "+m.Target, m.Source)
+	}
+}
+
+func (f fingerprint) quantities(prefix string, of map[string]string) {
+	for name, q := range of {
+		f.set(prefix+name, q)
 	}
 }
 

@@ -82,7 +82,7 @@ var counts = map[string]bool{
 	"URL":          false, // of an external engine only: TestFingerprintOfExternal
 	"URLs":         false,
 
-	"Host.GPUs": true, "Host.Prepare": true, "Host.Runtime": true,
+	"Host.GPUs": true, "Host.Prepare": true, "Host.Runtime": true, "Host.Requests": true, "Host.Limits": true,
 	"Host.Name": false, "Host.Description": false, "Host.Address": false, "Host.User": false, "Host.IdentityFile": false, "Host.HostKey": false,
 	"Host.Jump": false, "Host.Docker": false, "Host.ImageFrom": false, "Host.PricePerHour": false, "Host.Require": false, "Host.Pos": false,
 	"Host.Fabric": false,
@@ -92,7 +92,7 @@ var counts = map[string]bool{
 	"Cluster.ServiceAccount": false, "Cluster.ImagePullSecrets": false, "Cluster.Pos": false,
 	"Cluster.Image":        false, // of pods without an engine
 	"Cluster.NodeSelector": false, // which nodes: what they are is asked of them
-	"Cluster.Tolerations":  false, "Cluster.Annotations": false,
+	"Cluster.Tolerations":  false, "Cluster.Annotations": false, "Cluster.CreateNamespace": false, "Cluster.WaitForNode": false,
 
 	"Model.Repo": true, "Model.Revision": true,
 	"Model.Name": false, "Model.Cache": false, "Model.Size": false, "Model.Pos": false,

@@ -1,6 +1,9 @@
 package provision
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Cluster is a Kubernetes cluster as a cluster block describes it. A host with a cluster is a pod
 // there, which is rented for one start of an engine.
@@ -10,6 +13,7 @@ type Cluster struct {
 	Kubeconfig       string // file; empty: $KUBECONFIG, then ~/.kube/config, then what a pod is given
 	Context          string // of the kubeconfig; empty: its current one
 	Namespace        string // empty: the context's, else "default"
+	CreateNamespace  bool   // where it is not there; whoever made it deletes it
 	Image            string // of pods that run no engine of an image: those that send load or hold the lease
 	GPUResource      string // empty: by the maker of the host's GPUs, see [Cluster.GPUName]
 	RDMAResource     string // one of it for each pod with GPUs; empty: none
@@ -21,6 +25,7 @@ type Cluster struct {
 	Annotations      map[string]string // of each pod
 	HostNetwork      bool              // pods have their node's network, which some fabrics need
 	Mounts           []Mount           // in each pod with an engine: a directory of the node, or "claim/NAME"
+	WaitForNode      time.Duration     // how long a pod may be without one; 0: two minutes
 	Pos              string            // where the block stands, "lab.hcl:12"
 }
 

@@ -90,14 +90,16 @@ type Host struct {
 	HostKey      string   // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
 	Jump         *Host    // connect through this host; nil: directly
 	GPUs         GPUs
-	Runtime      Runtime   // empty means [Docker]
-	Docker       string    // path of its socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
-	ImageFrom    ImageFrom // empty means [FromRegistry]
-	Fabric       Fabric    // how other hosts of the same engine reach it
-	PricePerHour float64   // USD; 0: not said
-	Require      *Require  // nil: nothing more
-	Prepare      *Prepare  // what is set while engines run there; nil: nothing
-	Pos          string    // where the block stands, "lab.hcl:12"
+	Requests     map[string]string // of a pod, what it is sure to get: "cpu", "memory"; as Kubernetes counts
+	Limits       map[string]string // and the most that it gets
+	Runtime      Runtime           // empty means [Docker]
+	Docker       string            // path of its socket, or an address such as "tcp://127.0.0.1:2375"; empty: it is looked for
+	ImageFrom    ImageFrom         // empty means [FromRegistry]
+	Fabric       Fabric            // how other hosts of the same engine reach it
+	PricePerHour float64           // USD; 0: not said
+	Require      *Require          // nil: nothing more
+	Prepare      *Prepare          // what is set while engines run there; nil: nothing
+	Pos          string            // where the block stands, "lab.hcl:12"
 }
 
 // Local reports whether the host is the machine that hcl runs on.

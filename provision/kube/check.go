@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -21,7 +20,16 @@ import (
 func (c *Client) Check(ctx context.Context, pods []PodSpec) ([]provision.Finding, error) {
 	k := &checker{Client: c, pods: pods}
 	k.hold(true, "api server", c.version, "", "")
-	for _, step := range []func(context.Context) error{k.rights, k.quota, k.secrets, k.claims, k.admission, k.nodes} {
+	steps := []func(context.Context) error{k.rights, k.secrets, k.claims, k.admission, k.quota, k.room}
+	there, err := c.HasNamespace(ctx)
+	if err != nil {
+		return nil, provision.Wrap(c.host, "look for namespace "+c.namespace, err)
+	}
+	if !there {
+		k.hold(true, "namespace", c.namespace+" is not there, and will be made", "", "")
+		steps = []func(context.Context) error{k.rights}
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return k.findings, provision.Wrap(c.host, "check it", err)
 		}
@@ -32,6 +40,8 @@ func (c *Client) Check(ctx context.Context, pods []PodSpec) ([]provision.Finding
 type checker struct {
 	*Client
 	pods     []PodSpec
+	root     podNeeds
+	shapes   []shape // of the pods
 	findings []provision.Finding
 	seesAll  bool // pods of every namespace
 }
@@ -62,7 +72,7 @@ func (a access) String() string {
 	if a.sub != "" {
 		name += "/" + a.sub
 	}
-	if a.everywhere && a.resource != "nodes" {
+	if a == allPods {
 		name += " of every namespace"
 	}
 	return name
@@ -85,6 +95,12 @@ var (
 
 func (k *checker) rights(ctx context.Context) error {
 	var lacks, less []string
+	needed := slices.Clone(needed)
+	if k.cluster.CreateNamespace {
+		for _, verb := range []string{"create", "get", "delete"} {
+			needed = append(needed, access{verb: verb, resource: "namespaces", everywhere: true})
+		}
+	}
 	for _, a := range slices.Concat(needed, useful) {
 		may, err := k.may(ctx, a)
 		switch {
@@ -147,15 +163,19 @@ func (k *checker) quota(ctx context.Context) error {
 	if err != nil {
 		return unknown(err)
 	}
-	pods := quantity(1 + len(k.pods))
-	take := map[string]quantity{"count/jobs.batch": 1, "pods": pods, "count/pods": pods}
-	for _, p := range k.pods {
-		gpus := quantity(p.Host.GPUs.Count)
-		take["requests."+k.cluster.GPUName(p.Host.GPUs)] += gpus
-		if gpus > 0 && k.cluster.RDMAResource != "" {
-			take["requests."+k.cluster.RDMAResource]++
+	take := map[string]quantity{"count/jobs.batch": 1}
+	for _, needs := range k.needs() {
+		for name, q := range needs.requests() {
+			take[name] += q
+			take["requests."+name] += q
+		}
+		for _, c := range needs.Containers {
+			for name, q := range c.Resources.Limits {
+				take["limits."+name] += q
+			}
 		}
 	}
+	take["count/pods"] = take["pods"]
 	for _, q := range all {
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 			if want := take[name]; want > 0 {
@@ -169,9 +189,9 @@ func (k *checker) quota(ctx context.Context) error {
 	return nil
 }
 
-// there reports what the block names and the namespace has not; what may not be read is there.
-func (k *checker) there(ctx context.Context, path string) (bool, error) {
-	err := k.do(ctx, request{path: path}, nil)
+// there reports whether there is an object at a path; what may not be read is there.
+func (c *Client) there(ctx context.Context, path string) (bool, error) {
+	err := c.do(ctx, request{path: path}, nil)
 	if notFound(err) {
 		return false, nil
 	}
@@ -217,31 +237,30 @@ func (k *checker) claims(ctx context.Context) error {
 	return nil
 }
 
-// admission asks the API server what it would make of the root and of each pod that is unlike the ones
-// before: quota per object, pod security, service account, runtime class, and what the cluster itself asks for.
+// admission asks the API server what it would make of the root and of each pod, see [Client.Try].
 func (k *checker) admission(ctx context.Context) error {
 	run := RunOf{Lab: "check", Run: "check", Deadline: answerWithin}
-	root := podSpec(k.cluster, PodSpec{Host: k.host, Image: k.cluster.Image})
-	said := map[string]bool{}
-	pods := []object{{"apiVersion": "v1", "kind": "Pod", "metadata": object{"generateName": "hcl-check-"}, "spec": root}}
+	all := []object{RootManifest(k.cluster, k.namespace, run)}
 	for i, p := range k.pods {
-		pod := Manifest(k.cluster, k.namespace, run, p, i, "check")
-		delete(pod["metadata"].(object), "ownerReferences")
-		pods = append(pods, pod)
+		all = append(all, Manifest(k.cluster, k.namespace, run, p, i+1, ""))
 	}
-	for _, pod := range pods {
-		err := k.do(ctx, request{
-			method: http.MethodPost, path: k.in("pods"), query: url.Values{"dryRun": {"All"}}, body: pod,
-		}, nil)
-		s, no := errors.AsType[*status](err)
+	said := map[string]bool{}
+	for i, manifest := range all {
+		made, _, err := k.try(ctx, manifest)
+		if i == 0 {
+			k.root = needsOf(made, podOfJob(manifest))
+		} else {
+			k.shapes = append(k.shapes, shape{k.pods[i-1].Host, needsOf(made, manifest)})
+		}
 		switch {
 		case err == nil:
-		case !no || away(err):
+		case !Refused(err):
 			return err
 		case !said[err.Error()]:
 			said[err.Error()] = true
+			s, _ := errors.AsType[*status](err)
 			have, advice, _ := strings.Cut(strings.TrimPrefix(err.Error(), k.host.String()+": "), s.Error()+": ")
-			k.hold(false, "pods", cmp.Or(have, s.Error()), "", cmp.Or(advice, "see the cluster's block"))
+			k.hold(false, "pods", cmp.Or(have, s.Error()), "", cmp.Or(advice, "see the blocks of the cluster and of its hosts"))
 		}
 	}
 	if len(said) == 0 {

@@ -5,6 +5,7 @@ package kube
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -58,6 +59,7 @@ var usual = patience{
 // the cluster's block and say what to do.
 func Open(ctx context.Context, cluster *provision.Cluster) (*Client, error) {
 	c := &Client{cluster: cluster, host: cluster.Host(), patience: usual}
+	c.patience.room = cmp.Or(cluster.WaitForNode, usual.room)
 	if err := c.configure(); err != nil {
 		return nil, provision.Wrap(c.host, "read its kubeconfig", err)
 	}
@@ -200,7 +202,7 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 		return c.unreached(err)
 	}
 	defer resp.Body.Close()
-	const most = 64 << 20 // pods of a large cluster
+	const most = 64 << 20
 	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
 	if err != nil {
 		return c.unreached(err)

@@ -53,6 +53,10 @@ func TestCluster(t *testing.T) {
 			"left behind": (*bench).leftBehind,
 			"kubeconfig":  (*bench).kubeconfig,
 			"rights":      (*bench).rights,
+			"tried":       (*bench).tried,
+			"namespace":   (*bench).namespaces,
+			"in the way":  (*bench).inTheWay,
+			"fabric":      (*bench).fabric,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -158,7 +162,7 @@ func (b *bench) run() {
 	}
 	findings, err = c.Check(t.Context(), specs)
 	testhost.OK(t, err)
-	b.blocked(findings, "gpus", "nvidia.com/gpu free on 2 nodes: 0, 0")
+	b.found(findings, provision.Warning, "gpus", "nvidia.com/gpu free on 2 nodes: 0, 0; no node has all that host a (lab.hcl:12) asks for")
 	found, err := c.Find(t.Context(), r.Lab)
 	if err != nil || len(found) != 1 || found[0].Run != "r1" || found[0].Holder != r.Holder || found[0].Self().Name() != r.Self().Name() {
 		t.Errorf("found = %+v, %v", found, err)

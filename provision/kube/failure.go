@@ -45,6 +45,7 @@ const (
 	noLogin  = "it does not let in %s (%w): the credentials may have expired: log in anew, until `%s auth whoami` works"
 	noRight  = "%w: ask who runs the cluster for that right, see `%s auth can-i --list -n %s`"
 	noQuota  = "%w: a quota of namespace %s is used up: `%s describe quota -n %[2]s` shows it"
+	noShare  = "%w: say requests and limits in the host's block, see `%s describe quota -n %s`"
 	noPolicy = "%w: see the label pod-security.kubernetes.io/enforce of namespace %s"
 	noPlugin = "%w: this command of the kubeconfig gets the credentials of %s: run it by hand, log in anew"
 	noSpace  = "%w: make it (`%s create namespace %s`), or set namespace in the block"
@@ -70,6 +71,8 @@ func (c *Client) refused(s *status) error {
 		return provision.Fail(c.host, provision.ErrAuth, noLogin, c.login, s, c.kubectl)
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "exceeded quota"):
 		return provision.Fail(c.host, provision.ErrNoRoom, noQuota, s, c.namespace, c.kubectl)
+	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "must specify"):
+		return provision.Fail(c.host, provision.ErrForbidden, noShare, s, c.kubectl, c.namespace)
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "PodSecurity"):
 		return provision.Fail(c.host, provision.ErrForbidden, noPolicy, s, c.namespace)
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot"):

@@ -37,9 +37,11 @@ type PodSpec struct {
 const (
 	labelHost   = "hcl.host"
 	labelHolder = "hcl.holder" // an annotation only
-	labelPart   = "hcl.part"   // root, or pod
+	labelPart   = "hcl.part"   // root, pod, or namespace
 	partRoot    = "root"
 	partPod     = "pod"
+
+	partNamespace = "namespace"
 )
 
 // container is what the one container of a pod is called.
@@ -57,7 +59,7 @@ func RootManifest(cluster *provision.Cluster, namespace string, run RunOf) map[s
 	spec := podSpec(cluster, PodSpec{Host: cluster.Host(), Image: cluster.Image})
 	meta := run.meta(partRoot, cluster.Name, nil)
 	template := run.meta(partRoot, cluster.Name, cluster.Annotations)
-	meta["name"], meta["namespace"] = run.rootName(), namespace
+	named(meta, run.rootName(), namespace)
 	return object{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": meta,
 		"spec": object{
@@ -69,13 +71,16 @@ func RootManifest(cluster *provision.Cluster, namespace string, run RunOf) map[s
 	}
 }
 
-// Manifest is a pod as it is created: the n-th of the run, whose root has that uid.
+// Manifest is a pod as it is created: the n-th of the run, whose root has that uid. Before there is a root
+// nobody owns it.
 func Manifest(cluster *provision.Cluster, namespace string, run RunOf, spec PodSpec, n int, uid string) map[string]any {
 	meta := run.meta(partPod, spec.Host.Name, cluster.Annotations, spec.Labels)
-	meta["name"], meta["namespace"] = run.podName(spec.Host.Name, n), namespace
-	meta["ownerReferences"] = []any{object{
-		"apiVersion": "batch/v1", "kind": "Job", "name": run.rootName(), "uid": uid,
-	}}
+	named(meta, run.podName(spec.Host.Name, n), namespace)
+	if uid != "" {
+		meta["ownerReferences"] = []any{object{
+			"apiVersion": "batch/v1", "kind": "Job", "name": run.rootName(), "uid": uid,
+		}}
+	}
 	pod := podSpec(cluster, spec)
 	pod["activeDeadlineSeconds"] = int(run.Deadline.Seconds())
 	pod["affinity"] = object{"podAntiAffinity": object{ // two hosts are two nodes, where there are two
@@ -101,6 +106,14 @@ func YAML(object map[string]any) string {
 	return string(text)
 }
 
+// named gives an object its name, in a namespace or in the one that its reader is in.
+func named(meta object, name, namespace string) {
+	meta["name"] = name
+	if namespace != "" {
+		meta["namespace"] = namespace
+	}
+}
+
 func (r RunOf) rootName() string { return "hcl-" + dnsName(r.Run, 40) }
 
 func (r RunOf) podName(host string, n int) string {
@@ -123,11 +136,17 @@ func selector(lab, run string) string {
 
 // meta are the labels and annotations of an object of the run.
 func (r RunOf) meta(part, host string, annotations map[string]string, more ...map[string]string) object {
-	full := map[string]string{provision.LabelLab: r.Lab, provision.LabelRun: r.Run, labelHost: host}
+	full := map[string]string{provision.LabelLab: r.Lab, provision.LabelRun: r.Run}
+	if host != "" {
+		full[labelHost] = host
+	}
 	for _, m := range more {
 		maps.Copy(full, m)
 	}
-	labels, notes := object{labelPart: part}, object{labelHolder: r.Holder}
+	labels, notes := object{labelPart: part}, object{}
+	if r.Holder != "" {
+		notes[labelHolder] = r.Holder
+	}
 	for name, value := range full {
 		labels[name] = labelValue(value)
 		if labels[name] != value {
@@ -137,7 +156,11 @@ func (r RunOf) meta(part, host string, annotations map[string]string, more ...ma
 	for name, value := range annotations {
 		notes[name] = value
 	}
-	return object{"labels": labels, "annotations": notes}
+	meta := object{"labels": labels}
+	if len(notes) > 0 {
+		meta["annotations"] = notes
+	}
+	return meta
 }
 
 func podSpec(cluster *provision.Cluster, spec PodSpec) object {
@@ -165,12 +188,8 @@ func podSpec(cluster *provision.Cluster, spec PodSpec) object {
 	set("imagePullSecrets", secrets, len(secrets) > 0)
 
 	c := object{"name": container, "image": spec.Image, "command": []any{"sh", "-c", waiting}}
-	if n := spec.Host.GPUs.Count; n > 0 {
-		devices := object{cluster.GPUName(spec.Host.GPUs): fmt.Sprint(n)}
-		if cluster.RDMAResource != "" {
-			devices[cluster.RDMAResource] = "1"
-		}
-		c["resources"] = object{"limits": devices, "requests": devices}
+	if r := resources(cluster, spec); len(r) > 0 {
+		c["resources"] = r
 	}
 	if spec.Privileged {
 		c["securityContext"] = object{"privileged": true}
@@ -180,6 +199,35 @@ func podSpec(cluster *provision.Cluster, spec PodSpec) object {
 	pod["volumes"], c["volumeMounts"] = volumes(cluster, spec)
 	pod["containers"] = []any{c}
 	return pod
+}
+
+// What the root asks for: it holds a lease, and must not be the first to go where a node lacks memory.
+var (
+	rootRequests = map[string]string{"cpu": "100m", "memory": "128Mi"}
+	rootLimits   = map[string]string{"cpu": "1", "memory": "512Mi"}
+)
+
+// resources are what the host's block says, and its GPUs.
+func resources(cluster *provision.Cluster, spec PodSpec) object {
+	requests, limits := toObject(spec.Host.Requests), toObject(spec.Host.Limits)
+	if spec.isRoot() {
+		requests, limits = toObject(rootRequests), toObject(rootLimits)
+	}
+	if n := spec.Host.GPUs.Count; n > 0 {
+		devices := object{cluster.GPUName(spec.Host.GPUs): fmt.Sprint(n)}
+		if cluster.RDMAResource != "" {
+			devices[cluster.RDMAResource] = "1"
+		}
+		maps.Copy(requests, devices)
+		maps.Copy(limits, devices)
+	}
+	all := object{}
+	for name, of := range map[string]object{"requests": requests, "limits": limits} {
+		if len(of) > 0 {
+			all[name] = of
+		}
+	}
+	return all
 }
 
 // volumes are shared memory, and in a pod with an engine the mounts.

@@ -2,7 +2,10 @@ package kube
 
 import (
 	"context"
+	"maps"
+	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -14,6 +17,7 @@ type meta struct {
 	CreationTimestamp time.Time
 	DeletionTimestamp *time.Time
 	Finalizers        []string
+	OwnerReferences   []struct{ Name string }
 	Labels            map[string]string
 	Annotations       map[string]string
 }
@@ -61,9 +65,10 @@ type pod struct {
 
 // podNeeds is what a pod takes of a node.
 type podNeeds struct {
-	NodeName       string
-	Containers     []needs
-	InitContainers []needs
+	NodeName     string
+	NodeSelector map[string]string
+	Tolerations  []toleration
+	Containers   []needs
 }
 
 type needs struct {
@@ -74,6 +79,7 @@ type needs struct {
 }
 
 type containerStatus struct {
+	Name    string
 	ImageID string
 	State   struct {
 		Waiting    *because
@@ -92,12 +98,15 @@ type ended struct {
 	StartedAt, FinishedAt time.Time
 }
 
-// state is of the pod's one container; the zero value where the node has not told yet.
-func (p pod) state() (s containerStatus) {
-	if len(p.Status.ContainerStatuses) > 0 {
-		s = p.Status.ContainerStatuses[0]
+// state is of the pod's own container, beside which the cluster may put others; the zero value where the
+// node has not told yet.
+func (p pod) state() containerStatus {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == container {
+			return s
+		}
 	}
-	return s
+	return containerStatus{}
 }
 
 type job struct {
@@ -113,17 +122,39 @@ type event struct {
 	LastTimestamp time.Time
 }
 
-type list[T any] struct{ Items []T }
+type list[T any] struct {
+	Metadata struct{ Continue string }
+	Items    []T
+}
 
 // items lists objects of the namespace.
 func items[T any](ctx context.Context, c *Client, resource, labels string) ([]T, error) {
 	return listAt[T](ctx, c, c.in(resource), url.Values{"labelSelector": {labels}})
 }
 
-func listAt[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
-	var all list[T]
-	err := c.do(ctx, request{path: path, query: query}, &all)
-	return all.Items, err
+// page is how many objects come at a time: all of a large cluster are too many for one answer.
+const page = 500
+
+// listAt lists objects, page by page. Where the pages have become too old to go on, it begins again.
+func listAt[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+	query = maps.Clone(query)
+	if query == nil {
+		query = url.Values{}
+	}
+	query.Set("limit", strconv.Itoa(page))
+	for again := true; ; {
+		var part list[T]
+		err := c.do(ctx, request{path: path, query: query}, &part)
+		if again && hasCode(err, http.StatusGone) {
+			all, again = nil, false
+			query.Del("continue")
+			continue
+		}
+		if all = append(all, part.Items...); err != nil || part.Metadata.Continue == "" {
+			return all, err
+		}
+		query.Set("continue", part.Metadata.Continue)
+	}
 }
 
 // events are those about an object, the oldest first. There are none where they may not be read.

@@ -120,7 +120,7 @@ func (c *Client) silent(ctx context.Context, p pod) (since time.Time, silent boo
 
 // Delete deletes the pod and waits until it is gone.
 func (p *Pod) Delete(ctx context.Context) error {
-	err := p.client.delete(ctx, "pods/"+p.name, "Background")
+	err := p.client.delete(ctx, p.client.in("pods/"+p.name), "Background")
 	if err != nil {
 		return err
 	}
@@ -133,12 +133,12 @@ func (p *Pod) Delete(ctx context.Context) error {
 	})
 }
 
-// delete deletes an object; one that is not there is deleted. A server that is away for a while is
+// delete deletes the object at a path; one that is not there is deleted. A server that is away for a while is
 // asked again.
-func (c *Client) delete(ctx context.Context, object, policy string) error {
+func (c *Client) delete(ctx context.Context, path, policy string) error {
 	err := c.again(ctx, func() error {
 		return c.do(ctx, request{
-			method: http.MethodDelete, path: c.in(object),
+			method: http.MethodDelete, path: path,
 			body: map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy},
 		}, nil)
 	})

@@ -12,7 +12,7 @@ import (
 // TestLook holds what is said of pods against what kubelets and schedulers write of them.
 func TestLook(t *testing.T) {
 	waits := func(reason, message string) string {
-		return `{"status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting": {"reason": "` + reason + `", "message": "` + message + `"}}}]}}`
+		return `{"status": {"phase": "Pending", "containerStatuses": [{"name": "hcl", "state": {"waiting": {"reason": "` + reason + `", "message": "` + message + `"}}}]}}`
 	}
 	for name, tt := range map[string]struct {
 		pod    string
@@ -23,7 +23,7 @@ func TestLook(t *testing.T) {
 		why    string
 	}{
 		"new":      {pod: `{"status": {"phase": "Pending"}}`},
-		"runs":     {pod: `{"status": {"phase": "Running", "containerStatuses": [{"state": {"running": {}}}]}}`},
+		"runs":     {pod: `{"status": {"phase": "Running", "containerStatuses": [{"name": "hcl", "state": {"running": {}}}]}}`},
 		"a node":   {pod: `{"spec": {"nodeName": "node1"}, "status": {"phase": "Pending"}}`, says: "its node is node1"},
 		"no node":  {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`, kind: provision.ErrNoRoom, later: true, says: "no node yet: 0/2 nodes", why: "node_selector and tolerations"},
 		"pulls":    {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Normal", Message: "Pulling image \"x\""}}, says: `Pulling image "x"`},
@@ -32,7 +32,7 @@ func TestLook(t *testing.T) {
 		"no way":   {pod: waits("ErrImagePull", "dial tcp: i/o timeout"), kind: provision.ErrImageNotFound, later: true, says: "cannot pull x yet", why: "the way from the node to the registry"},
 		"later":    {pod: waits("ImagePullBackOff", "Back-off pulling image"), events: []event{{Reason: "Failed", Message: "Failed to pull image x: manifest unknown"}}, kind: provision.ErrImageNotFound, why: "manifest unknown: is its name right?"},
 		"no sh":    {pod: waits("RunContainerError", "exec: sh: executable file not found"), kind: provision.ErrPodLost, why: "its container cannot begin: RunContainerError: exec: sh"},
-		"ended":    {pod: `{"status": {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 127, "reason": "Error"}}}]}}`, kind: provision.ErrPodLost, why: "its container ended at once, with code 127: Error: the image needs sh"},
+		"ended":    {pod: `{"status": {"phase": "Failed", "containerStatuses": [{"name": "hcl", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}]}}`, kind: provision.ErrPodLost, why: "its container ended at once, with code 127: Error: the image needs sh"},
 		"no GPU":   {pod: `{"status": {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Node didn't have enough resource"}}`, kind: provision.ErrNoRoom, why: "its node has not taken it: OutOfnvidia.com/gpu: Node didn't"},
 		"evicted":  {pod: `{"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}`, kind: provision.ErrPodLost, why: "Evicted: The node was low"},
 		"deleted":  {pod: `{"metadata": {"deletionTimestamp": "2026-11-22T15:30:00Z"}}`, kind: provision.ErrPodLost, why: "somebody deletes it"},
@@ -56,18 +56,18 @@ func TestLook(t *testing.T) {
 func TestTaints(t *testing.T) {
 	for _, tt := range []struct {
 		taint taint
-		by    provision.Toleration
+		by    toleration
 		kept  bool
 	}{
-		{taint{"gpu", "", "NoSchedule"}, provision.Toleration{}, true},
-		{taint{"gpu", "", "PreferNoSchedule"}, provision.Toleration{}, false},
-		{taint{"gpu", "yes", "NoSchedule"}, provision.Toleration{Key: "gpu", Operator: "Exists"}, false},
-		{taint{"gpu", "yes", "NoSchedule"}, provision.Toleration{Key: "gpu", Value: "yes"}, false},
-		{taint{"gpu", "yes", "NoSchedule"}, provision.Toleration{Key: "gpu", Value: "no"}, true},
-		{taint{"gpu", "", "NoExecute"}, provision.Toleration{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}, true},
-		{taint{"gpu", "", "NoExecute"}, provision.Toleration{Operator: "Exists"}, false},
+		{taint{"gpu", "", "NoSchedule"}, toleration{}, true},
+		{taint{"gpu", "", "PreferNoSchedule"}, toleration{}, false},
+		{taint{"gpu", "yes", "NoSchedule"}, toleration{Key: "gpu", Operator: "Exists"}, false},
+		{taint{"gpu", "yes", "NoSchedule"}, toleration{Key: "gpu", Value: "yes"}, false},
+		{taint{"gpu", "yes", "NoSchedule"}, toleration{Key: "gpu", Value: "no"}, true},
+		{taint{"gpu", "", "NoExecute"}, toleration{Key: "gpu", Operator: "Exists", Effect: "NoSchedule"}, true},
+		{taint{"gpu", "", "NoExecute"}, toleration{Operator: "Exists"}, false},
 	} {
-		if got := tt.taint.kept([]provision.Toleration{tt.by}); got != tt.kept {
+		if got := tt.taint.kept([]toleration{tt.by}); got != tt.kept {
 			t.Errorf("%+v by %+v: kept = %v", tt.taint, tt.by, got)
 		}
 	}

@@ -44,7 +44,15 @@ func (q *quantity) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// String is without a suffix, as devices are counted.
+// String is without a suffix, as devices are counted, but for memory.
 func (q quantity) String() string {
+	for _, of := range []struct {
+		name string
+		of   quantity
+	}{{"Gi", 1 << 30}, {"Mi", 1 << 20}} {
+		if whole := quantity(math.Floor(float64(q / of.of))); whole > 0 && whole*of.of == q {
+			return whole.String() + of.name
+		}
+	}
 	return strconv.FormatFloat(math.Round(float64(q)*1e3)/1e3, 'f', -1, 64)
 }

@@ -62,7 +62,7 @@ const noPod = "the root's pod was not made: %s"
 
 // firstPod waits until the Job's controller has made the root's pod.
 func (r *Root) firstPod(ctx context.Context) (name string, err error) {
-	until := time.Now().Add(r.client.patience.room)
+	until := time.Now().Add(r.client.patience.away)
 	for {
 		var pods []pod
 		err := r.client.again(ctx, func() (err error) {
@@ -215,7 +215,11 @@ func (r *Root) Pods(ctx context.Context) ([]*Pod, error) {
 // End deletes the root and all that it owns, and waits until nothing of the run is left. What does
 // not go is named, with who holds it and the command that shows it.
 func (r *Root) End(ctx context.Context) error {
-	if err := r.client.delete(ctx, "jobs/"+r.name, "Foreground"); err != nil {
+	err := r.client.delete(ctx, r.client.in("jobs/"+r.name), "Foreground")
+	if err == nil {
+		err = r.endPods(ctx)
+	}
+	if err != nil {
 		return provision.Wrap(r.client.host, "delete the root of run "+r.Run, err)
 	}
 	return r.client.gone(ctx, r.client.host, func(ctx context.Context) (there []left, err error) {
@@ -230,4 +234,19 @@ func (r *Root) End(ctx context.Context) error {
 		}
 		return there, err
 	})
+}
+
+// endPods deletes pods of the run that nobody owns, as those that somebody has made of a plan.
+func (r *Root) endPods(ctx context.Context) error {
+	var pods []pod
+	err := r.client.again(ctx, func() (err error) {
+		_, pods, err = r.client.all(ctx, r.Lab, r.Run)
+		return err
+	})
+	for _, p := range pods {
+		if p.Metadata.DeletionTimestamp == nil && len(p.Metadata.OwnerReferences) == 0 {
+			err = errors.Join(err, r.client.delete(ctx, r.client.in("pods/"+p.Metadata.Name), "Background"))
+		}
+	}
+	return err
 }
