@@ -1,9 +1,11 @@
 package hcl
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
@@ -20,6 +22,7 @@ func clusterBlock() *blockType {
 			arg("kubeconfig", text, func(c *cluster, s string) { c.Kubeconfig = s }),
 			arg("context", text, func(c *cluster, s string) { c.Context = s }),
 			arg("namespace", clusterName, func(c *cluster, s string) { c.Namespace = s }),
+			arg("create_namespace", truth, func(c *cluster, on bool) { c.CreateNamespace = on }),
 			arg("image", text, func(c *cluster, s string) { c.Image = s }).must(clusterImage),
 			arg("gpu_resource", text, func(c *cluster, s string) { c.GPUResource = s }),
 			arg("rdma_resource", text, func(c *cluster, s string) { c.RDMAResource = s }),
@@ -31,6 +34,7 @@ func clusterBlock() *blockType {
 			arg("annotations", plainTexts, func(c *cluster, m map[string]string) { c.Annotations = m }),
 			arg("host_network", truth, func(c *cluster, on bool) { c.HostNetwork = on }),
 			arg("mounts", clusterMounts, func(c *cluster, list []provision.Mount) { c.Mounts = list }),
+			arg("wait_for_node", duration, func(c *cluster, d time.Duration) { c.WaitForNode = d }),
 			described(func(c *cluster, s string) { c.Description = s }),
 		},
 		make: becomes(func(d *declared) *cluster { return &cluster{Name: d.fullName(), Pos: pos(d.header)} }),
@@ -39,9 +43,27 @@ func clusterBlock() *blockType {
 			b.empty("kubeconfig", "Write the file that says how clusters are reached."+orNull)
 			b.empty("context", "Write the name of a context of the kubeconfig."+orNull)
 			b.empty("image", "Write an image with a shell, such as \"debian:12\".")
+			checkNamespace(b, c)
 		}),
 	}
 }
+
+// checkNamespace: what a namespace needs to be there before pods cannot be in one that is new.
+func checkNamespace(b *block, c *provision.Cluster) {
+	made := b.arg("create_namespace")
+	switch {
+	case !c.CreateNamespace:
+	case c.Namespace == "":
+		b.errOnce(made.at, "No namespace", "Say which one is made: namespace = \"hcl-bench\".")
+	case len(c.ImagePullSecrets) > 0 || c.ServiceAccount != "" || slices.ContainsFunc(c.Mounts, ofClaim):
+		b.errOnce(made.at, "Nothing is in a new namespace", newNamespace, c.Namespace)
+	}
+}
+
+func ofClaim(m provision.Mount) bool { return strings.HasPrefix(m.Source, provision.ClaimPrefix) }
+
+const newNamespace = "Secrets, accounts and claims that the block names have to be in namespace %s before pods are. " +
+	"Make it by hand, with them, and remove create_namespace."
 
 const clusterImage = "Of pods that run no engine of an image: the one that holds the lease, and those that send load. " +
 	"It needs a shell, as `\"debian:12\"` has."
@@ -52,8 +74,10 @@ var clusterForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 var (
 	clusterName = parsed("name", `a name of the cluster's, such as "hcl-bench": small letters, digits and dashes`,
 		formed(clusterForm))
-	plainTexts    = kindOf("map of texts", `an object with texts, such as { "gpu.vendor" = "amd" }`, asPlainTexts)
-	tolerations   = listOf("list of tolerations", `a list of tolerations, such as [{ key = "nvidia.com/gpu", operator = "Exists" }]`, asToleration)
+	plainTexts  = kindOf("map of texts", `an object with texts, such as { "gpu.vendor" = "amd" }`, asPlainTexts)
+	tolerations = listOf("list of tolerations", `a list of tolerations, such as [{ key = "nvidia.com/gpu", operator = "Exists" }]`, asToleration)
+	quantities  = kindOf("map of quantities",
+		`an object with quantities as Kubernetes has them, such as { cpu = "16", memory = "200Gi" }`, asQuantities)
 	clusterMounts = listOf("list of mounts",
 		`a list of mounts, such as ["/on/node:/in/pod:ro"] or ["claim/models:/models"]`, asClusterMount)
 )
@@ -64,6 +88,26 @@ func asPlainTexts(v cty.Value) (map[string]string, error) {
 		out[name], err = asPlainText(e)
 		return err
 	})
+}
+
+var (
+	resourceForm = regexp.MustCompile(`^([a-z0-9.-]+/)?[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+	quantityForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?(m|[kMGTPE]|[KMGTPE]i)?$`)
+)
+
+// asQuantities are how much of what: of processors, of memory, of devices.
+func asQuantities(v cty.Value) (map[string]string, error) {
+	all, err := asPlainTexts(v)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch {
+		case err != nil:
+		case !resourceForm.MatchString(name):
+			err = wrong("%q is not the name of a resource, such as cpu or memory.", name)
+		case !quantityForm.MatchString(all[name]):
+			err = wrong("%q of %s is not a quantity of Kubernetes', such as \"16\", \"500m\" or \"200Gi\".", all[name], name)
+		}
+	}
+	return all, err
 }
 
 const (

@@ -28,6 +28,8 @@ func hostBlock() *blockType {
 			arg("host_key", text, func(h *host, s string) { h.HostKey = s }),
 			arg("jump", jumpHost, func(h *host, jump *host) { h.Jump = jump }),
 			arg("gpus", gpus, func(h *host, g provision.GPUs) { h.GPUs = g }),
+			arg("requests", quantities, func(h *host, m map[string]string) { h.Requests = m }),
+			arg("limits", quantities, func(h *host, m map[string]string) { h.Limits = m }),
 			arg("runtime", engineRuntime, func(h *host, r provision.Runtime) { h.Runtime = r }),
 			arg("docker", text, func(h *host, s string) { h.Docker = s }),
 			arg("image_from", imageFrom, func(h *host, from provision.ImageFrom) { h.ImageFrom = from }),
@@ -91,6 +93,7 @@ const (
 	noAddress    = "A host says where it is: an address, or \"local\" for the machine that hcl runs on, or the cluster that it is a pod of:\n\n" +
 		"    address = \"203.0.113.7\""
 	ofMachine  = "Host %s is a pod of cluster %s, and %s is about machines that are reached by SSH. Remove one of both."
+	ofPod      = "Host %s is a machine, of which engines get all, and %s is what a pod asks for. Remove it, or name a cluster."
 	noPrepare  = "A pod cannot set what its node is like. Remove the block, and have who runs the cluster set it."
 	notHostKey = `%q is not a public key: %v. Copy one such as "ssh-ed25519 AAAA…" from /etc/ssh/ssh_host_ed25519_key.pub.`
 	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
@@ -150,6 +153,11 @@ var ofMachines = []string{"address", "user", "identity_file", "host_key", "jump"
 // checkPlace: a host is a machine with an address, or a pod of a cluster.
 func (b *block) checkPlace(h *provision.Host) {
 	if h.Cluster == nil {
+		for _, name := range []string{"requests", "limits"} {
+			if x := b.arg(name); x.said() && b.arg("address").said() {
+				b.errOnce(x.at, "A machine, not a pod", ofPod, h.Name, name)
+			}
+		}
 		if !b.arg("address").said() && !b.arg("cluster").said() {
 			b.missing(b.header, "address", "Missing argument", "%s", noAddress)
 			b.incomplete = true
