@@ -133,6 +133,9 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 		r.to(Event{Time: time.Now(), Type: Step, Host: client.Cluster().Name, Message: "removing run " + root.Run})
 		errs = append(errs, root.End(ctx))
 	}
+	if errors.Join(errs...) == nil {
+		errs = append(errs, client.LeaveNamespace(ctx))
+	}
 	return p, errors.Join(errs...)
 }
 

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,18 +58,25 @@ func (s *session) beginRoot(ctx context.Context) error {
 			return err
 		}
 	}
+	run := kube.RunOf{
+		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder,
+		Deadline: runDeadline(time.Duration(s.work.claim.MaxDuration)),
+	}
+	if err := client.MakeNamespace(ctx, run); err != nil {
+		return err
+	}
+	s.leave = func(ctx context.Context) error { return errors.Join(client.LeaveNamespace(ctx), client.Close()) }
 	findings, err := client.Check(ctx, s.work.pods)
 	if err = errors.Join(err, s.meets(findings)); err != nil {
 		return err
 	}
-	deadline := cmp.Or(time.Duration(s.work.claim.MaxDuration), lastResort) + leaveWithin
-	s.root, err = client.Begin(ctx, kube.RunOf{
-		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder, Deadline: deadline,
-	}, func(what string) { s.tell.say(Step, "%s", what) })
+	s.root, err = client.Begin(ctx, run, func(what string) { s.tell.say(Step, "%s", what) })
 	if err != nil {
 		return err
 	}
-	s.leave = func(ctx context.Context) error { return errors.Join(s.root.End(ctx), client.Close()) }
+	s.leave = func(ctx context.Context) error {
+		return errors.Join(s.root.End(ctx), client.LeaveNamespace(ctx), client.Close())
+	}
 	s.reached, err = enter(ctx, s.host, s.root.Self(), s.opt)
 	return err
 }

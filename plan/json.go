@@ -10,7 +10,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.1"
+const FormatVersion = "2.2"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -22,6 +22,7 @@ type jsonPlan struct {
 	Of            *Counts          `json:"of,omitempty"`
 	Estimate      *Estimate        `json:"estimate,omitempty"`
 	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
+	Clusters      []Cluster        `json:"clusters,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
 }
 
@@ -80,7 +81,7 @@ type jsonCell struct {
 func (p *Plan) JSON(w io.Writer) error {
 	out := jsonPlan{
 		FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets,
-		Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Deployments: []jsonDeployment{},
+		Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Clusters: p.Clusters, Deployments: []jsonDeployment{},
 	}
 	for _, h := range p.Hosts {
 		if h.Prepare != nil && p.works(h) {

@@ -27,6 +27,8 @@ type Plan struct {
 	Hosts       []*provision.Host // those that deployments use or send from, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
 
+	Clusters []Cluster // what is made in clusters, where somebody has asked; the plan is as good without
+
 	Only    []string // what [Plan.Select] was asked for
 	Targets []string
 	Of      *Counts // of the whole lab, when only a part is planned; nil otherwise

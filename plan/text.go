@@ -42,6 +42,12 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	default:
 		t.byHost(p)
 	}
+	for _, c := range p.Clusters {
+		t.cluster(c)
+	}
+	if verbose {
+		t.yaml(p.Clusters)
+	}
 	t.f("\n%s\n", p.outcome(n, of))
 	_, err := io.WriteString(w, t.String())
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
@@ -51,6 +52,7 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	if err != nil {
 		return err
 	}
+	p.Clusters = apply.Objects(ctx, p)
 	if o.json {
 		err = p.JSON(t.stdout)
 	} else {

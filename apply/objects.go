@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/kube"
+)
+
+// askWithin bounds what a plan asks of a cluster: it can be read without.
+const askWithin = 20 * time.Second
+
+// Objects are what the plan makes in clusters, with what each says of them in a dry run. Nothing is made.
+func Objects(ctx context.Context, p *plan.Plan) []plan.Cluster {
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	pods := podsOf(p)
+	var clusters []*provision.Cluster
+	for _, spec := range pods {
+		if c := spec.Host.Cluster; !slices.Contains(clusters, c) {
+			clusters = append(clusters, c)
+		}
+	}
+	all := make([]plan.Cluster, len(clusters))
+	var asking sync.WaitGroup
+	for i, c := range clusters {
+		own := slices.DeleteFunc(slices.Clone(pods), func(s kube.PodSpec) bool { return s.Host.Cluster != c })
+		asking.Go(func() { all[i] = objectsIn(ctx, p, c, own) })
+	}
+	asking.Wait()
+	return all
+}
+
+// podsOf are the pods that the plan makes, those once that are alike on one host.
+func podsOf(p *plan.Plan) (all []kube.PodSpec) {
+	seen := map[string]bool{}
+	for _, d := range p.Deployments {
+		if len(d.ToDo()) == 0 {
+			continue
+		}
+		for _, h := range d.Hosts() {
+			if h.Cluster == nil || p.Rehearsal {
+				continue
+			}
+			spec := podOf(h, d)
+			like := spec
+			like.Labels, like.Host = nil, nil
+			key := fmt.Sprintf("%s %+v", h.Name, like)
+			if !seen[key] {
+				seen[key] = true
+				all = append(all, spec)
+			}
+		}
+	}
+	return all
+}
+
+// objectsIn are what the plan makes in a cluster: the run's root, and the pods that it owns.
+func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, pods []kube.PodSpec) plan.Cluster {
+	out := plan.Cluster{Name: cluster.Name, Namespace: cluster.Namespace}
+	text := func(err error) string { return strings.TrimPrefix(err.Error(), cluster.String()+": ") }
+	client, err := kube.Open(ctx, cluster)
+	if err == nil {
+		defer client.Close()
+		out.Namespace, out.Version = client.Namespace(), client.Version()
+	}
+	there := err == nil
+	if there {
+		there, err = client.HasNamespace(ctx)
+	}
+	switch {
+	case err != nil:
+		out.Error = text(err)
+	case !there:
+		out.Error = fmt.Sprintf("namespace %s is not there yet", out.Namespace)
+	}
+	run := kube.RunOf{Lab: p.Lab.Name, Run: "plan", Deadline: runDeadline(p.Lab.MaxDuration)}
+	add := func(manifest map[string]any, host string) {
+		o := plan.Object{Manifest: manifest, YAML: kube.YAML(manifest), Host: host, Kind: fmt.Sprint(manifest["kind"])}
+		o.Name = fmt.Sprint(manifest["metadata"].(map[string]any)["name"])
+		if out.Error == "" {
+			adds, err := client.Try(ctx, manifest)
+			switch {
+			case err == nil:
+				o.Adds = adds
+			case kube.Refused(err):
+				o.Refused = text(err)
+			default:
+				out.Error = text(err)
+			}
+		}
+		out.Objects = append(out.Objects, o)
+	}
+	if cluster.CreateNamespace {
+		add(kube.NamespaceManifest(out.Namespace, run), "")
+	}
+	add(kube.RootManifest(cluster, out.Namespace, run), "")
+	for i, spec := range pods {
+		add(kube.Manifest(cluster, out.Namespace, run, spec, i+1, ""), spec.Host.Name)
+	}
+	return out
+}
+
+// runDeadline is when a cluster ends a run, whatever anybody does: of one that may last so long.
+func runDeadline(most time.Duration) time.Duration { return cmp.Or(most, lastResort) + leaveWithin }

@@ -1,0 +1,78 @@
+package plan
+
+import (
+	"strings"
+
+	"hclbench/plain"
+)
+
+// Cluster is what the plan makes in a Kubernetes cluster, and what the cluster says of it: whoever carries
+// plans out fills it in, see [Plan.Clusters].
+type Cluster struct {
+	Name      string   `json:"name"`
+	Namespace string   `json:"namespace,omitempty"`
+	Version   string   `json:"version,omitempty"` // of its API server
+	Error     string   `json:"error,omitempty"`   // why it was not asked of all
+	Objects   []Object `json:"objects"`
+}
+
+// Object is one that the plan makes, as `kubectl apply` takes it. In place of the run's id, which nobody
+// knows yet, stands "plan".
+type Object struct {
+	Kind     string         `json:"kind"`
+	Name     string         `json:"name"`
+	Host     string         `json:"host,omitempty"`    // that the pod is
+	Refused  string         `json:"refused,omitempty"` // why the cluster would not take it, and what to do
+	Adds     []string       `json:"adds,omitempty"`    // what the cluster itself would set
+	Manifest map[string]any `json:"manifest"`
+	YAML     string         `json:"-"`
+}
+
+// cluster says what a cluster is asked for, and what it says.
+func (t *printer) cluster(c Cluster) {
+	t.f("\ncluster %s", c.Name)
+	if about := strings.Trim(c.Version+", namespace "+c.Namespace, ", "); c.Namespace != "" {
+		t.f(" (%s)", about)
+	}
+	t.f("\n")
+	if c.Error != "" {
+		t.said("  ! ", "nobody asked it whether it takes what follows: "+c.Error)
+	}
+	for i, o := range c.Objects {
+		t.f("  %s %s", strings.ToLower(o.Kind), o.Name)
+		if o.Host != "" {
+			t.f(" for host %s", o.Host)
+		}
+		t.f("\n")
+		switch {
+		case o.Refused == "":
+		case i > 0 && o.Refused == c.Objects[i-1].Refused:
+			t.f("    ! refused likewise\n")
+		default:
+			t.said("    ! refused: ", o.Refused)
+		}
+		for _, add := range o.Adds {
+			t.said("    the cluster adds ", add)
+		}
+	}
+}
+
+// said is what somebody else says, in lines below each other.
+func (t *printer) said(name, text string) {
+	lines := plain.Wrap(strings.Fields(text), " ", pageWidth-len(name))
+	t.f("%s%s\n", name, strings.Join(lines, "\n"+strings.Repeat(" ", len(name))))
+}
+
+// yaml writes the objects as one stream, between "---" and "...".
+func (t *printer) yaml(clusters []Cluster) {
+	wrote := false
+	for _, c := range clusters {
+		for _, o := range c.Objects {
+			t.f("\n---\n%s", strings.TrimSpace(o.YAML))
+			wrote = true
+		}
+	}
+	if wrote {
+		t.f("\n...\n")
+	}
+}
