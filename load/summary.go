@@ -84,6 +84,10 @@ type Figures struct {
 	// ITLFrom says how the spread of ITL is known when there were too many gaps to
 	// keep: [FromHistogram] or [FromSample]. Empty: from every gap.
 	ITLFrom string `json:"itl_from,omitempty"`
+
+	// Intervals are those of figures that have one, by their names in JSON:
+	// "output_throughput", "ttft_ms.mean", "ttft_ms.p99".
+	Intervals map[string]Interval `json:"intervals,omitempty"`
 }
 
 // Generator is what sending and reading took of the process that did it.

@@ -61,6 +61,7 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 	found.littlesLaw(s, records)
 	if !w.Hurried {
 		found.pace(w, s, records)
+		found.drifting(w, records)
 		found.generator(s)
 		found.merged(s)
 		found.calibration(s)
@@ -292,6 +293,13 @@ var (
 	mergedChunks = doubt{"merged-chunks", ofChunks,
 		"%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; " +
 			"TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}
+	crowding = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run: " +
+		"the engine cannot keep up with the rate, and latencies are of how long the run was"}
+	emptying   = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run"}
+	otherStart = doubt{"drifting", []string{"ttft", "e2el", "normalized_latency"},
+		"drifting: the time to first token went from %.3g to %.3g ms over the run"}
+	otherPace = doubt{"drifting", nil, "drifting: the time between chunks went from %.3g to %.3g ms over the run"}
+
 	beyondStreams = doubt{"beyond-calibration", ofTimes,
 		"%d requests were in flight, and this machine's generator was found to be right up to %d"}
 	beyondEvents = doubt{"beyond-calibration", ofTimes,

@@ -21,6 +21,8 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	}
 	e := evidence{w, percentiles, started, records}
 	whole := load.Part{Figures: e.figures(d, records)}
+	c := newCut(w, records)
+	e.boundRates(&whole.Figures, c, c.drains(records))
 	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records)}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {
@@ -79,33 +81,53 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	return f
 }
 
-// describe notes the spread of each time, in milliseconds. gaps is how many there are.
+// describe notes the spread of each time, in milliseconds, and how sure it is. gaps is how many there are.
 func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 	values := make([]float64, 0, max(len(records), gaps)) // for one after the other
-	spread := func(each func(r *load.Record)) load.Stats {
+	c := newCut(e.workload, records)
+	spread := func(member string, each func(r *load.Record, note noting)) load.Stats {
 		values = values[:0]
-		for i := range records {
-			each(&records[i])
+		all := func(note noting) {
+			for i := range records {
+				each(&records[i], note)
+			}
 		}
-		return load.Describe(values, e.percentiles)
-	}
-	note := func(d time.Duration, by int, is bool) {
-		if is {
-			values = append(values, load.Ms(d)/float64(by))
+		all(func(v float64, _ time.Duration) { values = append(values, v) })
+		s := load.Describe(values, e.percentiles)
+		if member != "" {
+			e.bound(f, c, member, s, values, all)
 		}
+		return s
 	}
 	streamed := !e.workload.NoStream
-	f.TTFT = spread(func(r *load.Record) { note(r.First-r.Sent, 1, r.OK() && streamed) })
-	f.TPOT = spread(func(r *load.Record) {
-		note(r.Last-r.First, r.OutputTokens-1, r.OK() && streamed && r.OutputTokens > 1)
+	f.TTFT = spread("ttft_ms", func(r *load.Record, note noting) {
+		if r.OK() && streamed {
+			note(load.Ms(r.First-r.Sent), r.Sent)
+		}
 	})
-	f.E2EL = spread(func(r *load.Record) { note(r.Last-r.Sent, 1, r.OK()) })
-	f.PerToken = spread(func(r *load.Record) { note(r.Last-r.Sent, r.OutputTokens, r.OK() && r.OutputTokens > 0) })
-	f.Queue = spread(func(r *load.Record) { note(r.Sent-r.Scheduled, 1, true) })
-	f.SendLag = spread(func(r *load.Record) { note(r.Sent-r.Ready, 1, true) })
-	f.ITL = spread(func(r *load.Record) {
+	f.TPOT = spread("tpot_ms", func(r *load.Record, note noting) {
+		if r.OK() && streamed && r.OutputTokens > 1 {
+			note(load.Ms(r.Last-r.First)/float64(r.OutputTokens-1), r.Sent)
+		}
+	})
+	f.E2EL = spread("e2el_ms", func(r *load.Record, note noting) {
+		if r.OK() {
+			note(load.Ms(r.Last-r.Sent), r.Sent)
+		}
+	})
+	f.PerToken = spread("normalized_latency_ms", func(r *load.Record, note noting) {
+		if r.OK() && r.OutputTokens > 0 {
+			note(load.Ms(r.Last-r.Sent)/float64(r.OutputTokens), r.Sent)
+		}
+	})
+	f.Queue = spread("", func(r *load.Record, note noting) { note(load.Ms(r.Sent-r.Scheduled), r.Sent) })
+	f.SendLag = spread("", func(r *load.Record, note noting) { note(load.Ms(r.Sent-r.Ready), r.Sent) })
+	f.ITL = spread("itl_ms", func(r *load.Record, note noting) {
+		at := r.First
 		for _, g := range r.Gaps {
-			note(g, 1, r.OK())
+			if at += g; r.OK() {
+				note(load.Ms(g), at)
+			}
 		}
 	})
 }

@@ -1,0 +1,117 @@
+package measure
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// TestDrifting: what is said of runs that slow down or do not keep up, and that nothing is of
+// those that are steady, short, or ask for something else all the time.
+func TestDrifting(t *testing.T) {
+	slower := toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, noise: 0.1, drift: 0.5}
+	faster, short, talk, steady, few := slower, slower, slower, slower, slower
+	faster.drift, short.Requests, steady.drift, few.Concurrency = -0.3, 200, 0, 128
+	talk.Dataset.Kind = load.Conversation
+	over := overloaded.toy
+	over.Requests = 1500
+	for name, x := range map[string]struct {
+		toy
+		want []string
+	}{
+		"slower": {slower, []string{
+			`^drifting: the time to first token went from \d+(\.\d+)? to \d+(\.\d+)? ms over the run$`,
+			`^drifting: the time between chunks went from 1\d(\.\d)? to 1\d(\.\d)? ms over the run$`}},
+		"faster": {faster, []string{`^drifting: the time to first token went`, `^drifting: the time between chunks went from 1\d(\.\d)? to (\d\.\d+|1\d(\.\d)?) ms over the run$`}},
+		"overloaded": {over, []string{
+			`^drifting: the requests in flight went from \d+ to \d{3} over the run: the engine cannot keep up with the rate, ` +
+				`and latencies are of how long the run was$`,
+			`^drifting: the time to first token went from .* to .* ms over the run$`}},
+		"steady": {steady, nil}, "short": {short, nil}, "conversations": {talk, nil}, "few rounds": {few, nil},
+	} {
+		records, _ := x.run(1)
+		var found reasons
+		found.drifting(x.Workload, records)
+		if len(found) != len(x.want) {
+			t.Errorf("%s: %d reasons, want %d: %+v", name, len(found), len(x.want), found)
+			continue
+		}
+		for i, want := range x.want {
+			if !regexp.MustCompile(want).MatchString(found[i].Text) || found[i].Code != "drifting" || found[i].Value <= found[i].Limit {
+				t.Errorf("%s: %+v\nwant %s", name, found[i], want)
+			}
+		}
+	}
+}
+
+// TestTrend: neighbours that are alike are no trend by themselves, nor is one great value.
+func TestTrend(t *testing.T) {
+	var line, wave, jump, none [batches]float64
+	for i := range batches {
+		line[i], wave[i], jump[i] = 100+float64(i), 100+30*float64(i/5%2), 100
+	}
+	jump[0] = 1000
+	grown := make([]float64, batches)
+	for i := range grown {
+		grown[i] = float64(i * i)
+	}
+	if from, to, ok := trend(grown); from != 0 || to < 250 || !ok {
+		t.Errorf("what grows fast: from %g to %g, %v", from, to, ok)
+	}
+	for name, x := range map[string]struct {
+		values []float64
+		want   bool
+	}{"line": {line[:], true}, "wave": {wave[:], false}, "jump": {jump[:], false}, "nothing": {none[:], false},
+		"few": {line[:batches/2-1], false}} {
+		from, to, ok := trend(x.values)
+		if ok != x.want || ok && (from != 100 || to != 119) {
+			t.Errorf("%s: from %g to %g, %v", name, from, to, ok)
+		}
+	}
+}
+
+// TestIntervals: which figures have an interval, and where.
+func TestIntervals(t *testing.T) {
+	of := func(e toy, percentiles []float64) load.Summary {
+		records, d := e.run(3)
+		return Summarize(e.Workload, percentiles, time.Time{}, d, records)
+	}
+	closed := toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, uneven: 0.5, noise: 0.1}
+	open := toy{Workload: load.Workload{Rate: 20, Requests: 300}, uneven: 0.5, noise: 0.1}
+	s := of(closed, []float64{95, 99})
+	for _, name := range []string{"request_throughput", "input_throughput", "output_throughput", "total_throughput",
+		"ttft_ms.mean", "ttft_ms.median", "tpot_ms.mean", "itl_ms.p95", "e2el_ms.p95", "normalized_latency_ms.median"} {
+		if _, ok := s.Intervals[name]; !ok {
+			t.Errorf("%s has no interval; there are %v", name, s.Intervals)
+		}
+	}
+	for name, x := range map[string]struct {
+		value, atMost float64
+	}{"output_throughput": {s.OutputThroughput, 0}, "ttft_ms.mean": {s.TTFT.Mean, 0}, "ttft_ms.median": {s.TTFT.Median, s.TTFT.Max},
+		"e2el_ms.p95": {s.E2EL.Percentiles["95"], s.E2EL.Max}} {
+		i := s.Intervals[name]
+		if i.Low >= x.value || i.High <= x.value || i.High-i.Low > 0.5*x.value || i.AtMost > x.atMost || (i.AtMost > 0) != (x.atMost > 0) {
+			t.Errorf("%s is %g: %+v", name, x.value, i)
+		}
+	}
+	s = of(open, []float64{95, 99})
+	if _, ok := s.Intervals["ttft_ms.p95"]; !ok {
+		t.Errorf("p95 of 300 requests has no interval: %v", s.Intervals)
+	}
+	for _, name := range []string{"ttft_ms.p99", "output_throughput", "queue_ms.mean"} {
+		if i, ok := s.Intervals[name]; ok {
+			t.Errorf("%s of 300 requests of an open loop is in %+v", name, i)
+		}
+	}
+	staged := closed
+	staged.Stages = []load.Stage{{Concurrency: 16}}
+	few := closed
+	few.Requests = 20
+	for name, e := range map[string]toy{"stages": staged, "few requests": few} {
+		for statistic, i := range of(e, nil).Intervals {
+			t.Errorf("%s: %s is in %+v", name, statistic, i)
+		}
+	}
+}
