@@ -125,7 +125,7 @@ var libraries = []struct {
 
 	{"k8s.io/client-go/kubernetes", nil, "typed clients double the binary: objects are maps and small structs of our own"},
 	{"k8s.io", []string{"provision/kube"}, "kubeconfigs, credentials and exec are not ours to write"},
-	{"sigs.k8s.io/yaml", []string{"provision/kube", "hcl"}, "objects as kubectl takes them"},
+	{"sigs.k8s.io/yaml", []string{"provision/kube", "hcl", "results/formats"}, "objects as kubectl takes them; Benchmark Reports are YAML"},
 
 	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},
 	{"github.com/spf13/pflag", []string{"cmd/hcl"}, "flags and help are the command's"},

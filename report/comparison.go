@@ -274,7 +274,7 @@ func (u Unlike) short(side string) string { return plain.Cut(cmp.Or(side, none),
 
 // gpusSaid are the GPUs by the text of the lab.
 func gpusSaid(r *results.Row) string {
-	if n := gpuCount(r); n > 0 {
+	if n := r.Deployment.GPUsUsed(); n > 0 {
 		return fmt.Sprintf("%d of %s", n, cmp.Or(r.Deployment.GPUs, "?"))
 	}
 	return r.Deployment.GPUs

@@ -1,11 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"hclbench/report/number"
@@ -65,7 +62,7 @@ func price(d *results.Deployment) (usd float64) {
 		return 0
 	}
 	for _, of := range grouped(hostsOf(d), func(m results.Member) string { return m.Host }) {
-		share, there, used := 1.0, hostGPUs(of[0].GPUs), 0
+		share, there, used := 1.0, results.CountGPUs(of[0].GPUs), 0
 		for _, m := range of {
 			used += m.GPUCount
 		}
@@ -75,22 +72,6 @@ func price(d *results.Deployment) (usd float64) {
 		usd += of[0].Price * share
 	}
 	return usd
-}
-
-// gpuCount is how many GPUs the engine uses; 0: not known.
-func gpuCount(r *results.Row) int { return cmp.Or(r.Deployment.GPUCount, hostGPUs(r.Deployment.GPUs)) }
-
-// hostGPUs reads "8xH200", and of several hosts "16xH200, 8xB200"; 0: not known of all.
-func hostGPUs(gpus string) (sum int) {
-	for part := range strings.SplitSeq(gpus, ", ") {
-		n, _, found := strings.Cut(part, "x")
-		count, err := strconv.Atoi(n)
-		if !found || err != nil {
-			return 0
-		}
-		sum += count
-	}
-	return sum
 }
 
 // Spending is what one run had of one host.

@@ -150,7 +150,7 @@ func newEngine(d *results.Deployment) pageEngine {
 
 // gpusUsed are the GPUs of hosts, and how many of them are used: "8×H200, 4 of them used".
 func gpusUsed(gpus string, used int) string {
-	if used > 0 && used < hostGPUs(gpus) {
+	if used > 0 && used < results.CountGPUs(gpus) {
 		return fmt.Sprintf("%s, %d of them used", gpuName(gpus), used)
 	}
 	return gpuName(gpus)

@@ -106,7 +106,7 @@ var (
 
 	perGPU = metric{"output_throughput_per_gpu", "Output throughput per GPU", "Throughput", "per GPU", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
-			n := gpuCount(r)
+			n := r.Deployment.GPUsUsed()
 			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
 		}}
 	perDecodeGPU = metric{"output_throughput_per_decode_gpu", "Output throughput per decode GPU", "Throughput",

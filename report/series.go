@@ -105,7 +105,7 @@ func (s *seriesOf) name() {
 	for _, x := range s.all {
 		k := [2]string{x.GPUs, x.Kind}
 		engines[k] = once(engines[k], x.Engine)
-		counts = counts || hostGPUs(x.GPUs) != hostGPUs(s.all[0].GPUs)
+		counts = counts || results.CountGPUs(x.GPUs) != results.CountGPUs(s.all[0].GPUs)
 	}
 	for _, x := range s.all {
 		name := kindName(x.Kind)
@@ -202,7 +202,7 @@ var counted = regexp.MustCompile(`\b(\d+)x`)
 
 // gpuName is "8×H200" of "8xH200".
 func gpuName(gpus string) string {
-	if hostGPUs(gpus) > 0 {
+	if results.CountGPUs(gpus) > 0 {
 		return counted.ReplaceAllString(gpus, "$1×")
 	}
 	return gpus

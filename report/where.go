@@ -68,7 +68,7 @@ var textColumns = []struct {
 	{"kind", func(r *results.Row) string { return r.Deployment.Kind }},
 	{"host", func(r *results.Row) string { return r.Deployment.Host }},
 	{"gpus", func(r *results.Row) string { return r.Deployment.GPUs }},
-	{"gpu_count", func(r *results.Row) string { return strconv.Itoa(gpuCount(r)) }},
+	{"gpu_count", func(r *results.Row) string { return strconv.Itoa(r.Deployment.GPUsUsed()) }},
 	{"model", func(r *results.Row) string { return r.Deployment.Model }},
 	{"image", func(r *results.Row) string { return r.Deployment.Image }},
 	{"digest", func(r *results.Row) string { return r.Deployment.Digest }},
@@ -130,7 +130,7 @@ func columnsOf(rows []results.Row) fields {
 		all[word.name] = text(word.of)
 	}
 	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
-	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(gpuCount(r)), gpuCount(r) > 0 }
+	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
 	for _, m := range allMetrics(rows) {
 		all[m.name] = numeric(m.value)
 	}

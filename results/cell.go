@@ -120,11 +120,13 @@ const (
 	OriginSGLang     = "sglang"          // bench_serving
 	OriginThroughput = "vllm-throughput" // vllm bench throughput
 	OriginLatency    = "vllm-latency"    // vllm bench latency
+	OriginInferenceX = "inferencex"      // a row of InferenceX
+	OriginReport     = "benchmark-report"
 )
 
 // OriginFormats are all of them.
 func OriginFormats() []string {
-	return []string{OriginVLLM, OriginSGLang, OriginThroughput, OriginLatency}
+	return []string{OriginVLLM, OriginSGLang, OriginThroughput, OriginLatency, OriginInferenceX, OriginReport}
 }
 
 // Verdict is the cell's verdict; a cell without a measurement is void.

@@ -67,7 +67,7 @@ func (d *Deployment) SetMembers(all []Member) {
 		d.GPUCount += m.GPUCount
 		if m.Role != "router" && !working[m.Host] { // GPUs beside a router alone have no part in it
 			working[m.Host] = true
-			d.GPUs = addGPUs(d.GPUs, m.GPUs)
+			d.GPUs = AddGPUs(d.GPUs, m.GPUs)
 		}
 		if !hosts[m.Host] {
 			hosts[m.Host] = true
@@ -135,11 +135,27 @@ func (d *Deployment) StreamInterval() int {
 	return 0
 }
 
+// GPUsUsed is how many GPUs the engine uses; 0: not known.
+func (d *Deployment) GPUsUsed() int { return cmp.Or(d.GPUCount, CountGPUs(d.GPUs)) }
+
+// CountGPUs reads "8xH200", and of several hosts "16xH200, 8xB200"; 0: not known of all.
+func CountGPUs(gpus string) (sum int) {
+	for part := range strings.SplitSeq(gpus, ", ") {
+		n, _, found := strings.Cut(part, "x")
+		count, err := strconv.Atoi(n)
+		if !found || err != nil {
+			return 0
+		}
+		sum += count
+	}
+	return sum
+}
+
 func joined(list, name string) string { return strings.Trim(list+", "+name, ", ") }
 
-// addGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand
+// AddGPUs adds "8xH200" and "8xH200" up to "16xH200"; GPUs of another model stand
 // beside them.
-func addGPUs(sum, more string) string {
+func AddGPUs(sum, more string) string {
 	count, model, _ := strings.Cut(more, "x")
 	n, err := strconv.Atoi(count)
 	all := strings.Split(sum, ", ")

@@ -35,7 +35,7 @@ func benchVerb(t *console) *cobra.Command {
 	var o benchOptions
 	c := verb("bench", between(1, math.MaxInt, "name the server's URL, such as http://127.0.0.1:8000"),
 		func(ctx context.Context, args []string) error { return runBench(ctx, t, o, args) })
-	c.Long += "\n\nFormats:\n" + formatsHelp
+	c.Long += "\n\nFormats:\n" + formatsHelp(benchExports())
 	o.said = c.Flags().Changed
 	o.add(c)
 	c.Flags().StringVar(&o.format, "format", "text", oneOf(benchFormats()))
@@ -44,7 +44,12 @@ func benchVerb(t *console) *cobra.Command {
 	return c
 }
 
-func benchFormats() []string { return append([]string{"text"}, formatNames()...) }
+func benchFormats() []string { return append([]string{"text"}, formatNames(benchExports())...) }
+
+// benchExports are the formats that need no lab.
+func benchExports() []exportFormat {
+	return slices.DeleteFunc(exportFormats(), func(f exportFormat) bool { return f.ofLab })
+}
 
 const exposedKey = "a key in --header can be read by every user of this machine; put it into a file and name that with --header-file"
 
@@ -73,7 +78,7 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 		if o.format == "text" {
 			return benchText(w, rows)
 		}
-		return writeRows(w, rows, o.format, false, recordsOf)
+		return writeRows(w, o.format, exported{rows: rows, records: recordsOf})
 	}); err != nil || failed != nil {
 		return errors.Join(err, failed)
 	}

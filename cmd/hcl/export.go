@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -31,18 +32,18 @@ type exportOptions struct {
 func exportVerb(t *console) *cobra.Command {
 	var o exportOptions
 	c := labVerb("export", &o.which.lab, func(ctx context.Context) error { return runExport(ctx, t, o) })
-	c.Long += "\n\nThe formats are:\n" + formatsHelp
+	c.Long += "\n\nThe formats are:\n" + formatsHelp(exportFormats())
 	o.which.add(t, c)
 	o.which.addAll(c)
-	c.Flags().StringVar(&o.format, "format", "vllm", oneOf(formatNames()))
-	words(c, "format", formatNames()...)
+	c.Flags().StringVar(&o.format, "format", "vllm", oneOf(formatNames(exportFormats())))
+	words(c, "format", formatNames(exportFormats())...)
 	c.Flags().BoolVar(&o.detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
 	return c
 }
 
 func runExport(ctx context.Context, t *console, o exportOptions) error {
-	if err := checkWord("format", o.format, formatNames()); err != nil {
+	if err := checkWord("format", o.format, formatNames(exportFormats())); err != nil {
 		return err
 	}
 	if o.detailed && o.format != "vllm" && o.format != "sglang" {
@@ -57,23 +58,78 @@ func runExport(ctx context.Context, t *console, o exportOptions) error {
 	if len(rows) == 0 {
 		return errors.New("no measured cell is selected")
 	}
-	return t.write(o.output, func(w io.Writer) error {
-		return writeRows(w, rows, o.format, o.detailed, func(r results.Row) ([]load.Record, error) {
-			return v.store.Records(ctx, r.RunID, r.ID)
-		})
-	})
+	x := exported{rows, o.detailed, func(r results.Row) ([]load.Record, error) {
+		return v.store.Records(ctx, r.RunID, r.ID)
+	}}
+	if info, err := os.Stat(o.output); err == nil && info.IsDir() {
+		return x.toFolder(t, o.output, o.format)
+	}
+	return t.write(o.output, func(w io.Writer) error { return writeRows(w, o.format, x) })
 }
 
-func formatNames() []string {
-	return []string{"json", "vllm", "vllm-text", "sglang", "sglang-text", "records"}
+// toFolder writes a file for each row, in a format that has such.
+func (x exported) toFolder(t *console, folder, format string) error {
+	if format != "benchmark-report" {
+		return usage("--output %s is a folder: only --format benchmark-report has a file for each cell", folder)
+	}
+	for _, r := range x.rows {
+		one := func(w io.Writer) error { return formats.BenchmarkReport(w, []results.Row{r}) }
+		if err := writeWhole(filepath.Join(folder, formats.ReportFile(r)), one); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(t.stderr, "Written %s to %s\n", plain.Count(len(x.rows), "report"), folder)
+	return err
 }
 
-const formatsHelp = `  json         our own: exact numbers, and everything that was kept
-  vllm         the object of vllm bench serve --save-result, one a line
-  vllm-text    the block that it prints
-  sglang       the line of SGLang's bench_serving --output-file
-  sglang-text  the block that it prints
-  records      one JSON object for each request, one a line`
+// exportFormat is one in which results are written.
+type exportFormat struct {
+	name, is string
+	write    func(x exported, w io.Writer) error
+	ofLab    bool // it is of engines and GPUs, which only a lab knows
+}
+
+// exported is what is written: rows, each with its requests where they are asked for.
+type exported struct {
+	rows     []results.Row
+	detailed bool // as their own flags add the requests to the formats of other tools
+	records  func(results.Row) ([]load.Record, error)
+}
+
+func exportFormats() []exportFormat {
+	tool := func(name string) func(exported, io.Writer) error {
+		return func(x exported, w io.Writer) error { return x.asTool(w, name) }
+	}
+	return []exportFormat{
+		{"json", "our own: exact numbers, and everything that was kept",
+			func(x exported, w io.Writer) error { return report.JSON(w, x.rows, report.About{}) }, false},
+		{"vllm", "the object of vllm bench serve --save-result, one a line", tool("vllm"), false},
+		{"vllm-text", "the block that it prints", tool("vllm-text"), false},
+		{"sglang", "the line of SGLang's bench_serving --output-file", tool("sglang"), false},
+		{"sglang-text", "the block that it prints", tool("sglang-text"), false},
+		{"inferencex", "an array of InferenceX's rows: latencies in seconds, throughput for a GPU",
+			func(x exported, w io.Writer) error { return formats.InferenceX(w, x.rows) }, true},
+		{"benchmark-report", "llm-d's Benchmark Report 0.2.1 of each cell, with --output FOLDER a file each",
+			func(x exported, w io.Writer) error { return formats.BenchmarkReport(w, x.rows) }, true},
+		{"records", "one JSON object for each request, one a line", exported.asRecords, false},
+	}
+}
+
+func formatNames(all []exportFormat) (names []string) {
+	for _, f := range all {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// formatsHelp is a line for each format.
+func formatsHelp(all []exportFormat) string {
+	var lines []string
+	for _, f := range all {
+		lines = append(lines, fmt.Sprintf("  %-17s %s", f.name, f.is))
+	}
+	return strings.Join(lines, "\n")
+}
 
 // oneOf lists words of which one is to be said: "a, b or c".
 func oneOf(all []string) string {
@@ -88,31 +144,28 @@ func checkWord(flag, said string, known []string) error {
 	return usage("--%s %s: it is %s", flag, said, oneOf(known))
 }
 
-// writeRows writes rows in a format. records reads those of a row; detailed adds
-// them to the formats of other tools, as their own flags do.
-func writeRows(w io.Writer, rows []results.Row, format string, detailed bool, records func(results.Row) ([]load.Record, error)) error {
-	if format == "json" {
-		return report.JSON(w, rows, report.About{})
-	}
-	tool, text, known := formats.Named(format)
-	for _, r := range rows {
-		var all []load.Record
+// writeRows writes rows in a format.
+func writeRows(w io.Writer, format string, x exported) error {
+	all := exportFormats()
+	return all[slices.Index(formatNames(all), format)].write(x, w)
+}
+
+// asTool writes rows in a format of a load generator of others.
+func (x exported) asTool(w io.Writer, format string) error {
+	tool, text, _ := formats.Named(format)
+	for _, r := range x.rows {
 		var line []byte
 		var err error
-		if detailed || !known {
-			if all, err = records(r); err != nil {
-				return err
-			}
-		}
 		switch {
 		case text:
 			err = tool.Text(w, r)
-		case known && detailed:
-			line, err = tool.Detailed(r, all)
-		case known:
-			line, err = tool.JSON(r)
+		case x.detailed:
+			var all []load.Record
+			if all, err = x.records(r); err == nil {
+				line, err = tool.Detailed(r, all)
+			}
 		default:
-			err = writeRecords(w, r, all)
+			line, err = tool.JSON(r)
 		}
 		if err == nil {
 			_, err = w.Write(line)
@@ -124,18 +177,24 @@ func writeRows(w io.Writer, rows []results.Row, format string, detailed bool, re
 	return nil
 }
 
-// writeRecords writes each request on a line, with the cell that it belongs to.
-// Times are in nanoseconds since the measurement began.
-func writeRecords(w io.Writer, r results.Row, records []load.Record) error {
+// asRecords writes each request on a line, with the cell that it belongs to. Times are in
+// nanoseconds since the measurement began.
+func (x exported) asRecords(w io.Writer) error {
 	enc := json.NewEncoder(w)
-	for i := range records {
-		line := struct {
-			Run  string `json:"run,omitempty"`
-			Cell string `json:"cell,omitempty"`
-			*load.Record
-		}{r.RunID, r.ID, &records[i]}
-		if err := enc.Encode(line); err != nil {
-			return fmt.Errorf("export cell %s: %w", r.ID, err)
+	for _, r := range x.rows {
+		records, err := x.records(r)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			line := struct {
+				Run  string `json:"run,omitempty"`
+				Cell string `json:"cell,omitempty"`
+				*load.Record
+			}{r.RunID, r.ID, &records[i]}
+			if err := enc.Encode(line); err != nil {
+				return fmt.Errorf("export cell %s: %w", r.ID, err)
+			}
 		}
 	}
 	return nil

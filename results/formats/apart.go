@@ -12,16 +12,17 @@ import (
 	"sync"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/results"
 )
 
-// others are the members of an object that neither tool writes of itself: those of
-// --metadata KEY=VALUE, whose values are all text, and those of programs that write
-// such objects, too.
-func (o *object) others() []string {
+// others are the members of an object that are not known: those of --metadata KEY=VALUE,
+// whose values are all text, and those of programs that write such objects, too.
+func (o *object) others(known map[string]bool) []string {
 	return slices.DeleteFunc(slices.Clone(o.keys), func(key string) bool {
 		_, _, latency := latencyNamed(key)
-		return knownMembers()[key] || latency || !o.has(key) || strings.HasPrefix(key, "spec_decode_") || strings.HasPrefix(key, "max_concurrent_")
+		_, number := o.number(key)
+		return known[key] || latency && number || !o.has(key) || strings.HasPrefix(key, "spec_decode_") || strings.HasPrefix(key, "max_concurrent_")
 	})
 }
 
@@ -48,8 +49,8 @@ var knownMembers = sync.OnceValue(func() map[string]bool {
 const maxMetadata = 100
 
 // texts are the others that hold text, or yes or no: they tell engines and loads apart.
-func (o *object) texts() (axes results.Axes) {
-	for _, key := range o.others() {
+func (o *object) texts(known map[string]bool) (axes results.Axes) {
+	for _, key := range o.others(known) {
 		switch raw := o.values[key]; raw[0] {
 		case '"':
 			text := strings.TrimSpace(o.text(key))
@@ -68,14 +69,18 @@ func (o *object) texts() (axes results.Axes) {
 	return axes
 }
 
-// numbers are the others that hold a number.
-func (o *object) numbers() (all results.Axes) {
-	for _, key := range o.others() {
-		if v, ok := o.number(key); ok && o.values[key][0] != '"' && !math.IsInf(v, 0) {
+// numbers are the others that hold a number; unread are those that hold a list or an object.
+func (o *object) numbers(known map[string]bool) (all results.Axes, unread []string) {
+	for _, key := range o.others(known) {
+		raw := o.values[key]
+		if raw[0] == '[' || raw[0] == '{' {
+			unread = append(unread, plain.Line(key))
+		}
+		if v, ok := o.number(key); ok && raw[0] != '"' && !math.IsInf(v, 0) {
 			all = append(all, results.Axis{Name: key, Value: v})
 		}
 	}
-	return all
+	return all, unread
 }
 
 // isMoment reports whether a member says when or by which name something was measured,
@@ -94,9 +99,9 @@ func wholeOr(v float64) any {
 }
 
 // tellApart makes axes of what two results differ in that would otherwise be taken for
-// repetitions: the lengths that their counts give, and then every other number that is
-// whole in all of them, since settings are and figures are not. It returns the names
-// of the numbers that are no axis.
+// repetitions: the lengths that their counts give, and then the rest, of numbers those
+// that are whole in all of them, since settings are and figures are not. It returns what
+// is not used: numbers that are no axis, and what cannot be read.
 func tellApart(all []Result) (unused []string) {
 	each := func(tokens func(*load.Summary) int64) func(*Result) any {
 		return func(r *Result) any {
@@ -108,40 +113,60 @@ func tellApart(all []Result) (unused []string) {
 	}
 	differ(all, "input_tokens", each(func(s *load.Summary) int64 { return s.InputTokens }))
 	differ(all, "output_tokens", each(func(s *load.Summary) int64 { return s.OutputTokens }))
-	for _, r := range all {
-		for _, n := range r.numbers {
-			if !slices.Contains(unused, n.Name) {
-				unused = append(unused, n.Name)
-			}
+	tried := map[string]bool{}
+	add := func(name string) {
+		if !slices.Contains(unused, name) {
+			unused = append(unused, name)
 		}
 	}
-	return slices.DeleteFunc(unused, func(name string) bool {
-		return differ(all, name, func(r *Result) any {
-			v, _ := r.numbers.Value(name)
-			return v
-		})
-	})
+	for _, r := range all {
+		for _, x := range r.rest {
+			axis := !tried[x.Name] && differ(all, x.Name, func(r *Result) any {
+				v, _ := r.rest.Value(x.Name)
+				return v
+			})
+			if _, number := x.Value.(float64); number && !tried[x.Name] && !axis {
+				add(x.Name)
+			}
+			tried[x.Name] = true
+		}
+	}
+	for _, r := range all {
+		for _, name := range r.unread {
+			add(name)
+		}
+	}
+	return unused
 }
 
-// differ makes an axis of a number, which is nil where there is none, if two results that
-// are alike in all else differ in it, and it is whole wherever it is.
+// differ makes an axis of a value, which is nil where there is none, if two results that
+// are alike in all else differ in it, and it is whole wherever it is a number.
 func differ(all []Result, name string, of func(*Result) any) bool {
 	first, apart := map[string]any{}, false
 	for i := range all {
 		r := &all[i]
-		v, there := of(r).(float64)
-		if _, axis := r.Axes.Value(name); axis || there && v != math.Trunc(v) || figureName.MatchString(normalName(name)) {
+		v := of(r)
+		n, number := v.(float64)
+		if _, axis := r.Axes.Value(name); axis || number && n != math.Trunc(n) || figureName.MatchString(normalName(name)) {
 			return false
 		}
 		key := r.key()
 		old, seen := first[key]
-		if apart = apart || seen && old != of(r); !seen {
-			first[key] = of(r)
+		if apart = apart || seen && old != v; !seen {
+			first[key] = v
 		}
 	}
 	for i := range all {
-		if v, there := of(&all[i]).(float64); there && apart {
-			addAxis(&all[i].Cell, name, v)
+		c := &all[i].Cell
+		switch v := of(&all[i]).(type) {
+		case float64:
+			if apart {
+				addAxis(c, name, v)
+			}
+		case string, int64:
+			if apart {
+				c.Axes = append(c.Axes, results.Axis{Name: name, Value: v})
+			}
 		}
 	}
 	return apart

@@ -93,6 +93,9 @@ func (r blockRow) write(b *bytes.Buffer, o *object) {
 	}
 }
 
+// latencyName is a name of a latency's statistic, as the tools write it.
+var latencyName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(?:ttft|tpot|itl|e2el|e2e_latency)_ms$`)
+
 // rows are those of a latency, with the percentiles that the object has in rising order.
 func (l section) rows(o *object) []blockRow {
 	row := func(name, statistic string) blockRow {
@@ -146,15 +149,15 @@ func readBlocks(text string) (all []Result, err error) {
 // readBlock takes a block for that of the tool which has more of its rows, of which
 // people leave some out.
 func readBlock(rows []string) (Result, error) {
-	var format string
+	var as Tool
 	var best *object
 	most := -1
 	for _, t := range tools() {
 		if o, n := t.readRows(rows); n > most {
-			format, best, most = t.format, o, n
+			as, best, most = t, o, n
 		}
 	}
-	return readResult(format, best)
+	return as.reader().result(best)
 }
 
 // readRows makes an object of rows, and counts those that are the tool's.

@@ -16,10 +16,10 @@ import (
 
 // figure is a number of a summary or of a load that others have, too.
 type figure struct {
-	name    string                  // in a summary's JSON, "completed", "ttft_ms.mean"; of a load, the axis
-	names   string                  // in tables and objects of others, each in small letters
-	at      func(*results.Cell) any // a pointer to a number, to that of one where there may be none, or a percentile
-	seconds bool                    // others have it in seconds, where we have milliseconds
+	name  string                  // in a summary's JSON, "completed", "ttft_ms.mean"; of a load, the axis
+	names string                  // in tables and objects of others, each in small letters
+	at    func(*results.Cell) any // a pointer to a number, to that of one where there may be none, or a percentile
+	ms    float64                 // what one of theirs is in ours; 0: the same
 }
 
 // percentile is one of a latency's percentiles, "99".
@@ -57,20 +57,56 @@ func figures() []figure {
 	}
 }
 
-// latencyName is a name of a latency's statistic.
-var latencyName = regexp.MustCompile(
-	`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el|e2e_latency)(?:_(ms|s))?$`)
+// A latency's name has these words in any order, the one of the latency in one of these
+// spellings: "p99_ttft_ms", "TTFT (ms) avg".
+var (
+	latencyWords = [][2]string{
+		{"time_to_first_token", "ttft"}, {"time_per_output_token", "tpot"}, {"inter_token_latency", "itl"},
+		{"end_to_end_latency", "e2el"}, {"request_latency", "e2el"}, {"e2e_latency", "e2el"}, {"e2e", "e2el"},
+		{"ttft", "ttft"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "e2el"},
+	}
+	statisticWords = map[string]string{
+		"mean": "mean", "avg": "mean", "average": "mean", "median": "median", "std": "std", "stddev": "std",
+		"min": "min", "max": "max",
+	}
+	unitWords = map[string]string{
+		"ms": "ms", "milliseconds": "ms", "s": "s", "sec": "s", "secs": "s", "seconds": "s", "us": "us", "microseconds": "us",
+	}
+)
 
-// latencyNamed is the figure that such a name means, "p99_ttft_ms", and the unit that it
-// says, which may be none.
+// milliseconds are those of a unit; of none, it is to be guessed.
+var milliseconds = map[string]float64{"ms": 1, "s": 1e3, "us": 1e-3}
+
+var percentileWord = regexp.MustCompile(`^p\d+(\.\d+)?$`)
+
+// latencyNamed is the figure that such a name means, and the unit that it says, which may
+// be none.
 func latencyNamed(name string) (f figure, unit string, ok bool) {
-	m := latencyName.FindStringSubmatch(name)
-	if m == nil {
+	rest, latency := "_"+normalName(name)+"_", ""
+	for _, w := range latencyWords {
+		if before, after, found := strings.Cut(rest, "_"+w[0]+"_"); found {
+			rest, latency = before+"_"+after, w[1]
+			break
+		}
+	}
+	which := ""
+	for _, word := range strings.FieldsFunc(rest, func(r rune) bool { return r == '_' }) {
+		s := statisticWords[word]
+		if percentileWord.MatchString(word) {
+			s = word
+		}
+		u := unitWords[word]
+		if s == "" && u == "" || s != "" && which != "" || u != "" && unit != "" {
+			return figure{}, "", false
+		}
+		which, unit = which+s, unit+u
+	}
+	if latency == "" || which == "" {
 		return figure{}, "", false
 	}
-	f = statistic(m[2], m[1])
-	f.seconds = m[3] == "s"
-	return f, m[3], true
+	f = statistic(latency, which)
+	f.ms = milliseconds[unit]
+	return f, unit, true
 }
 
 // statistic is a figure of a latency: "mean", "p99".
@@ -95,8 +131,8 @@ func latencies(s *load.Summary) map[string]*load.Stats {
 
 // set gives a figure its value.
 func (f figure) set(c *results.Cell, v float64) {
-	if f.seconds {
-		v *= 1e3
+	if f.ms != 0 {
+		v *= f.ms
 	}
 	switch at := f.at(c).(type) {
 	case *int:
@@ -113,7 +149,9 @@ func (f figure) set(c *results.Cell, v float64) {
 		if at.of.Percentiles == nil {
 			at.of.Percentiles = map[string]float64{}
 		}
-		at.of.Percentiles[at.p] = v
+		if at.of.Percentiles[at.p] = v; at.p == "50" && at.of.Median == 0 {
+			at.of.Median = v
+		}
 	}
 }
 
@@ -158,7 +196,7 @@ func unknown(c *results.Cell, told map[string]bool) []string {
 			}
 		}
 	}
-	names := strings.Fields(ours)
+	names := slices.DeleteFunc(strings.Fields(ours), func(name string) bool { return told[name] })
 	for _, f := range all {
 		zero := reflect.ValueOf(f.at(c)).Elem().IsZero()
 		switch {

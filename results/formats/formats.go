@@ -102,7 +102,7 @@ const detailsBefore = "max_output_tokens_per_s"
 // was the tool's; detail adds the arrays of each request.
 func (t Tool) object(r results.Row, detail func(*object)) (*object, error) {
 	if r.Summary == nil {
-		return nil, fmt.Errorf("export cell %s: there is no measurement: %s", r.ID, strings.Join(r.Verdict().Texts(), "; "))
+		return nil, fmt.Errorf("export cell %s: %w", r.ID, errNothing(&r))
 	}
 	if r.Origin != nil && r.Origin.Format == t.format {
 		o, err := readObject(r.Origin.Fields)

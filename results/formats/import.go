@@ -19,7 +19,7 @@ import (
 
 // ReadFile reads a file of another tool, a table by its ending, and names the figures in
 // it that are not used. What it does not say is not filled in, but for the benchmark,
-// which is the file's name.
+// which is then the file's name.
 func ReadFile(name string) (all []Result, unused []string, err error) {
 	in, err := os.Open(name)
 	if err != nil {
@@ -34,7 +34,8 @@ func ReadFile(name string) (all []Result, unused []string, err error) {
 		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for i := range all {
-		all[i].Cell.Benchmark = strings.TrimSuffix(filepath.Base(name), ext)
+		c := &all[i].Cell
+		c.Benchmark = cmp.Or(c.Benchmark, strings.TrimSuffix(filepath.Base(name), ext))
 		all[i].Deployment.Engine = all[i].Deployment.Kind
 	}
 	return all, unused, nil
@@ -53,7 +54,7 @@ func (u Unsaid) Complete(r *Result) error {
 	if u.Count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
 		d.GPUs = fmt.Sprintf("%dx%s", u.Count, d.GPUs)
 	}
-	d.GPUCount = u.Count
+	d.GPUCount = cmp.Or(u.Count, d.GPUCount)
 	d.Model = cmp.Or(u.Model, d.Model)
 	d.Host = "elsewhere"
 	kind, name, _ := strings.Cut(u.Engine, ".")

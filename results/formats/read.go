@@ -24,7 +24,8 @@ type Result struct {
 	Deployment   results.Deployment // engine, kind, GPUs, model and command, as far as they are told
 	Records      []load.Record      // where every request was written down; nil: it was not
 	server       string             // what tells its server from others of its kind; empty: there are none
-	numbers      results.Axes       // that nobody understands here: each may be a setting or a figure
+	rest         results.Axes       // what nobody understands here: each may be a setting or a figure
+	unread       []string           // members that are not read, each a list or an object
 }
 
 // Read reads what `vllm bench serve`, `throughput` or `latency` or SGLang's
@@ -47,6 +48,11 @@ func Read(r io.Reader) (all []Result, unused []string, err error) {
 		return nil, nil, fmt.Errorf("read results: %w", err)
 	}
 	text = bytes.TrimSpace(text)
+	if isReport(text) {
+		if text, err = reportObjects(text); err != nil {
+			return nil, nil, fmt.Errorf("read results: %w", err)
+		}
+	}
 	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
 		all, err = readJSON(plain.JSON(strictJSON(text)))
 	} else {
@@ -81,10 +87,12 @@ func readJSON(text []byte) (all []Result, err error) {
 		o, err := readObject(raw)
 		var one Result
 		if err == nil {
-			one, err = readResult(formatOf(o), o)
+			t := readerOf(o)
+			if one, err = t.result(o); err == nil {
+				one.Axes = append(one.Axes, o.texts(t.known())...)
+			}
 		}
 		if err == nil {
-			one.Axes = append(one.Axes, o.texts()...)
 			err = door.Axes(one.Axes)
 		}
 		if err != nil {
@@ -95,36 +103,55 @@ func readJSON(text []byte) (all []Result, err error) {
 	return all, nil
 }
 
-// formatOf tells by its members what has written an object. Of vLLM's own, some are in
-// no other; its --metadata can add any.
-func formatOf(o *object) string {
-	has := func(keys ...string) bool { return slices.ContainsFunc(keys, o.has) }
-	switch {
-	case has("num_prompts", "model_id", "tokenizer_id", "endpoint_type", "total_token_throughput"):
-		return results.OriginVLLM
-	case has("mean_e2e_latency_ms", "total_throughput", "dataset_name"):
-		return results.OriginSGLang
-	case o.has("avg_latency") && has("latencies", "percentiles"):
-		return results.OriginLatency
-	case o.has("elapsed_time") && o.has("num_requests") && !o.has("completed"):
-		return results.OriginThroughput
-	}
-	return results.OriginVLLM
+// reader is a format of objects.
+type reader struct {
+	format   string // as [results.Origin] has it
+	is       func(has func(keys ...string) bool) bool
+	required []string // numbers without which it is none
+	read     func(r *Result, o *object) (told map[string]bool, err error)
+	known    func() map[string]bool // members whose meaning is known
 }
 
-func readResult(format string, o *object) (one Result, err error) {
+// readers are all of them; an object is the first that it is. Of vLLM's own members, some
+// are in no other; its --metadata can add any.
+func readers() []reader {
+	vllm, sglang := vllm().reader(), sglang().reader()
+	sglang.is = func(has func(...string) bool) bool {
+		return has("mean_e2e_latency_ms", "total_throughput", "dataset_name")
+	}
+	either := vllm
+	vllm.is = func(has func(...string) bool) bool {
+		return has("num_prompts", "model_id", "tokenizer_id", "endpoint_type", "total_token_throughput")
+	}
+	either.is = func(func(...string) bool) bool { return true }
+	return []reader{
+		reportReader(), inferenceXReader(), vllm, sglang,
+		{results.OriginLatency, func(has func(...string) bool) bool {
+			return has("avg_latency") && has("latencies", "percentiles")
+		}, []string{"avg_latency"}, readLatency, knownMembers},
+		{results.OriginThroughput, func(has func(...string) bool) bool {
+			return has("elapsed_time") && has("num_requests") && !has("completed")
+		}, []string{"num_requests", "elapsed_time"}, readThroughput, knownMembers},
+		either,
+	}
+}
+
+func (t Tool) reader() reader {
+	return reader{format: t.format, required: []string{"completed", "duration"}, read: t.read, known: knownMembers}
+}
+
+// readerOf tells by its members what has written an object.
+func readerOf(o *object) reader {
+	has := func(keys ...string) bool { return slices.ContainsFunc(keys, o.has) }
+	all := readers()
+	return all[slices.IndexFunc(all, func(r reader) bool { return r.is(has) })]
+}
+
+func (t reader) result(o *object) (one Result, err error) {
 	if o.has(rehearsal) {
-		return one, errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
+		return one, errRehearsal
 	}
-	t, _, _ := Named(format)
-	read, required := t.read, []string{"completed", "duration"}
-	switch format {
-	case results.OriginThroughput:
-		read, required = readThroughput, []string{"num_requests", "elapsed_time"}
-	case results.OriginLatency:
-		read, required = readLatency, []string{"avg_latency"}
-	}
-	for _, key := range required {
+	for _, key := range t.required {
 		if v, ok := o.number(key); !ok || v < 0 {
 			return one, fmt.Errorf("it has no number %q, so it is not a result of vllm bench or of bench_serving", key)
 		}
@@ -134,34 +161,35 @@ func readResult(format string, o *object) (one Result, err error) {
 		return one, err
 	}
 	s := &load.Summary{}
-	one.Records, one.numbers = records, o.numbers()
-	one.Summary, one.Origin = s, &results.Origin{Format: format, Fields: bytes.TrimSpace(kept.line())}
+	one.Records = records
+	one.rest, one.unread = o.numbers(t.known())
+	one.Summary, one.Origin = s, &results.Origin{Format: t.format, Fields: bytes.TrimSpace(kept.line())}
 	one.Job.Workload.Endpoint = load.Completions
-	told := read(&one.Cell, o)
+	told, err := t.read(&one, o)
+	if err != nil {
+		return one, err
+	}
 	var errs []string
 	if o.has("errors") && o.into("errors", &errs) == nil { // SGLang counts them nowhere
 		failed := len(slices.DeleteFunc(errs, func(e string) bool { return e == "" }))
 		s.Failed, told["failed"] = max(s.Failed, failed), true
 	}
 	s.Requests = max(s.Requests, s.Completed+s.Failed)
-	one.Finished = one.Started.Add(time.Duration(s.Duration * float64(time.Second)))
+	one.Finished = cmp.Or(one.Finished, one.Started.Add(time.Duration(s.Duration*float64(time.Second))))
 	s.Started = one.Started
 	judge(&one.Cell, told)
-	one.Deployment = deploymentOf(format, o, one.Job.Target.Model)
-	return one, errors.Join(door.Summary(s), door.Axes(one.Axes),
-		door.Lines(&one.Job.Target.Model, &one.Job.Workload.Dataset.Kind, &one.Deployment.Model))
+	d := &one.Deployment
+	d.Model = cmp.Or(d.Model, one.Job.Target.Model, o.text("model_id"))
+	d.Kind = cmp.Or(d.Kind, engineKind(o.text("backend")))
+	return one, errors.Join(door.Summary(s), door.Axes(one.Axes), door.Lines(&one.Job.Target.Model,
+		&one.Job.Workload.Dataset.Kind, &d.Model, &d.Kind, &d.GPUs, &d.Image, &one.Benchmark))
 }
 
-func deploymentOf(format string, o *object, model string) results.Deployment {
-	d := results.Deployment{Model: cmp.Or(model, o.text("model_id")), Kind: engineKind(o.text("backend"))}
-	if format == results.OriginThroughput || format == results.OriginLatency {
-		d.Kind = "vllm" // its offline tools
-	}
-	return d
-}
+var errRehearsal = errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
 
 // read reads a result of a tool that sends over HTTP, and returns which figures it has.
-func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
+func (t Tool) read(r *Result, o *object) (told map[string]bool, err error) {
+	c := &r.Cell
 	s, w := c.Summary, &c.Job.Workload
 	notFigure := func(key string) bool { return t.values[key] != nil }
 	told = readFigures(c, o, slices.DeleteFunc(strings.Fields(t.members+" "+t.after), notFigure))
@@ -180,7 +208,7 @@ func (t Tool) read(c *results.Cell, o *object) (told map[string]bool) {
 	if c.Axes = loadAxes(*c); t.format == results.OriginSGLang && o.has("dataset_name") {
 		c.Axes = append(c.Axes, results.Axis{Name: "dataset", Value: o.text("dataset_name")})
 	}
-	return told
+	return told, nil
 }
 
 // readFigures reads the figures that these members are, of several that are one the first,
@@ -197,8 +225,8 @@ func readFigures(c *results.Cell, o *object, members []string) (told map[string]
 	return told
 }
 
-// readLatencies reads latencies in milliseconds, and those in seconds where there are no
-// others. A name without a unit is taken to be of seconds, as Python's clocks are,
+// readLatencies reads latencies in milliseconds, and those in other units where there are no
+// such. A name without a unit is taken to be of seconds, as Python's clocks are,
 // unless that were longer than the whole run.
 func readLatencies(c *results.Cell, o *object, told map[string]bool) {
 	longest := 0.0
@@ -210,11 +238,13 @@ func readLatencies(c *results.Cell, o *object, told map[string]bool) {
 	for _, t := range latencies(c.Summary) {
 		t.Percentiles = map[string]float64{}
 	}
-	for _, want := range []string{"", "s", "ms"} { // the last one counts
+	for _, want := range []string{"", "us", "s", "ms"} { // the last one counts
 		for _, key := range o.keys {
 			f, unit, ok := latencyNamed(key)
 			if v, number := o.number(key); ok && number && unit == want {
-				f.seconds = unit == "s" || unit == "" && longest <= c.Summary.Duration
+				if unit == "" && longest <= c.Summary.Duration {
+					f.ms = milliseconds["s"]
+				}
 				f.set(c, v)
 				told[f.name] = true
 			}
@@ -239,19 +269,21 @@ func loadAxes(c results.Cell) (axes results.Axes) {
 }
 
 // readThroughput reads a result of vllm bench throughput, which sends all at once.
-func readThroughput(c *results.Cell, o *object) map[string]bool {
+func readThroughput(r *Result, o *object) (map[string]bool, error) {
+	c := &r.Cell
 	told := readFigures(c, o, []string{"num_requests", "elapsed_time", "requests_per_second", "tokens_per_second"})
 	n := c.Summary.Completed
 	c.Summary.Requests, c.Job.Workload.Requests = n, n
 	c.Axes = results.Axes{{Name: "batch", Value: int64(n)}}
 	told["requests"] = true
-	return told
+	r.Deployment.Kind = "vllm" // as every offline tool of vLLM's
+	return told, nil
 }
 
 // readLatency reads a result of vllm bench latency: how long one batch takes, in
 // seconds, and not of how many requests that is.
-func readLatency(c *results.Cell, o *object) map[string]bool {
-	t := &c.Summary.E2EL
+func readLatency(r *Result, o *object) (map[string]bool, error) {
+	t := &r.Summary.E2EL
 	t.Mean, t.Percentiles = 1e3*o.float("avg_latency"), map[string]float64{}
 	var latencies []float64
 	var percentiles map[string]float64
@@ -264,5 +296,6 @@ func readLatency(c *results.Cell, o *object) map[string]bool {
 		}
 	}
 	t.Median = t.Percentiles["50"]
-	return map[string]bool{"e2el_ms.mean": true}
+	r.Deployment.Kind = "vllm"
+	return map[string]bool{"e2el_ms.mean": true}, nil
 }

@@ -145,7 +145,7 @@ func (r *Result) readColumn(c column, text string, told map[string]bool) error {
 	case err != nil:
 		r.Axes = append(r.Axes, results.Axis{Name: c.normal, Value: text})
 	case number && !math.IsInf(v, 0):
-		r.numbers = append(r.numbers, results.Axis{Name: c.normal, Value: v})
+		r.rest = append(r.rest, results.Axis{Name: c.normal, Value: v})
 	}
 	return nil
 }
