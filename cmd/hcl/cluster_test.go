@@ -73,6 +73,8 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"pods":        (*sharedCluster).measuresOnPods,
 	"pods killed": (*sharedCluster).cleansItself,
 	"manifests":   (*sharedCluster).operates,
+	"planned":     (*sharedCluster).plansObjects,
+	"place":       (*sharedCluster).isAPlace,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// placeLab is measured on a machine, or on a pod.
+const placeLab = `
+lab "place" { lease = "20s" }
+cluster "moai" {
+  %CLUSTER%
+}
+host "here" {
+  address = "local"
+}
+dataset "random" "d" {
+  input_tokens = 64
+}
+engine "sim" "steady" {
+  host  = host.here
+  flags = { ttft = "10ms", itl = "2ms" }
+}
+benchmark "b" {
+  matrix {
+    concurrency = [1, 2]
+  }
+  engine   = engine.sim.steady
+  dataset  = dataset.random.d
+  requests = 8
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 16
+  }
+}
+`
+
+
+// plansObjects: a plan has what a run makes in the cluster, and what the cluster says of it.
+func (c *sharedCluster) plansObjects(t *testing.T) {
+	p := c.pods(t, placeLab)
+	p.edit(`address = "local"`, "cluster = cluster.moai\nlimits = { memory = \"1Gi\" }")
+	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: "2"}}]}}`)
+	text := p.tells("plan --verbose", exitDone, "cluster moai (v1.34.4, namespace planned)\n  job hcl-plan\n",
+		"  pod hcl-plan-here-1 for host here\n", "    the cluster adds containers.resources.limits.cpu: 2\n",
+		"Plan: 2 to measure, 0 up to date")
+	begin, end := strings.Index(text, "\n---\n"), strings.Index(text, "\n...\n")
+	if begin < 0 || end < begin {
+		t.Fatalf("no YAML in\n%s", text)
+	}
+	p.apply(text[begin:end])
+	p.tells("destroy", exitDone)
+	if left := p.objects(); left != "" {
+		t.Errorf("left in the cluster:\n%s", left)
+	}
+	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, max: {memory: 800Mi}}]}}`)
+	p.tells("plan", exitDone, `! refused: pods "hcl-plan-here-1" is forbidden: maximum memory`, "per\n", "Plan: 2 to measure")
+	p.tells("check", exitContract, "maximum memory usage per Container is 800Mi, but limit is 1Gi", "see the blocks of the cluster and of its hosts")
+	p.env = []string{"KUBECONFIG=" + filepath.Join(p.home, "none")}
+	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is none at", "Plan: 2 to measure")
+}
+
+// apply makes an object of a text, as kubectl does.
+func (p *pods) apply(yaml string) {
+	p.Helper()
+	cmd := p.cluster.Kubectl("-n", p.namespace, "apply", "-f", "-")
+	cmd.Stdin = strings.NewReader(yaml)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		p.Fatalf("kubectl apply: %v: %s\n%s", err, out, yaml)
+	}
+}
+
+// isAPlace: a lab whose host becomes a pod has the same plan but for the place, and rows that compare.
+func (c *sharedCluster) isAPlace(t *testing.T) {
+	p := c.pods(t, placeLab)
+	host, hostRows := p.planned(), p.measured("host.json")
+	p.edit(`address = "local"`, "cluster = cluster.moai")
+	p.tells("plan", exitDone, "host here (a pod of cluster moai)", "~ concurrency=1,2  stale: ")
+	pod, podRows := p.planned(), p.measured("pod.json")
+	if diff := cmp.Diff(host, pod); diff != "" {
+		t.Errorf("the plan of a pod differs (-host +pod):\n%s", diff)
+	}
+	if diff := cmp.Diff(hostRows, podRows); diff != "" {
+		t.Errorf("the rows of a pod differ (-host +pod):\n%s", diff)
+	}
+	p.tells("compare host.json pod.json", exitDone, "runtime")
+}
+
+// planned is the plan as JSON has it, without names that stand for the place, and what is done.
+func (p *pods) planned() any {
+	p.Helper()
+	var plan map[string]any
+	p.json(&plan, "plan", "--json", "--rerun")
+	return without(plan, "id", "clusters", "estimate", "why", "status", "stale")
+}
+
+// measured applies the lab and keeps the report in a file. It returns what rows have in common.
+func (p *pods) measured(file string) any {
+	p.Helper()
+	p.tells("apply", applied)
+	out, _, _ := p.run("report", "--json")
+	must(p, os.WriteFile(filepath.Join(p.lab, file), []byte(out), 0o644))
+	var kept struct {
+		Rows []struct {
+			Benchmark  string
+			Axes       map[string]any
+			Repetition int
+			Job        struct{ Workload map[string]any }
+			Summary    struct {
+				Requests, Completed, Failed int
+				InputTokens                 int `json:"input_tokens"`
+				OutputTokens                int `json:"output_tokens"`
+			}
+		}
+	}
+	must(p, json.Unmarshal([]byte(out), &kept))
+	if len(kept.Rows) != 2 {
+		p.Fatalf("%d rows:\n%s", len(kept.Rows), out)
+	}
+	return kept
+}
+
+// without is a value as JSON has it, without members of these names.
+func without(v any, names ...string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range names {
+			delete(v, name)
+		}
+		for name := range v {
+			v[name] = without(v[name], names...)
+		}
+	case []any:
+		for i := range v {
+			v[i] = without(v[i], names...)
+		}
+	}
+	return v
+}
