@@ -40,7 +40,6 @@ benchmark "b" {
 }
 `
 
-
 // plansObjects: a plan has what a run makes in the cluster, and what the cluster says of it.
 func (c *sharedCluster) plansObjects(t *testing.T) {
 	p := c.pods(t, placeLab)
