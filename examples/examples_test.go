@@ -235,6 +235,17 @@ var examples = map[string]example{
 			"group.bottom router": {"--prefill http://203.0.113.30:", "--decode http://203.0.113.31:", "--decode http://203.0.113.32:"},
 		},
 	},
+	"vllm-on-kubernetes": {
+		hosts: 1,
+		loads: map[string]int{"pod": 2},
+		cells: eachOf("online", 8, "vllm.mistral"),
+		words: map[string][]string{
+			"vllm.mistral": {
+				"--entrypoint vllm vllm/vllm-openai:v0.9.1 serve mistralai/Mistral-7B-Instruct-v0.3", "--trust-remote-code", "--enable-chunked-prefill",
+				"--max-num-batched-tokens 1024", "--shm-size 2147483648b",
+			},
+		},
+	},
 	"h200-1p1d": {
 		hosts: 2,
 		loads: map[string]int{"node-n0": 3},
