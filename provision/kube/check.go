@@ -100,6 +100,9 @@ func (k *checker) rights(ctx context.Context) error {
 		for _, verb := range []string{"create", "get", "delete"} {
 			needed = append(needed, access{verb: verb, resource: "namespaces", everywhere: true})
 		}
+		for _, kind := range wanted {
+			needed = append(needed, access{verb: "list", resource: kind})
+		}
 	}
 	for _, a := range slices.Concat(needed, useful) {
 		may, err := k.may(ctx, a)
@@ -181,8 +184,9 @@ func (k *checker) quota(ctx context.Context) error {
 			if want := take[name]; want > 0 {
 				free := q.Status.Hard[name] - q.Status.Used[name]
 				have := fmt.Sprintf("%s: %s of %s free", name, free, q.Status.Hard[name])
-				k.hold(free >= want, "quota "+q.Metadata.Name, have, "at least "+want.String(), "wait until others in the namespace end, or ask for more: "+
-					k.byHand("describe quota %s", q.Metadata.Name)+" shows it")
+				show := k.byHand("describe quota %s", q.Metadata.Name)
+				k.hold(free >= want, "quota "+q.Metadata.Name, have, "at least "+want.String(),
+					"wait until others in the namespace end, or ask for more: "+show+" shows it")
 			}
 		}
 	}

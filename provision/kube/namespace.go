@@ -96,12 +96,16 @@ func (c *Client) LeaveNamespace(ctx context.Context) error {
 }
 
 // ofEvery are what every namespace has.
-var ofEvery = []string{"configmaps/kube-root-ca.crt", "configmaps/istio-ca-root-cert", "configmaps/openshift-service-ca.crt"}
+var ofEvery = []string{
+	"configmaps/kube-root-ca.crt", "configmaps/istio-ca-root-cert", "configmaps/openshift-service-ca.crt",
+}
+
+// wanted are kinds of what people put into a namespace, besides pods and jobs.
+var wanted = []string{"services", "configmaps", "secrets", "persistentvolumeclaims"}
 
 // used reports whether there is anything in the namespace that somebody may want.
 func (c *Client) used(ctx context.Context) (bool, error) {
-	kinds := []string{"pods", "jobs", "services", "configmaps", "secrets", "persistentvolumeclaims"}
-	for _, kind := range kinds {
+	for _, kind := range append([]string{"pods", "jobs"}, wanted...) {
 		all, err := listAt[struct{ Metadata meta }](ctx, c, c.in(kind), nil)
 		if err != nil {
 			return false, err

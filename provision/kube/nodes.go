@@ -146,7 +146,8 @@ func (r room) says(p podNeeds, resource string) string {
 		others = append(others, fmt.Sprintf("%d %s", n, no))
 	}
 	slices.Sort(others)
-	s := fmt.Sprintf("%s free on %s: %s", resource, plain.Count(len(free), "node"), cmp.Or(strings.Join(free, ", "), "none"))
+	counts := cmp.Or(strings.Join(free, ", "), "none")
+	s := fmt.Sprintf("%s free on %s: %s", resource, plain.Count(len(free), "node"), counts)
 	if len(others) > 0 {
 		s += "; others are " + strings.Join(others, ", ")
 	}

@@ -60,9 +60,15 @@ func look(p pod, events []event, image string, wait patience) seen {
 	if c := p.Status.Conditions.of("PodScheduled"); c.Status == "False" {
 		message := plain.Line(c.Message)
 		why := fmt.Sprintf(noRoom, strings.TrimSuffix(message, "."))
-		return seen{says: "no node yet: " + message, kind: provision.ErrNoRoom, why: why, after: wait.room}
+		says := "no node yet: " + message
+		for _, e := range events {
+			if e.Reason == "TriggeredScaleUp" || e.Reason == "NotTriggerScaleUp" { // of the program that adds nodes
+				says = plain.Line("no node yet: " + e.Message)
+			}
+		}
+		return seen{says: says, kind: provision.ErrNoRoom, why: why, after: wait.room}
 	}
-	if n := len(events); n > 0 {
+	if n := len(events); n > 0 && p.Spec.NodeName != "" {
 		last := events[n-1]
 		for _, reason := range pullReasons {
 			if strings.HasSuffix(last.Message, reason) { // the pod's status will say so too

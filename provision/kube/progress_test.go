@@ -22,10 +22,13 @@ func TestLook(t *testing.T) {
 		says   string
 		why    string
 	}{
-		"new":      {pod: `{"status": {"phase": "Pending"}}`},
-		"runs":     {pod: `{"status": {"phase": "Running", "containerStatuses": [{"name": "hcl", "state": {"running": {}}}]}}`},
-		"a node":   {pod: `{"spec": {"nodeName": "node1"}, "status": {"phase": "Pending"}}`, says: "its node is node1"},
-		"no node":  {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`, kind: provision.ErrNoRoom, later: true, says: "no node yet: 0/2 nodes", why: "node_selector and tolerations"},
+		"new":     {pod: `{"status": {"phase": "Pending"}}`},
+		"runs":    {pod: `{"status": {"phase": "Running", "containerStatuses": [{"name": "hcl", "state": {"running": {}}}]}}`},
+		"a node":  {pod: `{"spec": {"nodeName": "node1"}, "status": {"phase": "Pending"}}`, says: "its node is node1"},
+		"no node": {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`, kind: provision.ErrNoRoom, later: true, says: "no node yet: 0/2 nodes", why: "node_selector and tolerations"},
+		"grows": {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`,
+			events: []event{{Reason: "FailedScheduling", Message: "no"}, {Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"}},
+			kind:   provision.ErrNoRoom, later: true, says: "no node yet: pod triggered scale-up: [{gpu 0->1 (max: 4)}]", why: "node_selector and tolerations"},
 		"pulls":    {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Normal", Message: "Pulling image \"x\""}}, says: `Pulling image "x"`},
 		"no name":  {pod: waits("ErrImagePull", "failed to resolve reference x: not found"), kind: provision.ErrImageNotFound, why: "image x cannot be pulled: failed to resolve reference x: not found: is its name right?"},
 		"no login": {pod: waits("ErrImagePull", "authorization failed: 401 Unauthorized"), kind: provision.ErrImageNotFound, why: "image_pull_secrets of the block names secrets with a login"},

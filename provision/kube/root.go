@@ -104,7 +104,7 @@ func (c *Client) await(ctx context.Context, name string, spec PodSpec, say func(
 		var now pod
 		var events []event
 		err := c.again(ctx, func() (err error) {
-			if now, err = waiting.look(ctx); err == nil && now.Spec.NodeName != "" {
+			if now, err = waiting.look(ctx); err == nil {
 				events = c.events(ctx, now.Metadata.UID)
 			}
 			return err
