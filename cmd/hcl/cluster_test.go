@@ -75,6 +75,7 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"manifests":   (*sharedCluster).operates,
 	"planned":     (*sharedCluster).plansObjects,
 	"place":       (*sharedCluster).isAPlace,
+	"inside":      (*sharedCluster).worksInside,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.

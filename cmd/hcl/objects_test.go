@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost"
 )
 
 // placeLab is measured on a machine, or on a pod.
@@ -17,7 +19,7 @@ cluster "moai" {
   %CLUSTER%
 }
 host "here" {
-  address = "local"
+  %HOST%
 }
 dataset "random" "d" {
   input_tokens = 64
@@ -43,7 +45,7 @@ benchmark "b" {
 // plansObjects: a plan has what a run makes in the cluster, and what the cluster says of it.
 func (c *sharedCluster) plansObjects(t *testing.T) {
 	p := c.pods(t, placeLab)
-	p.edit(`address = "local"`, "cluster = cluster.moai\nlimits = { memory = \"1Gi\" }")
+	p.edit("%HOST%", "cluster = cluster.moai\nlimits = { memory = \"1Gi\" }")
 	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: "2"}}]}}`)
 	text := p.tells("plan --verbose", exitDone, "cluster moai (v1.34.4, namespace planned)\n  job hcl-plan\n",
 		"  pod hcl-plan-here-1 for host here\n", "    the cluster adds containers.resources.limits.cpu: 2\n",
@@ -61,7 +63,7 @@ func (c *sharedCluster) plansObjects(t *testing.T) {
 	p.tells("plan", exitDone, `! refused: pods "hcl-plan-here-1" is forbidden: maximum memory`, "per\n", "Plan: 2 to measure")
 	p.tells("check", exitContract, "maximum memory usage per Container is 800Mi, but limit is 1Gi", "see the blocks of the cluster and of its hosts")
 	p.env = []string{"KUBECONFIG=" + filepath.Join(p.home, "none")}
-	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is none at", "Plan: 2 to measure")
+	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is", "Plan: 2 to measure")
 }
 
 // apply makes an object of a text, as kubectl does.
@@ -74,11 +76,68 @@ func (p *pods) apply(yaml string) {
 	}
 }
 
+// desk is a pod in which somebody works, with the rights that docs/hosts.md asks for and no others.
+const desk = `
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: hcl}, rules: [
+  {apiGroups: [batch], resources: [jobs], verbs: [create, get, list, delete]},
+  {apiGroups: [""], resources: [pods], verbs: [create, get, list, delete]},
+  {apiGroups: [""], resources: [pods/exec], verbs: [create]},
+  {apiGroups: [""], resources: [events], verbs: [list]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: hcl},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: hcl}, subjects: [{kind: ServiceAccount, name: default}]}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: desk}, spec: {containers: [
+  {name: c, image: "` + toolsImage + `", command: [sh, -c, "sleep 100000 & wait"]}]}}
+`
+
+// worksInside: hcl in a pod needs no kubeconfig: the pod has a token and knows the API server.
+func (c *sharedCluster) worksInside(t *testing.T) {
+	p := c.pods(t, placeLab)
+	p.edit("%HOST%", "cluster = cluster.moai")
+	p.apply(desk)
+	p.kubectl("-n", p.namespace, "wait", "--for=condition=Ready", "--timeout=1m", "pod/desk")
+	in := func(file, command string) (string, error) {
+		cmd := c.Kubectl("-n", p.namespace, "exec", "-i", "desk", "--", "sh", "-c", command)
+		if file != "" {
+			text, err := os.Open(file)
+			must(t, err)
+			defer text.Close()
+			cmd.Stdin = text
+		}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for file, command := range map[string]string{
+		p.hcl: "cat >/tmp/hcl && chmod +x /tmp/hcl", filepath.Join(p.lab, "lab.hcl"): "mkdir -p /tmp/lab && cat >/tmp/lab/lab.hcl",
+	} {
+		out, err := in(file, command)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+	}
+	if out, err := in("", "/tmp/hcl check /tmp/lab"); err != nil || !strings.Contains(out, "all that are needed") {
+		t.Errorf("check in a pod: %v: %s", err, out)
+	}
+	out, err := in("", "cd /tmp/lab && /tmp/hcl apply --auto-approve; echo exit $?")
+	if err != nil || !strings.Contains(out, "exit 0\n") && !strings.Contains(out, "exit 3\n") {
+		t.Errorf("apply in a pod: %v: %s", err, out)
+	}
+	if left := p.objects(); left != "" {
+		t.Errorf("left in the cluster:\n%s", left)
+	}
+}
+
 // isAPlace: a lab whose host becomes a pod has the same plan but for the place, and rows that compare.
 func (c *sharedCluster) isAPlace(t *testing.T) {
 	p := c.pods(t, placeLab)
+	machine := testhost.New(t, testhost.Options{})
+	must(t, os.Mkdir(filepath.Join(p.home, ".ssh"), 0o700))
+	p.knows(machine)
+	there := reached(machine) + "\nruntime = \"process\""
+	p.edit("%HOST%", there)
 	host, hostRows := p.planned(), p.measured("host.json")
-	p.edit(`address = "local"`, "cluster = cluster.moai")
+	p.edit(there, "cluster = cluster.moai")
 	p.tells("plan", exitDone, "host here (a pod of cluster moai)", "~ concurrency=1,2  stale: ")
 	pod, podRows := p.planned(), p.measured("pod.json")
 	if diff := cmp.Diff(host, pod); diff != "" {
