@@ -61,7 +61,8 @@ func (c *sharedCluster) plansObjects(t *testing.T) {
 	}
 	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, max: {memory: 800Mi}}]}}`)
 	p.tells("plan", exitDone, `! refused: pods "hcl-plan-here-1" is forbidden: maximum memory`, "per\n", "Plan: 2 to measure")
-	p.tells("check", exitContract, "maximum memory usage per Container is 800Mi, but limit is 1Gi", "see the blocks of the cluster and of its hosts")
+	p.tells("check", exitContract, "maximum memory usage per Container is 800Mi, but limit is 1Gi",
+		"see the blocks of the cluster and of its hosts")
 	p.env = []string{"KUBECONFIG=" + filepath.Join(p.home, "none")}
 	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is", "Plan: 2 to measure")
 }
