@@ -15,6 +15,7 @@ import (
 type sweep struct {
 	slice  // its cells, and what they lie along across
 	up     dimension
+	x, y   []float64 // their places along both
 	layout *Layout
 }
 
@@ -36,9 +37,11 @@ func (b *benchmark) sweepFigures(section string) (out []*figure) {
 	if len(turned) < 2 {
 		return nil
 	}
-	w := sweep{slice{along: turned[0], samples: b.plane(turned[0], turned[1])}, turned[1], b.layout}
+	across, upwards := slice{along: turned[0], samples: b.plane(turned[0], turned[1])}, slice{along: turned[1]}
+	upwards.samples = across.samples
+	w := sweep{across, turned[1], across.ticks(), upwards.ticks(), b.layout}
 	known := notVoidSamples(w.samples)
-	if len(known) == 0 || len(w.ticks()) < 2 || len(w.upwards()) < 2 {
+	if len(known) == 0 || len(w.x) < 2 || len(w.y) < 2 {
 		return nil
 	}
 	for _, m := range []metric{throughputOf(known, b.layout, true), central(ttft, known, b.layout),
@@ -84,8 +87,10 @@ func (b *benchmark) plane(across, up dimension) []*sample {
 	})
 }
 
-// upwards are the places of the sweep along its other dimension.
-func (w sweep) upwards() []float64 { return slice{along: w.up, samples: w.samples}.ticks() }
+// place is where a cell lies, as indices of the places along both dimensions.
+func (w sweep) place(s *sample) [2]int {
+	return [2]int{slices.Index(w.x, s.at[w.along.name]), slices.Index(w.y, s.at[w.up.name])}
+}
 
 // under says what is the same for all cells of the sweep.
 func (w sweep) under() string {
@@ -107,10 +112,10 @@ func (w sweep) figure(m metric) *figure {
 	for _, of := range grouped(w.samples, func(s *sample) *chart.Series { return s.series }) {
 		c := &chart.Panel{Title: of[0].series.Label, Better: better(m), X: chart.Axis{Title: lower(w.along.title)},
 			Y: chart.Axis{Title: lower(w.up.title), Unit: m.unit, Key: m.name}, Along: w.along.name + " " + w.up.name}
-		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.ticks()), Up: shorts(w.upwards())}
+		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.x), Up: shorts(w.y)}
 		for _, s := range of {
-			cell := chart.HeatCell{X: slices.Index(w.ticks(), s.at[w.along.name]),
-				Y: slices.Index(w.upwards(), s.at[w.up.name]), Void: s.void, Ref: s.ref}
+			place := w.place(s)
+			cell := chart.HeatCell{X: place[0], Y: place[1], Void: s.void, Ref: s.ref}
 			if s.void {
 				cell.Hover = of[0].series.Label + ", void"
 			}
@@ -121,7 +126,7 @@ func (w sweep) figure(m metric) *figure {
 				if cell.Share = d.Y / best; m.better < 0 {
 					cell.Share = best / max(d.Y, best)
 				}
-				cell.Best = !d.Doubt && d.Y == at[[2]int{cell.X, cell.Y}]
+				cell.Best = !d.Doubt && d.Y == at[place]
 			}
 			if ok || s.void {
 				c.Heat.Cells = append(c.Heat.Cells, cell)
@@ -145,7 +150,7 @@ func (w sweep) best(m metric) (best float64, at map[[2]int]float64) {
 		if !ok || d.Doubt || s.void {
 			continue
 		}
-		place := [2]int{slices.Index(w.ticks(), s.at[w.along.name]), slices.Index(w.upwards(), s.at[w.up.name])}
+		place := w.place(s)
 		switch count[place]++; {
 		case count[place] == 1 || ahead(d.Y, at[place]):
 			at[place], level[place] = d.Y, false
