@@ -43,6 +43,18 @@ const (
 // cniPlugins is where Debian keeps the programs that connect pods.
 const cniPlugins = "/usr/lib/cni"
 
+// corefile has DNS know the cluster's names, and nobody else's.
+const corefile = `.:53 {
+	errors
+	kubernetes cluster.local {
+		kubeconfig %s
+	}
+	template ANY ANY {
+		rcode NXDOMAIN
+	}
+}
+`
+
 // clusterWait is how long a cluster may take to be ready; ten seconds are usual.
 const clusterWait = 3 * time.Minute
 
@@ -116,8 +128,8 @@ func (c *Cluster) startControl() error {
 	if err := c.writeIdentities(); err != nil {
 		return err
 	}
-	names := "errors\nkubernetes cluster.local {\nkubeconfig " + in("parts.conf") + "\n}\n"
-	if err := os.WriteFile(in("Corefile"), []byte(".:53 {\n"+names+"}\n"), 0o600); err != nil {
+	names := fmt.Sprintf(corefile, in("parts.conf"))
+	if err := os.WriteFile(in("Corefile"), []byte(names), 0o600); err != nil {
 		return fmt.Errorf("write configuration of DNS: %w", err)
 	}
 	// In memory, and gone with the host.

@@ -111,28 +111,31 @@ func engines(t *testing.T, node *testhost.Host) (found []testhost.Process) {
 	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, "api_server") })
 }
 
+// hasGPUs fails when an engine was not given all GPUs of its node.
+func hasGPUs(t *testing.T, node *testhost.Host) {
+	t.Helper()
+	running := engines(t, node)
+	if len(running) != 1 {
+		t.Fatalf("%s has the engines %v, want one", node.Name, running)
+	}
+	inside := fmt.Sprintf("/proc/%d/", running[0].PID)
+	environ, err := os.ReadFile(inside + "environ")
+	check(t, err)
+	if !bytes.Contains(environ, []byte("NVIDIA_VISIBLE_DEVICES=")) {
+		t.Errorf("environment of the engine on %s: %q, want the numbers of its GPUs", node.Name, environ)
+	}
+	if devices, _ := filepath.Glob(inside + "root/dev/nvidia[0-7]"); len(devices) != 8 {
+		t.Errorf("the engine on %s has the devices %v, want 8 GPUs", node.Name, devices)
+	}
+}
+
+// TestCluster uses a cluster, kills the test process with a pod on it, and sweeps.
 func TestCluster(t *testing.T) {
-	var dirs []string
-	t.Run("cluster", func(t *testing.T) {
+	sweepVictim(t, func() []*testhost.Host {
 		c := testhost.NewCluster(t)
-		for _, h := range append(c.Nodes, c.Control) {
-			dirs = append(dirs, h.Dir)
-		}
 		useCluster(t, c)
 		for _, node := range c.Nodes {
-			running := engines(t, node)
-			if len(running) != 1 {
-				t.Fatalf("%s has the engines %v, want one", node.Name, running)
-			}
-			inside := fmt.Sprintf("/proc/%d/", running[0].PID)
-			environ, err := os.ReadFile(inside + "environ")
-			check(t, err)
-			if !bytes.Contains(environ, []byte("NVIDIA_VISIBLE_DEVICES=")) {
-				t.Errorf("environment of the engine on %s: %q, want the numbers of its GPUs", node.Name, environ)
-			}
-			if devices, _ := filepath.Glob(inside + "root/dev/nvidia[0-7]"); len(devices) != 8 {
-				t.Errorf("the engine on %s has the devices %v, want 8 GPUs", node.Name, devices)
-			}
+			hasGPUs(t, node)
 		}
 		kubectl(t, c, fmt.Sprintf(enginePod, "three", 1), "apply", "-f", "-")
 		const scheduled = `{.status.conditions[?(@.type=="PodScheduled")]`
@@ -141,30 +144,24 @@ func TestCluster(t *testing.T) {
 		if want := "2 Insufficient nvidia.com/gpu"; !strings.Contains(got, want) {
 			t.Errorf("a pod too many says %q, want %q in it", got, want)
 		}
+		kubectl(t, c, "", "delete", "pod", "one", "router", "--timeout=3m")
+		kubectl(t, c, "", "wait", "--for=condition=Ready", "--timeout=3m", "pod/three")
+		said := kubectl(t, c, "", "exec", "three", "--", "nvidia-smi", "--query-gpu=index,count", "--format=csv,noheader")
+		if want := "0, 1\n"; said != want {
+			t.Errorf("in a pod with one GPU nvidia-smi says %q, want %q", said, want)
+		}
+		if said, err := c.Kubectl("exec", "two", "--", "nslookup", "hcl.test").CombinedOutput(); !strings.Contains(string(said), "NXDOMAIN") {
+			t.Errorf("a name of nobody is looked up: %v, %s", err, said)
+		}
 		back := c.Away(t, c.Control, "apiserver")
 		if out, err := c.Kubectl("get", "nodes").CombinedOutput(); err == nil {
 			t.Errorf("the API server is away, and answers %s", out)
 		}
 		back()
-		kubectl(t, c, "", "delete", "pods", "--all", "--timeout=3m")
-		for _, node := range c.Nodes {
-			if left := engines(t, node); len(left) > 0 {
-				t.Errorf("left on %s after its pods are deleted: %v", node.Name, left)
-			}
+		kubectl(t, c, "", "delete", "pod", "three", "--timeout=3m")
+		if left := append(engines(t, c.Nodes[0]), engines(t, c.Nodes[1])...); len(left) != 1 {
+			t.Errorf("of three engines two are deleted, and there are %v", left)
 		}
-	})
-	for _, dir := range dirs {
-		if left := traces(t, dir); len(left) > 0 {
-			t.Errorf("left of the cluster: %q", left)
-		}
-	}
-}
-
-// TestClusterSweep kills a test process with a cluster and pods on it, and sweeps.
-func TestClusterSweep(t *testing.T) {
-	sweepVictim(t, func() []*testhost.Host {
-		c := testhost.NewCluster(t)
-		useCluster(t, c)
 		return append(c.Nodes, c.Control)
 	})
 }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -370,27 +369,8 @@ func TestNoRegistry(t *testing.T) {
 // traces finds what there is of a host outside of its own namespaces.
 func traces(t *testing.T, dir string) []string {
 	t.Helper()
-	var found []string
-	name := filepath.Base(dir)
-	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
-		paths, err := filepath.Glob(pattern)
-		check(t, err)
-		found = append(found, paths...)
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	found, err := testhost.Traces(dir)
 	check(t, err)
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, dir) {
-			found = append(found, "mount "+line)
-		}
-	}
-	cmdlines, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	check(t, err)
-	for _, path := range cmdlines {
-		if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(dir)) {
-			found = append(found, fmt.Sprintf("%s %q", path, text))
-		}
-	}
 	return found
 }
 
@@ -477,6 +457,9 @@ func sweepVictim(t *testing.T, make func() []*testhost.Host) {
 	if os.Getenv("TESTHOST_ROLE") == "victim" {
 		for _, h := range make() {
 			fmt.Printf("host %s %s\n", h.Dir, h.Outside())
+		}
+		if t.Failed() {
+			return // and it is told why
 		}
 		fmt.Println("all")
 		_, _ = io.ReadAll(os.Stdin) // until killed

@@ -100,6 +100,29 @@ func Sweep() error {
 	return errors.Join(errs...)
 }
 
+// Traces finds what there is of the host with that directory outside of its own namespaces:
+// files, control groups, mounts and processes.
+func Traces(dir string) ([]string, error) {
+	var found []string
+	name := filepath.Base(dir)
+	for _, pattern := range []string{dir, "/sys/fs/cgroup/" + name, "/sys/fs/cgroup/*/" + name} {
+		paths, _ := filepath.Glob(pattern) // the patterns are good
+		found = append(found, paths...)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, dir) {
+			found = append(found, "mount "+line)
+		}
+	}
+	for _, pid := range pids() {
+		if text := commandLine(pid); strings.Contains(text, dir) {
+			found = append(found, fmt.Sprintf("process %d %q", pid, text))
+		}
+	}
+	return found, err
+}
+
 func sweepDir(dir string) error {
 	// What entered the host from outside waits outside, and must not keep the
 	// dead from being reaped. All of it names the directory.

@@ -33,7 +33,18 @@ type bench struct {
 // TestCluster has one cluster for all of its parts, each in a namespace of its own. Only one of them
 // asks for GPUs.
 func TestCluster(t *testing.T) {
-	c := testhost.NewCluster(t)
+	var c *testhost.Cluster
+	t.Cleanup(func() { // when it has ended
+		if c == nil {
+			return
+		}
+		for _, h := range append(c.Nodes, c.Control) {
+			if left, err := testhost.Traces(h.Dir); err != nil || len(left) > 0 {
+				t.Errorf("left of the cluster: %v, %q", err, left)
+			}
+		}
+	})
+	c = testhost.NewCluster(t)
 	digest := c.PushEngine(t, image, nil)
 	begin := func(t *testing.T, test func(*bench)) {
 		name := strings.ReplaceAll(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "_", "-")

@@ -153,6 +153,7 @@ func (b *bench) leftBehind() {
 	err := r.End(t.Context())
 	testhost.WantError(t, err, provision.ErrUnclean, "cluster moai (lab.hcl:3): not all is gone after 1s", "pod "+p.Name()+": finalizer example.com/hold holds it",
 		"-n left-behind get pod "+p.Name()+" -o yaml` shows it")
+	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=1m", "pod/"+r.Self().Name())
 	found, err := c.Find(t.Context(), r.Lab)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("found = %+v, %v", found, err)

@@ -26,6 +26,7 @@ import (
 	"github.com/coredns/coredns/core/dnsserver"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
+	_ "github.com/coredns/coredns/plugin/template"
 )
 
 // parts are what the program can be, by its first argument.
@@ -46,7 +47,7 @@ func command(make func() *cobra.Command) func() {
 
 // dns takes "-conf FILE", a Corefile.
 func dns() {
-	dnsserver.Directives = []string{"errors", "kubernetes"}
+	dnsserver.Directives = []string{"errors", "kubernetes", "template"}
 	coremain.Run()
 }
 
