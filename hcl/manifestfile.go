@@ -3,6 +3,7 @@ package hcl
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"regexp"
@@ -29,6 +30,7 @@ type manifests struct {
 	values  *cty.Value // nil: the files are no templates
 	objects []provision.Object
 	where   map[string]provision.Object // by kind, group and name
+	lines   []string                    // of the file at hand, a template with other lines than it becomes; else nil
 }
 
 // A manifest is bounded: what is larger is something else.
@@ -91,8 +93,12 @@ func (x *manifests) file(path string, text []byte) {
 		}
 	}
 	inClear := documents(clear)
+	x.lines = nil
+	if len(strings.Split(shown, "\n")) != len(strings.Split(string(text), "\n")) {
+		x.lines = strings.Split(shown, "\n")
+	}
 	for i, d := range documents(shown) {
-		at := startOf(path, text, d.line)
+		at := x.startOf(path, d.line)
 		if len(inClear) <= i {
 			x.wrong(at, secretDecide, path)
 			return
@@ -109,39 +115,37 @@ type section struct {
 	text string
 }
 
-// documents are those of a file that say something.
+// documents are those of a file that say something, and not many more than there may be.
 func documents(text string) (all []section) {
-	var now section
+	n, at, first, start := 0, 0, 0, 0
 	flush := func() {
-		if now.line > 0 {
-			all = append(all, now)
+		if first > 0 {
+			all = append(all, section{first, text[start:at]})
 		}
-		now = section{}
+		first = 0
 	}
-	n := 0
 	for line := range strings.Lines(text) {
 		n++
-		bare := strings.TrimSpace(line)
+		bare := strings.TrimRight(line, " \t\r\n")
 		switch {
-		case bare == "---" || strings.HasPrefix(line, "--- ") || bare == "...":
+		case bare == "---" || bare == "..." || strings.HasPrefix(bare, "--- #"): // inside of a text they are indented
 			flush()
-		case now.line == 0 && (bare == "" || strings.HasPrefix(bare, "#")):
-		default:
-			if now.line == 0 {
-				now = section{line: n, text: strings.Repeat("\n", n-1)} // mistakes tell their line
-			}
-			now.text += line
+		case first == 0 && bare != "" && !strings.HasPrefix(strings.TrimSpace(bare), "#"):
+			first, start = n, at
+		}
+		if at += len(line); len(all) > maxObjects {
+			return all
 		}
 	}
 	flush()
 	return all
 }
 
-// startOf is the beginning of a line of a file. One that is a template may have become longer.
-func startOf(path string, text []byte, line int) hcl.Range {
+// startOf is the beginning of a line of a file; of a template with other lines, the file's.
+func (x *manifests) startOf(path string, line int) hcl.Range {
 	at := hcl.Pos{Line: 1, Column: 1}
-	for s := range strings.Lines(string(text)) {
-		if at.Line == line {
+	for s := range strings.Lines(string(x.files[path])) {
+		if at.Line == line || x.lines != nil {
 			end, long := at, len(strings.TrimRight(s, "\r\n"))
 			end.Byte, end.Column = at.Byte+long, 1+long
 			return hcl.Range{Filename: path, Start: at, End: end}
@@ -157,13 +161,15 @@ var yamlLine = regexp.MustCompile(`(?:yaml: )?(?:unmarshal errors:\s*)?line (\d+
 func (x *manifests) document(at hcl.Range, shown, clear section, secrets []string) (o provision.Object, ok bool) {
 	object, err := parseDocument(shown.text)
 	if err != nil {
-		said := err.Error()
+		said, near := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), ""
 		if m := yamlLine.FindStringSubmatch(said); m != nil {
 			line, _ := strconv.Atoi(m[1])
-			at = startOf(at.Filename, x.files[at.Filename], line)
+			line += shown.line - 1
+			if at = x.startOf(at.Filename, line); x.lines != nil {
+				near = fmt.Sprintf(", near the line %q that it becomes", x.lines[min(line, len(x.lines))-1])
+			}
 		}
-		said = strings.TrimPrefix(said, "error converting YAML to JSON: ")
-		x.wrong(at, "This is no YAML: %s.", plain.Line(yamlLine.ReplaceAllString(said, "")))
+		x.wrong(at, "This is no YAML: %s%s.", plain.Line(yamlLine.ReplaceAllString(said, "")), near)
 		return o, false
 	}
 	full, err := parseDocument(clear.text)
@@ -172,6 +178,9 @@ func (x *manifests) document(at hcl.Range, shown, clear section, secrets []strin
 		return o, false
 	}
 	o = provision.Object{APIVersion: textAt(object, "apiVersion"), Kind: textAt(object, "kind"), Pos: pos(at)}
+	if x.lines != nil {
+		o.Pos = at.Filename
+	}
 	meta, _ := object["metadata"].(map[string]any)
 	o.Name = textAt(meta, "name")
 	if !x.known(at, o, object, meta) {

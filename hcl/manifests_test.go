@@ -75,6 +75,9 @@ metadata:
 spec:
   replicas: ${replicas}
   token: ${token}
+  text: |
+    ---
+    a
 ---
 # nothing
 `
@@ -97,7 +100,7 @@ func TestManifests(t *testing.T) {
 	want := []string{
 		`Service web (web.yaml:2) {"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`,
 		`Deployment web (web.yaml:6) {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
-			`"spec":{"replicas":2,"token":"(sensitive)"}}`,
+			`"spec":{"replicas":2,"text":"---\\na\\n","token":"(sensitive)"}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
