@@ -35,6 +35,9 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 	labels := map[string]string{plan.LabelEngine: t.d.Engine.Label(), plan.LabelDeployment: t.d.ID}
 	var err error
 	o.Made, err = t.home().work.root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
+	if o.Objects() == 0 { // nothing is to be deleted, and pods that it selects are not its own
+		o = nil
+	}
 	return o, err
 }
 
