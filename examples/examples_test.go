@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -58,6 +59,17 @@ func join(all ...map[string]int) map[string]int {
 // examples are the labs of this folder, by folder; behind a space, a variation
 // of it.
 var examples = map[string]example{
+	"moreh-mif": {
+		hosts:     1,
+		loads:     map[string]int{"client": 1},
+		cells:     eachOf("throughput", 6, "manifests.mif"),
+		published: map[string]int{"throughput": 6},
+	},
+	"llm-d-pd": {
+		hosts: 1,
+		loads: map[string]int{"client": 2},
+		cells: eachOf("split", 6, "manifests.pd"),
+	},
 	"quickstart": {
 		hosts: 1,
 		loads: map[string]int{"here": 2},
@@ -369,7 +381,7 @@ func TestPlans(t *testing.T) {
 			loads, cells := map[string]int{}, map[string]int{}
 			starts, total := 0, 0
 			for _, d := range p.Deployments {
-				if len(d.Members) > 0 {
+				if len(d.Members) > 0 || d.Engine.Manifests != nil {
 					loads[d.Host().Name]++
 					starts++
 				}
@@ -402,7 +414,10 @@ func commands(p *plan.Plan) (names []string, by map[string]string) {
 	for _, d := range p.Deployments {
 		name := strings.TrimPrefix(d.Engine.Address(), "engine.")
 		if len(d.Members) == 0 {
-			names, by[name] = append(names, name), "served at "+d.Engine.URL
+			names, by[name] = append(names, name), "served at "+engines.BaseURL(d.Engine)
+			for _, o := range d.Engine.Manifests.Objects {
+				by[name] += "\n" + o.String()
+			}
 		}
 		for _, m := range d.Members {
 			ct := m.Container
@@ -541,6 +556,7 @@ func TestPublished(t *testing.T) {
 		{"gpustack-h200/published/results.csv", 15, 22, []string{"5482.59", "6635.73", "3385.88", "7143.30", "20448.42", "2217.12"}},
 		{"skypilot-vllm-benchmark/published/results.csv", 5, 4, []string{"1124.66", "971.49", "1323.74", "836.45"}},
 		{"moreh-mi300x-cluster/published/results.csv", 7, 28, []string{"66194.80", "50892.65", "53776.62"}},
+		{"moreh-mif/published/results.csv", 7, 28, []string{"66194.80", "50892.65", "53776.62"}},
 	}
 	files, err := filepath.Glob("*/published/*")
 	if err != nil || len(files) != len(tests) {
