@@ -157,12 +157,34 @@ func (c *sharedCluster) operator(t *testing.T) {
 	}()
 }
 
-// operates measures what an operator makes of objects, and leaves nothing there.
+// operates has a cluster with an operator, on which labs use it.
 func (c *sharedCluster) operates(t *testing.T) {
 	c.PushEngine(t, "vllm/vllm-openai:v0.7.3", nil)
 	c.operator(t)
-	p := c.pods(t, operatedLab)
+	for name, test := range map[string]func(*sharedCluster, *testing.T){
+		"operated":          (*sharedCluster).measuresOperated,
+		"operated killed":   (*sharedCluster).diesOperated,
+		"operated pod lost": (*sharedCluster).losesPods,
+		"manifest mistakes": (*sharedCluster).meetsMistakes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(c, t)
+		})
+	}
+}
+
+// operated is somebody with the lab, in which texts are replaced.
+func (c *sharedCluster) operated(t *testing.T, oldnew ...string) *pods {
+	t.Helper()
+	p := c.pods(t, strings.NewReplacer(oldnew...).Replace(operatedLab))
 	must(t, os.WriteFile(filepath.Join(p.lab, "mif.yaml"), []byte(operatedYAML), 0o644))
+	return p
+}
+
+// measuresOperated measures what an operator makes of objects, and leaves nothing there.
+func (c *sharedCluster) measuresOperated(t *testing.T) {
+	p := c.operated(t)
 	p.tells("plan", exitDone, "made in the cluster: Service mif (mif.yaml:1), InferenceService mif (mif.yaml:6)",
 		"decode: 2 pods with llm-d.ai/role=decode")
 	p.tells("apply", applied, "Ready is False: Deploying", "2 objects deleted, no pod of its roles is left")
@@ -183,8 +205,6 @@ func (c *sharedCluster) operates(t *testing.T) {
 	if !told["prefill 0"] || !told["decode 0"] || !told["decode 1"] {
 		t.Errorf("only %v have told what they did", told)
 	}
-	if left := p.kubectl("-n", p.namespace, "get", "inferenceservices,deployments,services,pods,jobs", "-o", "name"); left != "" {
-		t.Errorf("left in the cluster:\n%s", left)
-	}
+	p.nothingLeft("-l", "hcl.part")
 	p.tells("plan", exitDone, "Up to date")
 }
