@@ -145,6 +145,9 @@ func TestReadBenchmarkReport(t *testing.T) {
 	if got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
+	if again := reportOne(t, results.Row{Cell: r.Cell}); !strings.Contains(again, `"concurrency": null`) {
+		t.Errorf("no limit is written again as another thing: %s", again)
+	}
 	if s.Knows("ttft_ms.std") || !s.Knows("failed") || s.Knows("total_throughput") || s.OutputThroughput != 2262.5 {
 		t.Errorf("known otherwise than told: %v", s.Unknown)
 	}

@@ -39,7 +39,7 @@ func reportObjects(text []byte) ([]byte, error) {
 		if strings.TrimSpace(one) == "" {
 			continue
 		}
-		line, err := yaml.YAMLToJSON(yamlInfinity.ReplaceAll([]byte(one), []byte(`$1"inf"`)))
+		line, err := yaml.YAMLToJSON(yamlInfinity.ReplaceAll([]byte(one), []byte("${1}null"))) // no limit
 		if err != nil {
 			return nil, fmt.Errorf("read document %d: %w", len(all)+1, err)
 		}

@@ -130,6 +130,7 @@ func TestPublishedStudies(t *testing.T) {
 		"dstack-deepseek-r1/published/online.csv":       "54 rows, 9 contradict themselves, unused [sharegpt_output_len random_range_ratio total_output_tokens_retokenized]",
 		"gpustack-h200/published/results.csv":           "15 rows, 0 contradict themselves, unused []",
 		"moreh-mi300x-cluster/published/results.csv":    "7 rows, 0 contradict themselves, unused [Number of worker processes Warm-up Time Cool-down Time]",
+		"moreh-mif/published/results.csv":               "7 rows, 0 contradict themselves, unused [Number of worker processes Warm-up Time Cool-down Time]",
 		"skypilot-vllm-benchmark/published/results.csv": "10 rows, 0 contradict themselves, unused []",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
