@@ -91,6 +91,7 @@ func Check(e *Engine) []FieldError {
 	checkCompileCache(e, &found)
 	checkConfig(e, &found)
 	checkBuild(e, &found)
+	checkPod(e, &found)
 	checkFlagValues(e, &found)
 	checkKeys(e, &found)
 	checkGPUs(e, &found)

@@ -121,20 +121,30 @@ func (f fingerprint) cluster(h *provision.Host) {
 	if c.HostNetwork {
 		f.set("pod.network", "host")
 	}
-	f.quantities("pod.request ", h.Requests)
-	f.quantities("pod.limit ", h.Limits)
+	f.pairs("pod.request ", h.Requests)
+	f.pairs("pod.limit ", h.Limits)
 	if h.GPUs.Count > 0 { // a part of a GPU has a name of its own
 		f.set("pod.gpu_resource", c.GPUName(h.GPUs))
 		f.set("pod.rdma_resource", c.RDMAResource)
 	}
-	for _, m := range c.Mounts { // nobody knows what is in them
-		f.set("mount "+m.Target, m.Source)
+	f.pairs("pod.annotation ", c.Annotations) // of them some attach networks
+	f.mounts(c.Mounts)
+}
+
+// mounts are those that the lab says: nobody knows what is in them, so their source counts.
+func (f fingerprint) mounts(of []provision.Mount) {
+	for _, m := range of {
+		mode := ""
+		if m.ReadOnly {
+			mode = " read-only"
+		}
+		f.set("mount "+m.Target, m.Source+mode)
 	}
 }
 
-func (f fingerprint) quantities(prefix string, of map[string]string) {
-	for name, q := range of {
-		f.set(prefix+name, q)
+func (f fingerprint) pairs(prefix string, of map[string]string) {
+	for name, value := range of {
+		f.set(prefix+name, value)
 	}
 }
 
@@ -328,14 +338,7 @@ func (f fingerprint) container(e *Engine) {
 	for _, u := range c.Ulimits {
 		f.set("ulimit."+u.Name, fmt.Sprintf("%d:%d", u.Soft, u.Hard))
 	}
-	// The lab's own mounts alone: nobody knows what is in them, so their source counts.
-	for _, m := range e.Container.Mounts {
-		mode := ""
-		if m.ReadOnly {
-			mode = " read-only"
-		}
-		f.set("mount "+m.Target, m.Source+mode)
-	}
+	f.mounts(e.Container.Mounts) // the lab's own alone
 }
 
 // build adds what makes what the engine serves; where it is kept counts for nothing.

@@ -92,7 +92,7 @@ var counts = map[string]bool{
 	"Cluster.ServiceAccount": false, "Cluster.ImagePullSecrets": false, "Cluster.Pos": false,
 	"Cluster.Image":        false, // of pods without an engine
 	"Cluster.NodeSelector": false, // which nodes: what they are is asked of them
-	"Cluster.Tolerations":  false, "Cluster.Annotations": false, "Cluster.CreateNamespace": false, "Cluster.WaitForNode": false,
+	"Cluster.Tolerations":  false, "Cluster.Annotations": true, "Cluster.CreateNamespace": false, "Cluster.WaitForNode": false,
 
 	"Model.Repo": true, "Model.Revision": true,
 	"Model.Name": false, "Model.Cache": false, "Model.Size": false, "Model.Pos": false,
