@@ -134,7 +134,7 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 		errs = append(errs, root.End(ctx))
 	}
 	if errors.Join(errs...) == nil {
-		errs = append(errs, client.LeaveNamespace(ctx))
+		errs = append(errs, client.LeaveNamespace(ctx, kube.RunOf{Lab: r.scope.Lab}))
 	}
 	return p, errors.Join(errs...)
 }

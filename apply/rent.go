@@ -65,7 +65,7 @@ func (s *session) beginRoot(ctx context.Context) error {
 	if err := client.MakeNamespace(ctx, run); err != nil {
 		return err
 	}
-	s.leave = func(ctx context.Context) error { return errors.Join(client.LeaveNamespace(ctx), client.Close()) }
+	s.leave = func(ctx context.Context) error { return errors.Join(client.LeaveNamespace(ctx, run), client.Close()) }
 	findings, err := client.Check(ctx, s.work.pods)
 	if err = errors.Join(err, s.meets(findings)); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s *session) beginRoot(ctx context.Context) error {
 		return err
 	}
 	s.leave = func(ctx context.Context) error {
-		return errors.Join(s.root.End(ctx), client.LeaveNamespace(ctx), client.Close())
+		return errors.Join(s.root.End(ctx), client.LeaveNamespace(ctx, run), client.Close())
 	}
 	s.reached, err = enter(ctx, s.host, s.root.Self(), s.opt)
 	return err

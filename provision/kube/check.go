@@ -97,11 +97,8 @@ func (k *checker) rights(ctx context.Context) error {
 	var lacks, less []string
 	needed := slices.Clone(needed)
 	if k.cluster.CreateNamespace {
-		for _, verb := range []string{"create", "get", "delete"} {
+		for _, verb := range []string{"create", "get", "patch", "delete"} {
 			needed = append(needed, access{verb: verb, resource: "namespaces", everywhere: true})
-		}
-		for _, kind := range wanted {
-			needed = append(needed, access{verb: "list", resource: kind})
 		}
 	}
 	for _, a := range slices.Concat(needed, useful) {
@@ -161,7 +158,11 @@ func unknown(err error) error {
 func (k *checker) quota(ctx context.Context) error {
 	all, err := listAt[struct {
 		Metadata meta
-		Status   struct{ Hard, Used map[string]quantity }
+		Spec     struct {
+			Scopes        []string
+			ScopeSelector any
+		}
+		Status struct{ Hard, Used map[string]quantity }
 	}](ctx, k.Client, k.in("resourcequotas"), nil)
 	if err != nil {
 		return unknown(err)
@@ -180,6 +181,9 @@ func (k *checker) quota(ctx context.Context) error {
 	}
 	take["count/pods"] = take["pods"]
 	for _, q := range all {
+		if len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil {
+			continue // it is for some pods only: the dry run has asked for each
+		}
 		for _, name := range slices.Sorted(maps.Keys(q.Status.Hard)) {
 			if want := take[name]; want > 0 {
 				free := q.Status.Hard[name] - q.Status.Used[name]

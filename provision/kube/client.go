@@ -194,6 +194,9 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	if r.method == http.MethodPatch {
+		req.Header.Set("Content-Type", "application/merge-patch+json")
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {

@@ -14,6 +14,7 @@ import (
 type meta struct {
 	Name              string
 	UID               string
+	ResourceVersion   string
 	CreationTimestamp time.Time
 	DeletionTimestamp *time.Time
 	Finalizers        []string

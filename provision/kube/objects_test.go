@@ -76,23 +76,32 @@ func (b *bench) namespaces() {
 	findings, err := c.Check(t.Context(), nil)
 	testhost.OK(t, err)
 	b.found(findings, provision.OK, "namespace", "hcl-made is not there, and will be made")
-	testhost.OK(t, c.LeaveNamespace(t.Context()))
-	testhost.OK(t, c.MakeNamespace(t.Context(), b.of("r1")))
+	one, two := b.of("r1"), b.of("r2")
+	leaves := func(run RunOf, stays bool) {
+		t.Helper()
+		testhost.OK(t, c.LeaveNamespace(t.Context(), run))
+		if there, err := c.HasNamespace(t.Context()); err != nil || there != stays {
+			t.Errorf("after %s has left, the namespace is there: %v, %v", run.Run, there, err)
+		}
+	}
+	leaves(one, false)
+	testhost.OK(t, c.MakeNamespace(t.Context(), one))
 	r := b.begin(c, "r1")
-	testhost.OK(t, c.LeaveNamespace(t.Context())) // somebody is in it
-	testhost.OK(t, c.MakeNamespace(t.Context(), b.of("r2")))
+	leaves(one, true) // which is in it
+	testhost.OK(t, c.MakeNamespace(t.Context(), two))
 	testhost.OK(t, r.End(t.Context()))
-	b.kubectl("-n", "hcl-made", "create", "configmap", "theirs")
-	testhost.OK(t, c.LeaveNamespace(t.Context()))
-	b.kubectl("-n", "hcl-made", "delete", "configmap", "theirs")
-	testhost.OK(t, c.LeaveNamespace(t.Context()))
+	leaves(one, true) // the other has taken it, and has nothing there yet
+	b.kubectl("-n", "hcl-made", "create", "role", "theirs", "--verb=get", "--resource=pods")
+	leaves(two, true)
+	b.kubectl("-n", "hcl-made", "delete", "role", "theirs")
+	leaves(one, false)
 	if out, err := b.Kubectl("get", "namespace", "hcl-made").CombinedOutput(); err == nil {
 		t.Errorf("a namespace that is deleted is there: %s", out)
 	}
 	b.cluster.Namespace = b.name // which somebody else has made
 	c = b.open()
-	testhost.OK(t, c.MakeNamespace(t.Context(), b.of("r1")))
-	testhost.OK(t, c.LeaveNamespace(t.Context()))
+	testhost.OK(t, c.MakeNamespace(t.Context(), one))
+	leaves(one, true)
 	b.kubectl("get", "namespace", b.name)
 }
 
