@@ -279,6 +279,9 @@ func Text(w io.Writer, s *load.Summary) error {
 	if g := latencies(s); g.rows > 0 {
 		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
 	}
+	if text := surest(s); text != "" {
+		line("At most, 99 % sure", text)
+	}
 	if s.PeakConcurrency > 0 {
 		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
 	}
@@ -353,6 +356,9 @@ func throughputLines(s *load.Summary) (lines []fact) {
 		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
 		{"request_throughput", "requests/s", s.RequestThroughput},
 	} {
+		if x, ok := s.Intervals[t.member]; ok {
+			t.text += ", in 95 of 100 runs " + boundsText(x)
+		}
 		if s.Knows(t.member) {
 			lines = append(lines, fact{number.Text(t.v), t.text})
 		}
@@ -363,36 +369,44 @@ func throughputLines(s *load.Summary) (lines []fact) {
 	return lines
 }
 
-// latencies are the times of a summary, a line each, with the percentiles that any of them has.
+// latencies are the times of a summary, a line each, with the percentiles that any of them has, and
+// below each a line with the intervals that it has.
 func latencies(s *load.Summary) *sheet {
 	type timing struct {
 		name, member string
 		stats        load.Stats
 	}
-	told := slices.DeleteFunc([]timing{
+	var known []load.Stats
+	var lines []func(statistic string) string
+	var names []string
+	for _, t := range []timing{
 		{"TTFT  to the first token", "ttft_ms", s.TTFT},
 		{"TPOT  per token after it", "tpot_ms", s.TPOT},
 		{"ITL   between chunks", "itl_ms", s.ITL},
 		{"E2EL  whole request", "e2el_ms", s.E2EL},
 		{"Queue in the generator", "queue_ms", s.Queue},
 		{"Late against schedule", "send_lag_ms", s.SendLag},
-	}, func(t timing) bool { // others publish figures without the count
-		return t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0
-	})
-	var known []load.Stats
-	for _, t := range told {
-		known = append(known, t.stats)
-	}
-	label := column{name: "Latency (ms)", left: true}.filled(len(told), func(i int) string { return told[i].name })
-	table := &sheet{rows: len(told), columns: []column{label}}
-	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, percentiles(known)...), "max") {
-		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
-		table.columns = append(table.columns, c.filled(len(told), func(i int) string {
-			if v, ok := figureOf(s, told[i].stats, told[i].member, statistic); ok {
+	} {
+		if t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0 {
+			continue // others publish figures without the count
+		}
+		known, names = append(known, t.stats), append(names, t.name)
+		lines = append(lines, func(statistic string) string {
+			if v, ok := figureOf(s, t.stats, t.member, statistic); ok {
 				return number.Text(v)
 			}
 			return ""
-		}))
+		})
+		if bounded(s, t.member) {
+			names = append(names, "  in 95 of 100 runs")
+			lines = append(lines, func(statistic string) string { return boundText(s, t.stats, t.member, statistic) })
+		}
+	}
+	label := column{name: "Latency (ms)", left: true}.filled(len(names), func(i int) string { return names[i] })
+	table := &sheet{rows: len(names), columns: []column{label}}
+	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, percentiles(known)...), "max") {
+		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
+		table.columns = append(table.columns, c.filled(len(names), func(i int) string { return lines[i](statistic) }))
 	}
 	return table
 }

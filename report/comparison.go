@@ -67,6 +67,9 @@ type FigureDiff struct {
 	// Needed is how many repetitions of each would be, by an estimate; 0: enough
 	// were made, or nothing can be said.
 	Needed int `json:"repetitions_needed,omitempty"`
+	// Intervals says of single measurements whether those of the two are "apart" or "overlap".
+	// They are of how each run varied, and know nothing of other starts. Empty: not known.
+	Intervals string `json:"intervals,omitempty"`
 
 	of metric
 }
@@ -136,7 +139,7 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	}
 	f := FigureDiff{Metric: m.name, Unit: m.unit, A: spread(a), B: spread(b), P: rankTest(a, b), of: m}
 	f.Better = map[int]string{1: "higher", -1: "lower"}[m.better]
-	f.Change = changeOf(f.A.Median, f.B.Median)
+	f.Change, f.Intervals = changeOf(f.A.Median, f.B.Median), apart(m, rowsA, rowsB)
 	f.Significant = f.P < significance
 	if !f.Significant {
 		if f.Needed = needed(a, b); f.Needed == 0 && (len(a) < fewest || len(b) < fewest) {

@@ -123,6 +123,9 @@ func (f FigureDiff) doubt(c CellDiff) string {
 		}
 	default:
 		words = append(words, fmt.Sprintf("n=%d+%d, at least %d tell chance apart", f.A.N, f.B.N, max(f.Needed, fewest)))
+		if f.Intervals != "" {
+			words = append(words, "intervals "+f.Intervals)
+		}
 	}
 	for _, side := range []struct {
 		name, verdict string

@@ -55,6 +55,9 @@ type dataColumn struct {
 	Figure bool     `json:"figure,omitempty"` // it was measured
 	Texts  []string `json:"texts,omitzero"`
 	Values numbers  `json:"values,omitzero"` // left out where each row has a text of its own: 0, 1, 2, …
+	// Low and High are where the truth lies in 95 of 100 runs; left out where no run tells.
+	Low  numbers `json:"low,omitempty"`
+	High numbers `json:"high,omitempty"`
 }
 
 // numbers are numbers with as many digits as a page needs, whole ones with all; what is not a number
@@ -319,6 +322,7 @@ func (d *data) numbers(rows []results.Row, layout *Layout) {
 			}
 			known = known || ok
 		}
+		c.bound(m, rows)
 		if known && !seen[m.name] {
 			d.Columns = append(d.Columns, c)
 		}

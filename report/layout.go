@@ -26,6 +26,9 @@ type Layout struct {
 	Baseline string `json:"baseline,omitempty"`
 	// Columns are the metrics of the tables, in order. Nil: those that matter most.
 	Columns []string `json:"columns,omitempty"`
+	// Intervals puts beside each figure of the tables where the truth behind it lies in 95 of
+	// 100 runs, as far as its run tells.
+	Intervals bool `json:"intervals,omitempty"`
 	// Automatic are the kinds of charts that follow from what was measured, besides
 	// Charts. Nil: all of them.
 	Automatic []string `json:"automatic"`

@@ -28,7 +28,7 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 	}
 	if len(rows) > 0 {
 		notes := newDoubts(rows)
-		tables, common := newSheets(rows, about.Layout.Columns, notes)
+		tables, common := newSheets(rows, &about.Layout, notes)
 		paragraph(sentence(commonMark(rows)))
 		paragraph(strings.Join(slices.Concat(origin(rows), common), ", "))
 		for i, s := range tables {

@@ -37,7 +37,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		return err
 	}
 	notes := newDoubts(rows)
-	tables, common := newSheets(rows, opt.Layout.Columns, notes)
+	tables, common := newSheets(rows, &opt.Layout, notes)
 	var dropped []string
 	for _, s := range tables {
 		dropped = once(dropped, s.fit(opt.Width)...)
@@ -93,9 +93,9 @@ func numbered(texts []string, width int) (lines []string) {
 	return lines
 }
 
-// newSheets are the tables of rows, one for the benchmarks that have the same axes, with the metrics of
-// these names or those that matter most, and what all of them have in common, in words.
-func newSheets(rows []results.Row, names []string, notes doubts) (all []*sheet, common []string) {
+// newSheets are the tables of rows, one for the benchmarks that have the same axes, with the metrics that
+// the layout names or those that matter most, and what all of them have in common, in words.
+func newSheets(rows []results.Row, layout *Layout, notes doubts) (all []*sheet, common []string) {
 	shapes := map[string]string{} // of each benchmark
 	for _, of := range grouped(rows, func(r results.Row) string { return r.Benchmark }) {
 		own := slices.DeleteFunc(axes(of), func(name string) bool { return name == "engine" })
@@ -105,7 +105,7 @@ func newSheets(rows []results.Row, names []string, notes doubts) (all []*sheet, 
 	begin := shortIDs(rows)
 	for _, of := range grouped(rows, func(r results.Row) string { return shapes[r.Benchmark] }) {
 		s := &sheet{rows: len(of), columns: slices.Concat(
-			identity(of), axisColumns(of), repetitionColumns(of), figureColumns(of, names, tabled(of)))}
+			identity(of), axisColumns(of), repetitionColumns(of), figureColumns(of, layout, tabled(of)))}
 		if len(rows) > 1 {
 			s.columns = append(s.columns, column{key: "id", name: "cell", left: true, weight: 81}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
@@ -254,9 +254,10 @@ func tabled(rows []results.Row) []weighted {
 // chosenWeight is above that of every column that nobody has chosen.
 const chosenWeight = 200
 
-// figureColumns are the columns of what was measured: the figures of these names, whether any row
-// has them or not, or else those of automatic that a row has. Void cells have counts alone.
-func figureColumns(rows []results.Row, names []string, automatic []weighted) []column {
+// figureColumns are the columns of what was measured: the figures that the layout names, whether any
+// row has them or not, or else those of automatic that a row has. Void cells have counts alone.
+func figureColumns(rows []results.Row, layout *Layout, automatic []weighted) []column {
+	names := layout.Columns
 	columns := slices.DeleteFunc(counts(rows), func(c column) bool { return slices.Contains(names, c.key) })
 	loads := loadsOf(rows)
 	for i, m := range chosen(names) {
@@ -266,12 +267,14 @@ func figureColumns(rows []results.Row, names []string, automatic []weighted) []c
 		}
 		c := m.column(rows, weight)
 		c.markBest(m, rows, loads)
+		c.bound(m, rows, layout)
 		columns = append(columns, c)
 	}
 	if names == nil {
 		for _, m := range automatic {
 			if c := m.column(rows, m.weight); c.known() || m.weight == 0 {
 				c.markBest(m.metric, rows, loads)
+				c.bound(m.metric, rows, layout)
 				columns = append(columns, c)
 			}
 		}

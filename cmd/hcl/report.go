@@ -119,12 +119,14 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 }
 
 type tableFlags struct {
-	wide    bool
-	columns []string
+	wide, intervals bool
+	columns         []string
 }
 
 func (f *tableFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wide, "wide", false, "leave no column out to fit the terminal")
+	c.Flags().BoolVar(&f.intervals, "intervals", false,
+		"put beside each figure where the truth lies in 95 of 100 runs, as far as its run tells")
 	c.Flags().StringSliceVar(&f.columns, "columns", nil,
 		"show these `metrics`, named as in --csv; else the lab's, or those that matter most")
 }
@@ -148,6 +150,7 @@ func (f *tableFlags) options(t *console, layout report.Layout) report.Options {
 	if f.columns != nil {
 		opt.Layout.Columns = f.columns
 	}
+	opt.Layout.Intervals = f.intervals
 	return opt
 }
 
@@ -229,7 +232,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err != nil {
 		return err
 	}
-	about = report.About{Version: version, Layout: report.Layout{Columns: about.Layout.Columns}}
+	about = report.About{Version: version, Layout: report.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
 	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
 	return writeReport(t, rows, about, as)
 }

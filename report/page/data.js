@@ -70,7 +70,8 @@ const median = (key, rows) => {
   const c = columns.get(key);
   if (c && rows.length === 1) {
     const v = c.values[rows[0]];
-    return v === null ? null : { v, low: v, high: v, n: 1, of: 1, doubt: doubted(rows[0], key) };
+    const sure = c.low && c.low[rows[0]] !== null ? { low: c.low[rows[0]], high: c.high[rows[0]] } : null;
+    return v === null ? null : { v, low: v, high: v, n: 1, of: 1, doubt: doubted(rows[0], key), sure };
   }
   const known = c ? rows.filter(r => c.values[r] !== null) : [];
   if (!known.length) return null;
