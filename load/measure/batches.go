@@ -34,7 +34,7 @@ func newCut(w load.Workload, records []load.Record) cut {
 
 // telling reports whether the cut is enough of so many seconds to speak for them.
 func (c cut) telling(duration float64) bool {
-	return c.to > c.from && (c.to-c.from).Seconds() >= duration/2
+	return duration > 0 && c.to > c.from && (c.to-c.from).Seconds() >= duration/2
 }
 
 // at is the batch of a moment; what comes before and after belongs to the first and the last.
