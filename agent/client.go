@@ -40,7 +40,7 @@ type Client struct {
 	Lost func(*HeldError)
 
 	up      func(context.Context) error // brings up an agent where none answers; nil: the client only looks
-	raising sync.Mutex                  // one at a time
+	raising chan struct{}               // one at a time: who does holds its one place
 	mu      sync.Mutex
 	lab     string
 	store   string // for which requests are made
@@ -61,6 +61,8 @@ func newClient(c *reach.Conn, socket string) *Client {
 		host: c.Host(),
 		dir:  path.Dir(socket),
 		home: c.Home(),
+
+		raising: make(chan struct{}, 1),
 		http: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return c.Dial(ctx, "unix", socket)
@@ -230,8 +232,12 @@ func (a *Client) raise(ctx context.Context) error {
 	if a.up == nil {
 		return nil
 	}
-	a.raising.Lock()
-	defer a.raising.Unlock()
+	select {
+	case a.raising <- struct{}{}:
+		defer func() { <-a.raising }()
+	case <-ctx.Done(): // another has more patience with a host that is away
+		return context.Cause(ctx)
+	}
 	if _, err := a.Info(ctx); err == nil {
 		return nil // it answers; somebody was quicker, or it was the connection
 	}
