@@ -88,7 +88,7 @@ var (
 	}
 	allPods = access{verb: "list", resource: "pods", everywhere: true}
 	useful  = []access{
-		{verb: "list", resource: "events"}, {verb: "get", resource: "nodes", everywhere: true},
+		{verb: "list", resource: "events"}, {verb: "watch", resource: "pods"}, {verb: "get", resource: "nodes", everywhere: true},
 		{verb: "list", resource: "nodes", everywhere: true}, allPods,
 	}
 )
@@ -122,7 +122,7 @@ func (k *checker) rights(ctx context.Context) error {
 	k.hold(len(lacks) == 0, "rights", have, "", fmt.Sprintf(ask, k.namespace))
 	if len(less) > 0 {
 		k.note(provision.Warning, "rights to look", "may not "+strings.Join(less, ", "), "",
-			"without them hcl cannot tell which nodes are free, or why a pod waits")
+			"without them hcl cannot tell which nodes are free, or why a pod waits or went")
 	}
 	return nil
 }

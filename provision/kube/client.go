@@ -173,22 +173,40 @@ const answerWithin = 30 * time.Second
 func (c *Client) do(ctx context.Context, r request, into any) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("nothing came within %s", answerWithin))
 	defer cancel()
+	answer, err := c.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer answer.Close()
+	const most = 64 << 20
+	text, err := io.ReadAll(io.LimitReader(answer, most))
+	if err != nil {
+		return c.unreached(err)
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return provision.Wrap(c.host, "read what its API server says", err)
+	}
+	return nil
+}
+
+// open asks the API server once. Its answer is to be closed.
+func (c *Client) open(ctx context.Context, r request) (answer io.ReadCloser, err error) {
 	var body io.Reader
 	if r.body != nil {
 		text, err := json.Marshal(r.body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = bytes.NewReader(text)
 	}
 	at := *c.base
 	at.Path, at.RawQuery = strings.TrimSuffix(at.Path, "/")+r.path, r.query.Encode()
-	if r.method == "" {
-		r.method = http.MethodGet
-	}
-	req, err := http.NewRequestWithContext(ctx, r.method, at.String(), body)
+	req, err := http.NewRequestWithContext(ctx, r.method, at.String(), body) // which takes no method for GET
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	if body != nil {
@@ -199,27 +217,14 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		return c.unreached(err)
-	}
-	defer resp.Body.Close()
-	const most = 64 << 20
-	text, err := io.ReadAll(io.LimitReader(resp.Body, most))
-	if err != nil {
-		return c.unreached(err)
+		return nil, c.unreached(cmp.Or(context.Cause(ctx), err))
 	}
 	if resp.StatusCode >= 300 {
-		return c.refused(readStatus(resp.StatusCode, text))
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		return nil, c.refused(readStatus(resp.StatusCode, text))
 	}
-	if into == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return provision.Wrap(c.host, "read what its API server says", err)
-	}
-	return nil
+	return resp.Body, nil
 }
 
 // in is the path of objects of the namespace: "pods", or "pods/NAME".

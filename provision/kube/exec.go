@@ -76,29 +76,30 @@ func (t *transport) Run(ctx context.Context, command string, stdin io.Reader, st
 			return err
 		}
 	case <-ctx.Done():
-		t.giveUp(out, ended)
+		err = t.giveUp(out, ended)
 		out.drop()
 		told.drop()
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
+	if cause := context.Cause(ctx); cause != nil && !(errors.Is(cause, context.DeadlineExceeded) && away(err)) {
+		err = cause // of one that ran out of time, what it waited for says more
 	}
 	return provision.Wrap(t.host, "run "+reach.ShortCommand(command), err)
 }
 
-// giveUp kills what has begun, or begins just now.
-func (t *transport) giveUp(out *output, ended <-chan error) {
+// giveUp kills what has begun, or begins just now; of what did not, the error says why.
+func (t *transport) giveUp(out *output, ended <-chan error) error {
 	select {
 	case <-out.begun:
-	case <-ended:
-		return
+	case err := <-ended:
+		return err
 	case <-time.After(killDelay):
-		return
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*killDelay)
 	defer cancel()
 	kill := reach.KillCommand(out.pid)
 	_ = t.exec(ctx, []string{"sh", "-c", kill}, remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})
+	return nil
 }
 
 // begin starts a command, once more where the API server was away before that, and says how it ended.
@@ -138,6 +139,7 @@ func (t *transport) begin(
 }
 
 const (
+	noNodeIn = "node %s does not take commands for pod %s: %s: its kubelet, or the way to it, is down"
 	cutOff   = "the connection to pod %s was lost while it ran: %w"
 	notBegun = "pod %s does not begin it: %w: %s shows more"
 )
@@ -147,7 +149,8 @@ func (t *transport) failed(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	if s := said(err); s != nil && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden) {
+	s := said(err)
+	if s != nil && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden) {
 		return t.client.refused(s)
 	}
 	if _, gone := t.State(ctx); errors.Is(gone, provision.ErrPodLost) || errors.Is(gone, provision.ErrAuth) {
@@ -158,6 +161,11 @@ func (t *transport) failed(ctx context.Context, err error, begun bool) error {
 	}
 	if notDialled(err) {
 		return t.client.unreached(err)
+	}
+	if s != nil {
+		if _, why, ok := strings.Cut(s.Error(), `": dial `); ok { // what was asked of the node is long, and tells nobody anything
+			return provision.Fail(t.host, provision.ErrUnreachable, noNodeIn, t.node, t.name, "dial "+why)
+		}
 	}
 	show := t.client.byHand("describe pod %s", t.name)
 	return provision.Fail(t.host, provision.ErrUnreachable, notBegun, t.name, err, show)

@@ -21,12 +21,13 @@ type Pod struct {
 	node   string
 	ip     string
 	image  string
+	meta   meta
 }
 
 func (c *Client) podOf(p pod, h *provision.Host) *Pod {
 	return &Pod{
 		client: c, host: h, name: p.Metadata.Name, uid: p.Metadata.UID,
-		node: p.Spec.NodeName, ip: p.Status.PodIP, image: digestOf(p.state().ImageID),
+		node: p.Spec.NodeName, ip: p.Status.PodIP, image: digestOf(p.state().ImageID), meta: p.Metadata,
 	}
 }
 
@@ -35,6 +36,9 @@ func (p *Pod) Name() string { return p.name }
 
 // Host is the host that it stands for; of the root's own, the cluster itself.
 func (p *Pod) Host() *provision.Host { return p.host }
+
+// Label is what was said of it when it was made, see [PodSpec]; empty: nothing was.
+func (p *Pod) Label(name string) string { return p.meta.of(name) }
 
 // Node is where it runs.
 func (p *Pod) Node() string { return p.node }
@@ -58,29 +62,31 @@ func (p *Pod) State(ctx context.Context) (provision.State, error) {
 	if err != nil {
 		return provision.State{}, err
 	}
-	lost := func(why string) (provision.State, error) { return provision.State{}, p.lost(why) }
+	state, err := p.as(now)
+	if err == nil && state.Running {
+		if since, silent := p.client.silent(ctx, now); silent {
+			err = p.lost(fmt.Sprintf(nodeSilent, now.Spec.NodeName, since.Local().Format(time.TimeOnly)))
+		}
+	}
+	return state, err
+}
+
+// as is the state that the cluster tells of the pod.
+func (p *Pod) as(now pod) (s provision.State, err error) {
 	state := now.state().State
 	switch {
 	case now.Metadata.DeletionTimestamp != nil:
-		return lost(deleted(now))
+		return s, p.lost(deleted(now))
 	case now.Status.Phase == "Failed" && now.Status.Reason != "":
-		return lost(plain.Line(now.Status.Reason + ": " + now.Status.Message))
+		return s, p.lost(plain.Line(now.Status.Reason + ": " + now.Status.Message))
 	case state.Terminated != nil:
 		t := state.Terminated
-		s := provision.State{
-			ExitCode: t.ExitCode, OOMKilled: t.Reason == "OOMKilled", Started: t.StartedAt, Finished: t.FinishedAt,
-		}
+		s.ExitCode, s.OOMKilled, s.Started, s.Finished = t.ExitCode, t.Reason == "OOMKilled", t.StartedAt, t.FinishedAt
 		if t.Message != "" {
 			s.Error = plain.Line(t.String())
 		}
-		return s, nil
-	}
-	if since, silent := p.client.silent(ctx, now); silent {
-		return lost(fmt.Sprintf(nodeSilent, now.Spec.NodeName, since.Local().Format(time.TimeOnly)))
-	}
-	s := provision.State{Running: state.Running != nil}
-	if s.Running {
-		s.Started = state.Running.StartedAt
+	case state.Running != nil:
+		s.Running, s.Started = true, state.Running.StartedAt
 	}
 	return s, nil
 }

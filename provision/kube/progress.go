@@ -39,6 +39,15 @@ var (
 	}
 )
 
+// steps are what nodes and the scheduler tell of every pod, in our words: of its node and its image.
+var steps = map[string]string{
+	"Scheduled": "its node is %[1]s",
+	"Pulling":   "%[1]s pulls %[2]s",
+	"Pulled":    "%[1]s has %[2]s",
+	"Created":   "%[1]s starts it",
+	"Started":   "%[1]s starts it",
+}
+
 // look tells how far a pod is that shall run.
 func look(p pod, events []event, image string, wait patience) seen {
 	state := p.state().State
@@ -76,6 +85,9 @@ func look(p pod, events []event, image string, wait patience) seen {
 			}
 		}
 		s := seen{says: plain.Line(last.Message)}
+		if says, usual := steps[last.Reason]; usual {
+			s.says = fmt.Sprintf(says, cmp.Or(p.Spec.NodeName, "a node"), image)
+		}
 		if last.Type == "Warning" {
 			s.kind, s.why, s.after = provision.ErrPodLost, fmt.Sprintf(noBegin, last.Reason+": "+s.says), wait.room
 		}

@@ -29,7 +29,7 @@ func TestLook(t *testing.T) {
 		"grows": {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`,
 			events: []event{{Reason: "FailedScheduling", Message: "no"}, {Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"}},
 			kind:   provision.ErrNoRoom, later: true, says: "no node yet: pod triggered scale-up: [{gpu 0->1 (max: 4)}]", why: "node_selector and tolerations"},
-		"pulls":    {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Normal", Message: "Pulling image \"x\""}}, says: `Pulling image "x"`},
+		"pulls":    {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Normal", Reason: "Pulling", Message: "Pulling image \"x\""}}, says: "node1 pulls x"},
 		"no name":  {pod: waits("ErrImagePull", "failed to resolve reference x: not found"), kind: provision.ErrImageNotFound, why: "image x cannot be pulled: failed to resolve reference x: not found: is its name right?"},
 		"no login": {pod: waits("ErrImagePull", "authorization failed: 401 Unauthorized"), kind: provision.ErrImageNotFound, why: "image_pull_secrets of the block names secrets with a login"},
 		"no way":   {pod: waits("ErrImagePull", "dial tcp: i/o timeout"), kind: provision.ErrImageNotFound, later: true, says: "cannot pull x yet", why: "the way from the node to the registry"},
