@@ -41,8 +41,12 @@ const (
 	moreMemory   = "the block's require asks for a machine with more"
 	moreDisk     = "make room: docker system prune, or remove models that are not needed"
 	moreFiles    = "each request in flight is an open file: raise nofile in /etc/security/limits.conf"
-	moreLocked   = "transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf"
-	largerPages  = "memory of the host is mapped in small pages: " +
+	podFiles     = "each request in flight is an open file, and pods have the limits of their node's container runtime: " +
+		"LimitNOFILE in its service there"
+	podLocked = "transfers to GPUs need memory that stays in place, and pods have the limits of their node's container " +
+		"runtime: LimitMEMLOCK=infinity in its service there"
+	moreLocked  = "transfers to GPUs need memory that stays in place: raise memlock in /etc/security/limits.conf"
+	largerPages = "memory of the host is mapped in small pages: " +
 		"echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"
 	fixedGovernor = "clocks follow the load, and so do latencies: sudo cpupower frequency-set -g performance"
 	setClock      = "the clocks differ, so times of host and caller cannot be compared: sudo timedatectl set-ntp true"
@@ -163,6 +167,8 @@ func (c *contract) kernel() {
 		have, advice = failed[len(failed)-1], failedGPUs
 	case n > 0:
 		have, advice = c.now.Kernel[n-1], killed
+	case c.now.KernelUnread && c.host.Cluster != nil: // no pod may, and nobody of the cluster can change it for one
+		return
 	case c.now.KernelUnread:
 		have, advice = "not readable", unreadLog
 	}
@@ -186,6 +192,10 @@ func (c *contract) numa() {
 
 func (c *contract) machine() {
 	now, gpus := c.now, c.host.GPUs.Count > 0
+	files, locking := moreFiles, moreLocked
+	if c.host.Cluster != nil {
+		files, locking = podFiles, podLocked
+	}
 	c.atLeast("memory", c.require.Memory > 0, c.facts.MemoryBytes, c.require.Memory, Blocked, moreMemory)
 	for _, path := range slices.Sorted(maps.Keys(now.DiskFree)) {
 		check, free := "disk free at "+path, now.DiskFree[path]
@@ -197,10 +207,10 @@ func (c *contract) machine() {
 	}
 	if now.OpenFiles > 0 {
 		want := fmt.Sprintf("at least %d", minFiles)
-		c.warn("open files", now.OpenFiles >= minFiles, fmt.Sprint(now.OpenFiles), want, moreFiles)
+		c.warn("open files", now.OpenFiles >= minFiles, fmt.Sprint(now.OpenFiles), want, files)
 	}
 	if locked := now.lockedMemory(); locked != "" && gpus && !c.inDocker { // containers have limits of their own
-		c.warn("locked memory", locked == "unlimited", locked, "unlimited", moreLocked)
+		c.warn("locked memory", locked == "unlimited", locked, "unlimited", locking)
 	}
 	if now.HugePages != "" && gpus {
 		c.warn("huge pages", now.HugePages != "never", now.HugePages, "madvise or always", largerPages)

@@ -22,7 +22,7 @@ var (
 	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
 	ErrNoRoom         = errors.New("no room in the cluster") // no node for a pod, or a quota is used up
 	ErrPodLost        = errors.New("pod lost")               // evicted, deleted by somebody, or its node is gone
-	ErrUnclean        = errors.New("not all is gone")        // what was deleted stays
+	ErrUnclean        = errors.New("not all is gone")        // something of ours is left, or what was deleted stays
 	ErrForbidden      = errors.New("not allowed")            // the cluster lets us in, but not do that
 
 	// ErrDockerAway is the ErrNoDocker of a host that has a daemon which does not run or

@@ -100,6 +100,9 @@ type UncleanError struct {
 	Left []string // what, and what holds it, one sentence each
 }
 
+// Unwrap is the kind of the error.
+func (e *UncleanError) Unwrap() error { return ErrUnclean }
+
 func (e *UncleanError) Error() string {
 	return fmt.Sprintf("%s is left unclean:\n  - %s\nNothing more is started there. "+
 		"What nobody gives back takes a reset of the GPUs by their owner (`sudo nvidia-smi --gpu-reset`, "+
