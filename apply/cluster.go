@@ -66,7 +66,9 @@ func (s Scope) inCluster(ctx context.Context, client *kube.Client, opt Options) 
 }
 
 func found(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found {
-	f := provision.Found{ID: pod.Name(), Name: pod.Name(), Labels: map[string]string{plan.LabelLab: root.Lab, plan.LabelRun: root.Run}}
+	f := provision.Found{ID: pod.Name(), Name: pod.Name(), Labels: map[string]string{
+		plan.LabelLab: root.Lab, plan.LabelRun: root.Run, plan.LabelEngine: pod.Label(plan.LabelEngine),
+	}}
 	switch st, err := pod.State(ctx); {
 	case err != nil:
 		f.State = "lost"

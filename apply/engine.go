@@ -241,7 +241,11 @@ func (m *member) down(ctx context.Context) error {
 			m.tell.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
 		}
 	}
-	if err != nil {
+	switch {
+	case err != nil && s.pod != nil: // which is deleted next, and proves more
+		m.tell.say(Warning, "it goes with its pod: %v", err)
+		return nil
+	case err != nil:
 		return errors.Join(err, agent.MarkUnclean(ctx, s.conn, claim, traces, err))
 	}
 	proved := "stopped, removed, port closed"

@@ -16,7 +16,7 @@ const (
 	ofCell       scope = iota // the cell is void; the next one is measured
 	ofStart                   // so is the cell, and the engine is started again for the next one
 	ofDeployment              // all its cells that are left are void
-	ofSender                  // the cells that are left wait for the next apply: their load cannot be sent
+	ofTrial                   // the cells that are left wait for the next apply: no load can be sent, or their pod is lost
 	ofHost                    // the work there ends
 	ofRun                     // all work ends
 )
@@ -24,7 +24,7 @@ const (
 // failure is why something could not be done, and how much it costs.
 type failure struct {
 	scope scope
-	host  *provision.Host // the one to blame, of ofSender and ofHost; nil of the others
+	host  *provision.Host // the one to blame, of ofTrial and ofHost; nil of the others
 	err   error
 }
 
@@ -61,7 +61,7 @@ func failures(err error, without scope) (all []*failure) {
 // on another host it ends only what is sent.
 func (t *trial) blame(s *session, err error) error {
 	if err != nil && s != t.home() {
-		return failed(ofSender, s.host, fmt.Errorf("its load is no longer sent; the next apply measures it: %w", err))
+		return failed(ofTrial, s.host, fmt.Errorf("its load is no longer sent; the next apply measures it: %w", err))
 	}
 	return failed(ofHost, s.host, err)
 }

@@ -12,7 +12,7 @@ import (
 // errors is one part.
 func TestFailures(t *testing.T) {
 	h := &provision.Host{Name: "box"}
-	err := errors.Join(errors.New("no token"), errors.Join(failed(ofHost, h, errors.Join(errors.New("unclean"), errors.New("still"))), failed(ofRun, nil, nil)), failed(ofSender, h, errors.New("lost")))
+	err := errors.Join(errors.New("no token"), errors.Join(failed(ofHost, h, errors.Join(errors.New("unclean"), errors.New("still"))), failed(ofRun, nil, nil)), failed(ofTrial, h, errors.New("lost")))
 	var got []string
 	for _, f := range failures(err, ofCell) {
 		got = append(got, []string{"cell", "start", "deployment", "sender", "host", "run"}[f.scope]+": "+strings.ReplaceAll(f.Error(), "\n", "; "))

@@ -77,7 +77,8 @@ func (s *session) beginRoot(ctx context.Context) error {
 	s.leave = func(ctx context.Context) error {
 		return errors.Join(s.root.End(ctx), client.LeaveNamespace(ctx, run), client.Close())
 	}
-	s.reached, err = enter(ctx, s.host, s.root.Self(), s.opt)
+	s.pod = s.root.Self()
+	s.reached, err = enter(ctx, s.host, s.pod, s.opt)
 	return err
 }
 
@@ -109,28 +110,17 @@ func (s *session) meets(findings []provision.Finding) error {
 
 // watchPod ends the lease of a pod that is lost: nobody else would tell before the lease runs out.
 func (s *session) watchPod(ctx context.Context) {
-	tick := time.NewTicker(watchPoll)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		st, err := s.pod.State(ctx)
-		switch {
-		case errors.Is(err, provision.ErrPodLost):
-		case err == nil && !st.Running:
-			err = provision.Fail(s.host, provision.ErrPodLost, "its pod has ended: it %s", exit(st))
-		default:
-			continue
-		}
-		s.lease.lose(&podLost{err})
+	st, err := s.pod.Went(ctx)
+	if ctx.Err() != nil {
 		return
 	}
+	if err == nil {
+		err = provision.Fail(s.host, provision.ErrPodLost, "its pod has ended: it %s", exit(st))
+	}
+	s.lease.lose(&podLost{err})
 }
 
-// watchPoll is how often a cluster is asked what became of a pod.
+// watchPoll is how often a cluster is asked what became of what the run has made there.
 const watchPoll = 3 * time.Second
 
 // podLost ends the work in a pod that is no more: there is nothing to be taken down.
@@ -155,27 +145,40 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Ho
 			s, err := open(ctx, h, w, r.opt, teller{about: Event{Host: h.Name}, to: r.told})
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil && !errors.Is(err, provision.ErrImageNotFound) { // which is the lab's mistake
-				err = failed(ofHost, h, err)
-			}
-			at[h], rented, errs = s, append(rented, s), append(errs, err)
+			at[h], rented, errs = s, append(rented, s), append(errs, notRented(h, err))
 		})
 	}
 	all.Wait()
 	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
 }
 
-// giveBack closes the sessions of pods, each of which is deleted with its own.
+// notRented is what it costs that a pod could not be had. Other deployments get others.
+func notRented(h *provision.Host, err error) error {
+	switch {
+	case errors.Is(err, provision.ErrImageNotFound): // which is the lab's mistake
+		return err
+	case errors.Is(err, provision.ErrPodLost):
+		return failed(ofTrial, h, fmt.Errorf("%s: %w", measuredLater, err))
+	}
+	return failed(ofHost, h, err)
+}
+
+const measuredLater = "what it was rented for is measured by the next apply"
+
+// giveBack closes the sessions of pods, each of which is deleted with its own. A pod that was lost costs
+// what it was rented for; what does not go is looked for again at the end of the run, with its root.
 func (r *run) giveBack(ctx context.Context, rented []*session) {
 	var all sync.WaitGroup
 	for _, s := range rented {
 		all.Go(func() {
-			var lost error
-			if s.lease != nil && ctx.Err() == nil && s.lease.held.Err() != nil {
-				lost = context.Cause(s.lease.held)
+			if s.lease != nil && s.lease.held.Err() != nil && ctx.Err() == nil {
+				s.tell.say(Failed, "%s: %v", measuredLater, context.Cause(s.lease.held))
 			}
-			if err := errors.Join(lost, s.close()); err != nil {
-				r.sched.lose(s.host, err)
+			if ctx.Err() != nil || s.lease != nil && s.lease.unreachable() {
+				s.leave = nil
+			}
+			if err := s.close(); err != nil && ctx.Err() == nil {
+				s.tell.say(Warning, "%v", err)
 			}
 		})
 	}

@@ -97,7 +97,7 @@ func (s *scheduler) try(d *plan.Deployment) (map[*provision.Host]*session, error
 			return nil, &failure{scope: ofHost, host: h} // its own error says why
 		case p.over:
 			why := fmt.Errorf("%s sends its load and cannot be used; the next apply measures it", h)
-			return nil, failed(ofSender, h, why)
+			return nil, failed(ofTrial, h, why)
 		default:
 			at[h] = p.session
 			first = first && p.session != nil && p.line[0] == d

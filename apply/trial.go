@@ -110,7 +110,7 @@ func (t *trial) settle(ctx context.Context, err error) {
 			why := fmt.Errorf("%s: %w", t.d.Engine, f)
 			t.tell.say(Failed, "%v", why)
 			t.settle(ctx, t.giveUp(ctx, left, why))
-		case f.scope == ofSender:
+		case f.scope == ofTrial:
 			t.tell.say(Failed, "%s: %v", t.d.Engine, f)
 		}
 	}

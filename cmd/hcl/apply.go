@@ -123,7 +123,7 @@ func (w *work) finishKilled(ctx context.Context) error {
 	w.opt.Events = func(e apply.Event) { tellRemoved(log, e) }
 	_, err = apply.Destroy(ctx, w.lab.scope(), w.store.ID(), false, false, w.opt)
 	switch {
-	case errors.As(err, new(*provision.UncleanError)):
+	case errors.Is(err, provision.ErrUnclean):
 		return &exit{exitUnclean, err}
 	case err != nil:
 		log.Warn("run "+last.ID+cannotLook, "err", err)
@@ -317,13 +317,13 @@ func relative(path string) string {
 
 func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
-	case errors.As(err, new(*provision.UncleanError)):
+	case errors.Is(err, provision.ErrUnclean):
 		return &exit{exitUnclean, brief(err)}
 	case errors.Is(err, apply.ErrContract):
 		return &exit{exitContract, brief(err)}
 	case err != nil:
 		return brief(err)
-	case o.Planned > 0 && o.Void == o.Planned:
+	case o.Planned > 0 && o.Valid+o.Suspect == 0:
 		return &exit{exitFailed, errors.New("no cell could be measured")}
 	}
 	var doubts []string
@@ -333,7 +333,11 @@ func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	if o.Void > 0 {
 		doubts = append(doubts, fmt.Sprintf("%d without a measurement", o.Void))
 	}
-	if o.Void > 0 || o.Suspect > 0 && !p.Rehearsal {
+	later := o.Planned - o.Valid - o.Suspect - o.Void
+	if later > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d left to the next apply", later))
+	}
+	if o.Void+later > 0 || o.Suspect > 0 && !p.Rehearsal {
 		return &exit{exitCells, fmt.Errorf("of %s, %s", plain.Count(o.Planned, "cell"), strings.Join(doubts, " and "))}
 	}
 	return nil

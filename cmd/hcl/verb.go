@@ -187,7 +187,7 @@ func exitOf(ctx context.Context, err error) (code int, shown bool) {
 	if ctx.Err() != nil {
 		code = exitInterrupted
 	}
-	if errors.As(err, new(*provision.UncleanError)) { // whatever else: somebody has to look at it
+	if errors.Is(err, provision.ErrUnclean) { // whatever else: somebody has to look at it
 		code = exitUnclean
 	}
 	if errors.Is(err, errReaderLeft) && code == exitInterrupted {
