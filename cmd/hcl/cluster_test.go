@@ -70,12 +70,14 @@ type sharedCluster struct {
 
 // clusterTests are those that share it: it takes half a minute to come.
 var clusterTests = map[string]func(*sharedCluster, *testing.T){
-	"pods":        (*sharedCluster).measuresOnPods,
-	"pods killed": (*sharedCluster).cleansItself,
-	"manifests":   (*sharedCluster).operates,
-	"planned":     (*sharedCluster).plansObjects,
-	"place":       (*sharedCluster).isAPlace,
-	"inside":      (*sharedCluster).worksInside,
+	"pods":           (*sharedCluster).measuresOnPods,
+	"pods killed":    (*sharedCluster).cleansItself,
+	"pods of others": (*sharedCluster).leavesOthers,
+	"pod faults":     (*sharedCluster).podFaults,
+	"manifests":      (*sharedCluster).operates,
+	"planned":        (*sharedCluster).plansObjects,
+	"place":          (*sharedCluster).isAPlace,
+	"inside":         (*sharedCluster).worksInside,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.
@@ -85,17 +87,20 @@ func TestOnCluster(t *testing.T) {
 	t.Parallel()
 	c := &sharedCluster{Cluster: testhost.NewCluster(t)}
 	c.PushEngine(t, toolsImage, nil)
-	for name, test := range clusterTests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(c, t)
-		})
-	}
+	t.Run("at once", func(t *testing.T) {
+		for name, test := range clusterTests {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(c, t)
+			})
+		}
+	})
+	c.partsAway(t) // which the others would notice
 }
 
 // pods is somebody with a lab of a cluster's pods.
 type pods struct {
-	*person
+	scene
 	cluster   *sharedCluster
 	namespace string
 }
@@ -105,7 +110,8 @@ func (c *sharedCluster) pods(t *testing.T, lab string) *pods {
 	t.Helper()
 	name := strings.ReplaceAll(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "_", "-")
 	said := fmt.Sprintf("image = %q\nnamespace = %q", toolsImage, name)
-	p := &pods{newLocal(t, strings.ReplaceAll(lab, "%CLUSTER%", said)), c, name}
+	p := &pods{scene{person: newLocal(t, strings.ReplaceAll(lab, "%CLUSTER%", said))}, c, name}
+	p.looks = func() []string { return strings.Fields(p.objects()) }
 	p.env = []string{"KUBECONFIG=" + c.Kubeconfig}
 	p.kubectl("create", "namespace", name)
 	p.kubectl("-n", name, "wait", "--for=create", "--timeout=1m", "serviceaccount/default") // which pods are made under

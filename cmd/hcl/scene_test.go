@@ -93,6 +93,7 @@ type scene struct {
 	hub    *testhost.Hub // nil: models come from nowhere
 	host   *testhost.Host
 	others []*testhost.Host // beside host
+	looks  func() []string  // what is left where hosts are pods; nil: hosts are machines
 	lease  time.Duration
 	clean  time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
 	cmd    *exec.Cmd
@@ -169,7 +170,7 @@ func (s *scene) reach(m moment) {
 // await returns when an event of the type, whose message holds text, has come for the nth time.
 func (s *scene) await(kind, text string, nth int) {
 	s.Helper()
-	limit := time.After(time.Minute)
+	limit := time.After(3 * time.Minute)
 	for {
 		s.mu.Lock()
 		n, more := 0, s.more
@@ -187,7 +188,7 @@ func (s *scene) await(kind, text string, nth int) {
 		case <-s.ended:
 			s.Fatalf("apply ended before %q came: %s", kind+" "+text, s.said.String())
 		case <-limit:
-			s.Fatalf("%q did not come within a minute", kind+" "+text)
+			s.Fatalf("%q did not come within minutes", kind+" "+text)
 		}
 	}
 }
@@ -283,6 +284,9 @@ func (s *scene) processes() []testhost.Process {
 
 // left is what is on the hosts that should not be there: containers, processes, files of ours.
 func (s *scene) left() []string {
+	if s.looks != nil {
+		return s.looks()
+	}
 	left := s.leftOn(s.host)
 	for _, h := range s.others {
 		left = append(left, s.leftOn(h)...)

@@ -163,7 +163,7 @@ func (t *transport) failed(ctx context.Context, err error, begun bool) error {
 		return t.client.unreached(err)
 	}
 	if s != nil {
-		if _, why, ok := strings.Cut(s.Error(), `": dial `); ok { // what was asked of the node is long, and tells nobody anything
+		if _, why, ok := strings.Cut(s.Error(), `": dial `); ok { // all that was asked of the node stands before
 			return provision.Fail(t.host, provision.ErrUnreachable, noNodeIn, t.node, t.name, "dial "+why)
 		}
 	}
