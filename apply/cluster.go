@@ -105,13 +105,31 @@ func leaseOf(ctx context.Context, root *kube.Root, lab string, opt Options) (*ag
 	return info.Lease, err
 }
 
-// vacant reports who is at work in a root, unless it is the caller of this store.
-func vacant(ctx context.Context, root *kube.Root, lab, store string, opt Options) error {
+// startsWithin is how long a run may take from its root to its lease.
+const startsWithin = 3 * time.Minute
+
+// vacant reports who is at work in a root, or about to be, unless it is the caller of this store.
+func vacant(ctx context.Context, root *kube.Root, h *provision.Host, lab, store string, opt Options) error {
 	lease, err := leaseOf(ctx, root, lab, opt)
+	if err == nil && lease == nil && starts(ctx, root) {
+		lease = &agent.Lease{Lab: lab, Run: root.Run, Store: root.Store, Holder: root.Holder, Expires: root.Created().Add(startsWithin)}
+	}
 	if err == nil && lease != nil && lease.Store != store {
-		err = &agent.HeldError{Host: root.Self().Host(), Lab: lab, Lease: *lease}
+		err = &agent.HeldError{Host: h, Lab: lab, Lease: *lease}
 	}
 	return err
+}
+
+// starts reports whether a root is so new that its pod may not have come to its lease yet.
+func starts(ctx context.Context, root *kube.Root) bool {
+	if time.Since(root.Created()) > startsWithin {
+		return false
+	}
+	if root.Self() == nil {
+		return true
+	}
+	st, err := root.Self().State(ctx)
+	return err == nil && st.Finished.IsZero()
 }
 
 // leaveCluster ends what of the lab there is in a cluster, and proves that nothing is left.
@@ -123,7 +141,7 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 	var errs []error
 	for _, root := range roots {
 		if !r.force {
-			if err := vacant(ctx, root, r.scope.Lab, r.store, r.opt); err != nil {
+			if err := vacant(ctx, root, client.Cluster().Host(), r.scope.Lab, r.store, r.opt); err != nil {
 				errs = append(errs, err)
 				continue
 			}

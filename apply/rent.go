@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -49,17 +51,11 @@ func (s *session) beginRoot(ctx context.Context) error {
 		return err
 	}
 	s.leave = func(context.Context) error { return client.Close() }
-	left, err := client.Find(ctx, s.work.claim.Lab)
-	if err != nil {
+	if err := s.takeOver(ctx, client); err != nil {
 		return err
 	}
-	for _, root := range left {
-		if err := s.takeOver(ctx, root); err != nil {
-			return err
-		}
-	}
 	run := kube.RunOf{
-		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder,
+		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder, Store: s.work.claim.Store,
 		Deadline: runDeadline(time.Duration(s.work.claim.MaxDuration)),
 	}
 	if err := client.MakeNamespace(ctx, run); err != nil {
@@ -82,13 +78,47 @@ func (s *session) beginRoot(ctx context.Context) error {
 	return err
 }
 
-// takeOver ends what an earlier run of the lab has left in the cluster, unless somebody is at work there.
-func (s *session) takeOver(ctx context.Context, root *kube.Root) error {
-	if err := vacant(ctx, root, s.work.claim.Lab, s.work.claim.Store, s.opt); err != nil {
+const sameSpace = "another cluster block of this lab makes its pods in the same namespace: give each a namespace of its own"
+
+// takeOver ends what earlier runs of the lab have left in the cluster, when nobody is at work there: it
+// waits for that as for a host.
+func (s *session) takeOver(ctx context.Context, client *kube.Client) error {
+	end := time.Now().Add(s.opt.Wait)
+	for told := false; ; told = true {
+		err := s.takeOverNow(ctx, client)
+		held, is := errors.AsType[*agent.HeldError](err)
+		if !is || time.Now().After(end) {
+			return err
+		}
+		if !told {
+			s.tell.say(Step, "%s", waitsFor(held.Lease, false))
+		}
+		select {
+		case <-time.After(waitPoll):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *session) takeOverNow(ctx context.Context, client *kube.Client) error {
+	left, err := client.Find(ctx, s.work.claim.Lab)
+	if err != nil {
 		return err
 	}
-	s.tell.say(Step, "removing what run %s left there", root.Run)
-	return root.End(ctx)
+	for _, root := range left {
+		if root.Run == s.work.claim.Run {
+			return fmt.Errorf("%s: "+sameSpace, s.host)
+		}
+		if err := vacant(ctx, root, s.host, s.work.claim.Lab, s.work.claim.Store, s.opt); err != nil {
+			return err
+		}
+		s.tell.say(Step, "removing what run %s left there", root.Run)
+		if err := root.End(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // meets tells what is wrong with a place; what is blocked keeps everything from starting.
@@ -133,7 +163,7 @@ func (e *podLost) Unwrap() error { return e.error }
 func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Host]*session) (give func(), err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	var rented []*session
+	rented := map[*provision.Host]*session{}
 	var errs []error
 	for h, root := range at {
 		if h.Cluster == nil {
@@ -145,17 +175,18 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Ho
 			s, err := open(ctx, h, w, r.opt, teller{about: Event{Host: h.Name}, to: r.told})
 			mu.Lock()
 			defer mu.Unlock()
-			at[h], rented, errs = s, append(rented, s), append(errs, notRented(h, err))
+			rented[h], errs = s, append(errs, notRented(h, err))
 		})
 	}
 	all.Wait()
+	maps.Copy(at, rented)
 	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
 }
 
 // notRented is what it costs that a pod could not be had. Other deployments get others.
 func notRented(h *provision.Host, err error) error {
 	switch {
-	case errors.Is(err, provision.ErrImageNotFound): // which is the lab's mistake
+	case errors.Is(err, provision.ErrImageNotFound), errors.Is(err, provision.ErrNoBegin): // which is the lab's mistake
 		return err
 	case errors.Is(err, provision.ErrPodLost):
 		return failed(ofTrial, h, fmt.Errorf("%s: %w", measuredLater, err))
@@ -167,7 +198,7 @@ const measuredLater = "what it was rented for is measured by the next apply"
 
 // giveBack closes the sessions of pods, each of which is deleted with its own. A pod that was lost costs
 // what it was rented for; what does not go is looked for again at the end of the run, with its root.
-func (r *run) giveBack(ctx context.Context, rented []*session) {
+func (r *run) giveBack(ctx context.Context, rented map[*provision.Host]*session) {
 	var all sync.WaitGroup
 	for _, s := range rented {
 		all.Go(func() {

@@ -22,6 +22,7 @@ var (
 	ErrNoGPURuntime   = errors.New("docker cannot hand out GPUs")
 	ErrNoRoom         = errors.New("no room in the cluster") // no node for a pod, or a quota is used up
 	ErrPodLost        = errors.New("pod lost")               // evicted, deleted by somebody, or its node is gone
+	ErrNoBegin        = errors.New("container cannot begin") // of a pod: its image, or what is to be mounted
 	ErrUnclean        = errors.New("not all is gone")        // something of ours is left, or what was deleted stays
 	ErrForbidden      = errors.New("not allowed")            // the cluster lets us in, but not do that
 

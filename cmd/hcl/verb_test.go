@@ -136,6 +136,7 @@ func TestOutcome(t *testing.T) {
 		{done: apply.Outcome{Planned: 2, Valid: 2}, code: exitDone},
 		{done: apply.Outcome{Planned: 2, Void: 2}, code: exitFailed, says: "no cell could be measured"},
 		{done: apply.Outcome{Planned: 3, Valid: 1, Suspect: 1, Void: 1}, code: exitCells, says: "of 3 cells, 1 suspect and 1 without a measurement"},
+		{done: apply.Outcome{Planned: 4, Valid: 2}, code: exitCells, says: "of 4 cells, 2 left to the next apply"},
 		{err: at(errors.New("away")), code: exitFailed, says: above},
 		{err: at(fmt.Errorf("%w: no GPU", apply.ErrContract)), code: exitContract, says: above},
 		{err: at(fmt.Errorf("stop: %w", &provision.UncleanError{})), code: exitUnclean, says: above},

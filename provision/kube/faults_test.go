@@ -26,7 +26,7 @@ func (b *bench) refusals() {
 		{PodSpec{Host: b.host("big", 9), Image: image}, provision.ErrNoRoom, "no node has room for it: 0/2 nodes are available: 2 Insufficient nvidia.com/gpu"},
 		{PodSpec{Host: b.host("tag", 0), Image: "vllm/vllm-openai:v9"}, provision.ErrImageNotFound, "image vllm/vllm-openai:v9 cannot be pulled"},
 		{PodSpec{Host: b.host("name", 0), Image: "Not/An Image"}, provision.ErrImageNotFound, "image Not/An Image cannot be pulled"},
-		{PodSpec{Host: b.host("file", 0), Image: image, Mounts: file}, provision.ErrPodLost, "its container cannot begin: FailedMount: "},
+		{PodSpec{Host: b.host("file", 0), Image: image, Mounts: file}, provision.ErrNoBegin, "its container cannot begin: FailedMount: "},
 	} {
 		_, err := r.Pod(t.Context(), tt.spec, b.say)
 		testhost.WantError(t, err, tt.kind, "host "+tt.spec.Host.Name+" (lab.hcl:12): pod hcl-r1-"+tt.spec.Host.Name+"-", tt.want)

@@ -18,6 +18,7 @@ type RunOf struct {
 	Lab      string
 	Run      string
 	Holder   string        // for people: "ada@laptop, hcl apply, pid 4711"
+	Store    string        // whose callers may end it; empty: it is not known
 	Deadline time.Duration // after which the cluster ends the run, whatever anybody does
 }
 
@@ -37,6 +38,7 @@ type PodSpec struct {
 const (
 	labelHost   = "hcl.host"
 	labelHolder = "hcl.holder" // an annotation only
+	labelStore  = "hcl.store"  // likewise
 	labelPart   = "hcl.part"   // root, pod, or namespace
 	partRoot    = "root"
 	partPod     = "pod"
@@ -146,6 +148,9 @@ func (r RunOf) meta(part, host string, annotations map[string]string, more ...ma
 	labels, notes := object{labelPart: part}, object{}
 	if r.Holder != "" {
 		notes[labelHolder] = r.Holder
+	}
+	if r.Store != "" {
+		notes[labelStore] = r.Store
 	}
 	for name, value := range full {
 		labels[name] = labelValue(value)

@@ -58,13 +58,13 @@ func look(p pod, events []event, image string, wait patience) seen {
 		return seen{runs: true}
 	case state.Terminated != nil:
 		why := plain.Line(state.Terminated.String())
-		return seen{kind: provision.ErrPodLost, why: fmt.Sprintf(noRun, state.Terminated.ExitCode, why)}
+		return seen{kind: provision.ErrNoBegin, why: fmt.Sprintf(noRun, state.Terminated.ExitCode, why)}
 	case p.Status.Phase == "Failed":
 		return seen{kind: failedKind(p), why: fmt.Sprintf(notTaken, p.Status.Reason, plain.Line(p.Status.Message))}
 	case w != nil && slices.Contains(pullReasons, w.Reason):
 		return pulling(*w, events, image, wait)
 	case w != nil && slices.Contains(failReasons, w.Reason):
-		return seen{kind: provision.ErrPodLost, why: fmt.Sprintf(noBegin, plain.Line(w.String()))}
+		return seen{kind: provision.ErrNoBegin, why: fmt.Sprintf(noBegin, plain.Line(w.String()))}
 	}
 	if c := p.Status.Conditions.of("PodScheduled"); c.Status == "False" {
 		message := plain.Line(c.Message)
@@ -89,7 +89,7 @@ func look(p pod, events []event, image string, wait patience) seen {
 			s.says = fmt.Sprintf(says, cmp.Or(p.Spec.NodeName, "a node"), image)
 		}
 		if last.Type == "Warning" {
-			s.kind, s.why, s.after = provision.ErrPodLost, fmt.Sprintf(noBegin, last.Reason+": "+s.says), wait.room
+			s.kind, s.why, s.after = provision.ErrNoBegin, fmt.Sprintf(noBegin, last.Reason+": "+s.says), wait.room
 		}
 		return s
 	}

@@ -34,13 +34,13 @@ func TestLook(t *testing.T) {
 		"no login": {pod: waits("ErrImagePull", "authorization failed: 401 Unauthorized"), kind: provision.ErrImageNotFound, why: "image_pull_secrets of the block names secrets with a login"},
 		"no way":   {pod: waits("ErrImagePull", "dial tcp: i/o timeout"), kind: provision.ErrImageNotFound, later: true, says: "cannot pull x yet", why: "the way from the node to the registry"},
 		"later":    {pod: waits("ImagePullBackOff", "Back-off pulling image"), events: []event{{Reason: "Failed", Message: "Failed to pull image x: manifest unknown"}}, kind: provision.ErrImageNotFound, why: "manifest unknown: is its name right?"},
-		"no sh":    {pod: waits("RunContainerError", "exec: sh: executable file not found"), kind: provision.ErrPodLost, why: "its container cannot begin: RunContainerError: exec: sh"},
-		"ended":    {pod: `{"status": {"phase": "Failed", "containerStatuses": [{"name": "hcl", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}]}}`, kind: provision.ErrPodLost, why: "its container ended at once, with code 127: Error: the image needs sh"},
+		"no sh":    {pod: waits("RunContainerError", "exec: sh: executable file not found"), kind: provision.ErrNoBegin, why: "its container cannot begin: RunContainerError: exec: sh"},
+		"ended":    {pod: `{"status": {"phase": "Failed", "containerStatuses": [{"name": "hcl", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}]}}`, kind: provision.ErrNoBegin, why: "its container ended at once, with code 127: Error: the image needs sh"},
 		"no GPU":   {pod: `{"status": {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Node didn't have enough resource"}}`, kind: provision.ErrNoRoom, why: "its node has not taken it: OutOfnvidia.com/gpu: Node didn't"},
 		"evicted":  {pod: `{"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}`, kind: provision.ErrPodLost, why: "Evicted: The node was low"},
 		"deleted":  {pod: `{"metadata": {"deletionTimestamp": "2026-11-22T15:30:00Z"}}`, kind: provision.ErrPodLost, why: "somebody deletes it"},
 		"drained":  {pod: `{"metadata": {"deletionTimestamp": "2026-11-22T15:30:00Z"}, "status": {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]}}`, kind: provision.ErrPodLost, why: "kubectl drain"},
-		"no mount": {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Warning", Reason: "FailedMount", Message: "no such disk"}}, kind: provision.ErrPodLost, later: true, says: "no such disk", why: "FailedMount: no such disk"},
+		"no mount": {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Warning", Reason: "FailedMount", Message: "no such disk"}}, kind: provision.ErrNoBegin, later: true, says: "no such disk", why: "FailedMount: no such disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p pod
