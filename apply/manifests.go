@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/engines"
@@ -18,9 +19,11 @@ import (
 // operated is an engine that operators of a cluster make of objects: these, and its pods.
 type operated struct {
 	*kube.Made
-	roles []provision.PodRole
-	tell  teller
-	asked time.Time // when it was last looked at
+	roles   []provision.PodRole
+	service string
+	tell    teller
+	asked   time.Time // when it was last looked at
+	unknown error     // why it was not told then
 }
 
 // operate makes the objects of an engine of manifests, as far as that can be done; nil: it is none.
@@ -30,7 +33,7 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 		return nil, nil
 	}
 	t.row.Started = time.Now()
-	o := &operated{roles: m.Roles, tell: t.tell.at(t.home().host)}
+	o := &operated{roles: m.Roles, service: m.Service, tell: t.tell.at(t.home().host)}
 	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
 	labels := map[string]string{plan.LabelEngine: t.d.Engine.Label(), plan.LabelDeployment: t.d.ID}
 	var err error
@@ -95,15 +98,38 @@ func (o *operated) ended(ctx context.Context, every time.Duration) error {
 		return nil
 	}
 	o.asked = time.Now()
-	if err := o.Changed(ctx); errors.Is(err, provision.ErrPodLost) {
-		return err
+	if o.unknown = o.Changed(ctx); errors.Is(o.unknown, provision.ErrPodLost) {
+		return o.unknown
 	}
 	return nil
 }
 
+// doubts are why a cell that has just been measured may not be what it seems.
+func (o *operated) doubts() []string {
+	if o == nil || o.unknown == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("nobody knows whether its pods stayed the same: %v", o.unknown)}
+}
+
+// strangers tells whose servers answer, where that is not proved, and returns why every cell is doubtful.
+func (o *operated) strangers(ctx context.Context) []string {
+	if o == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(o.service, ":")
+	said := o.Strangers(ctx, name)
+	if said == "" {
+		return nil
+	}
+	o.tell.say(Warning, "%s", said)
+	return []string{said}
+}
+
 // down deletes the objects, and sees that they and the pods are gone.
 func (o *operated) down(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWithin)
+	ctx = context.WithoutCancel(ctx)
+	ctx, cancel := context.WithTimeout(ctx, leaveWithin+o.Grace(ctx))
 	defer cancel()
 	o.tell.say(Step, "deleting what was made in the cluster")
 	if err := o.Delete(ctx); err != nil {

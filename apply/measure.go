@@ -78,9 +78,7 @@ func (m *measurement) load(ctx context.Context) error {
 	case senderGone: // which says nothing of the engine
 		return m.t.blame(from, context.Cause(from.lease.held))
 	}
-	if lost == nil {
-		lost = m.t.objects.ended(ctx, 0)
-	}
+	lost = cmp.Or(lost, m.t.objects.ended(ctx, 0))
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server, stillWithin)
 	}
@@ -99,7 +97,8 @@ func (m *measurement) load(ctx context.Context) error {
 	}
 	m.out.Summary = got.Summary
 	throttled(m.out.Summary, got.Telemetry)
-	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.unproved(got.before), got.left, m.t.joined(ctx))...)
+	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.objects.doubts(), m.t.unproved(got.before), got.left,
+		m.t.joined(ctx))...)
 	return nil
 }
 

@@ -115,7 +115,7 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	if t.objects != nil {
 		t.row.GPUCount = t.objects.gpus()
 	}
-	t.doubts = nil
+	t.doubts = t.objects.strangers(ctx)
 	t.row.Served = t.servedBy(ctx)
 	told := t.tally(ctx)
 	if said := append(t.unproved(told), unseenLosses(told)); said[0] != "" {

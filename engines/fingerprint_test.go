@@ -37,7 +37,7 @@ func fingerprinted() map[string]*Engine {
 			Command: []provision.Text{provision.Plain("ollama"), provision.Plain("serve"), provision.Plain("--port=1"), provision.Plain("--host"), provision.Plain("::"),
 				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}, Port: 1},
 		External: {Kind: External, Name: "gateway", URL: "http://gateway:8000/v1", URLs: []string{"http://second:8000"}, Model: &Model{Repo: "org/large"}},
-		Operated: {Kind: Operated, Name: "mif", Manifests: &Manifests{Service: "web:80", Objects: []provision.Object{
+		Operated: {Kind: Operated, Name: "mif", Host: &provision.Host{Name: "client", Cluster: &provision.Cluster{Name: "moai"}}, Manifests: &Manifests{Service: "web:80", Objects: []provision.Object{
 			{APIVersion: "v1", Kind: "Service", Name: "web", Text: provision.Plain(`{"spec": {"ports": [80]}}`)},
 			{APIVersion: "v1", Kind: "Secret", Name: "key", Text: provision.Partly(`{"data": {"key": "canary"}}`, `{"data": {"key": "(sensitive)"}}`, []string{"canary"})}}}},
 		Sim: {Kind: Sim, Name: "fast", Flags: flagsOf("itl=3ms")},
@@ -312,15 +312,16 @@ func TestSameEngine(t *testing.T) {
 	}
 }
 
-// TestFingerprintOfManifests: what is made counts, and not where requests go, what is waited for
-// and how pods are found.
+// TestFingerprintOfManifests: what is made counts, and where requests go; not what is waited for and how
+// pods are found.
 func TestFingerprintOfManifests(t *testing.T) {
 	base := Fingerprint(fingerprinted()[Operated])
 	for name, change := range map[string]func(*Manifests){
-		"service": func(m *Manifests) { m.Service = "other:80" },
-		"wait":    func(m *Manifests) { m.Wait = []provision.Await{{Kind: "Service"}} },
-		"roles":   func(m *Manifests) { m.Roles = []provision.PodRole{{Name: "serve"}} },
-		"place":   func(m *Manifests) { m.Objects[0].Pos = "web.yaml:7" },
+		"service, which counts": func(m *Manifests) { m.Service = "other:80" },
+		"count, which counts":   func(m *Manifests) { m.Roles = []provision.PodRole{{Name: "serve", Instances: 2}} },
+		"wait":                  func(m *Manifests) { m.Wait = []provision.Await{{Kind: "Service"}} },
+		"roles":                 func(m *Manifests) { m.Roles = []provision.PodRole{{Name: "serve"}} },
+		"place":                 func(m *Manifests) { m.Objects[0].Pos = "web.yaml:7" },
 		"secret": func(m *Manifests) {
 			m.Objects[1].Text = provision.Partly(`{"data": {"key": "new"}}`, `{"data": {"key": "(sensitive)"}}`, []string{"new"})
 		},

@@ -1,8 +1,10 @@
 package engines
 
 import (
+	"cmp"
 	"net"
 	"strconv"
+	"strings"
 
 	"hclbench/provision"
 	"hclbench/telemetry"
@@ -109,12 +111,25 @@ func startedBy(e *Engine) (fields []string) {
 	return fields
 }
 
-// operated adds the objects, as they are shown: what of them is a secret counts as one. Where
-// requests go, what is waited for and how pods are found changes no number.
+// operated adds the objects, as they are shown, in which what is secret counts as such; where requests
+// go; and which cluster it is: hcl is not told what its servers run on. What is waited for and how pods
+// are found changes no number.
 func (f fingerprint) operated(e *Engine) {
 	f.set("model", ServedModel(e))
+	f.set("service", e.Manifests.Service)
+	if e.Host != nil && e.Host.Cluster != nil {
+		f.set("cluster", cmp.Or(e.Host.Cluster.Context, e.Host.Cluster.Name))
+		f.cluster(e.Host)
+	}
 	for _, o := range e.Manifests.Objects {
-		f.members(o.Kind+" "+o.Name, []byte(o.Text.String()))
-		f.set(o.Kind+" "+o.Name, o.APIVersion)
+		kind := o.Kind
+		if group, _, grouped := strings.Cut(o.APIVersion, "/"); grouped {
+			kind += "." + group
+		}
+		f.members(kind+" "+o.Name, []byte(o.Text.String()))
+		f.set(kind+" "+o.Name, o.APIVersion)
+	}
+	for _, r := range e.Manifests.Roles {
+		f.number("instances of "+r.Name, int64(r.Instances))
 	}
 }

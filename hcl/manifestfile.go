@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -190,7 +191,7 @@ func (x *manifests) document(at hcl.Range, shown, clear section, secrets []strin
 		delete(m, "namespace") // it is the cluster's
 	}
 	if o.Kind == "Secret" {
-		hideData(object, &secrets)
+		secrets = slices.Concat(secrets, hideData(full, object))
 	}
 	o.Text = provision.Partly(compact(full), compact(object), secrets)
 	return o, true
@@ -205,16 +206,22 @@ func asMap(v any) map[string]any { m, _ := v.(map[string]any); return m }
 
 func textAt(m map[string]any, name string) string { s, _ := m[name].(string); return s }
 
-// hideData replaces what a Secret holds.
-func hideData(object map[string]any, secrets *[]string) {
+// hideData replaces what a Secret holds, and notes it as it is written and as pods get it.
+func hideData(full, shown map[string]any) (secrets []string) {
 	for _, part := range []string{"data", "stringData"} {
-		for name, v := range asMap(object[part]) {
-			if s, ok := v.(string); ok && s != provision.Redacted {
-				*secrets = append(*secrets, s)
-				asMap(object[part])[name] = provision.Redacted
+		for name, v := range asMap(full[part]) {
+			s, _ := v.(string)
+			other := base64.StdEncoding.EncodeToString([]byte(s))
+			if decoded, err := base64.StdEncoding.DecodeString(s); part == "data" && err == nil {
+				other = string(decoded)
+			}
+			secrets = append(secrets, s, other)
+			if into := asMap(shown[part]); into != nil {
+				into[name] = provision.Redacted
 			}
 		}
 	}
+	return slices.DeleteFunc(secrets, func(s string) bool { return s == "" })
 }
 
 func compact(object map[string]any) string {

@@ -3,6 +3,7 @@ package hcl
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestManifests(t *testing.T) {
 	want := []string{
 		`Service web (web.yaml:2) {"apiVersion":"v1","kind":"Service","metadata":{"name":"web"}}`,
 		`Deployment web (web.yaml:6) {"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},` +
-			`"spec":{"replicas":2,"text":"---\\na\\n","token":"(sensitive)"}}`,
+			`"spec":{"replicas":2,"text":"---\na\n","token":"(sensitive)"}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
@@ -115,8 +116,23 @@ func TestManifests(t *testing.T) {
 		t.Errorf("requests go to %s", got)
 	}
 	id := engines.Fingerprint(c.Engines[0])
-	if id["Deployment web.spec.token"] != "(sensitive)" || id["Deployment web.spec.replicas"] != "2" {
+	if id["Deployment.apps web.spec.token"] != "(sensitive)" || id["Deployment.apps web.spec.replicas"] != "2" {
 		t.Errorf("its identity is %v", id)
+	}
+}
+
+// TestManifestSecrets: what a Secret holds is secret in both forms.
+func TestManifestSecrets(t *testing.T) {
+	const yaml = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {t: aGZfdG9rZW4=}\nstringData: {u: hf_other}\n"
+	c, p := loadOperated(t, "", map[string]string{"web.yaml": yaml})
+	if p.HasErrors() {
+		t.Fatal(printed(t, p))
+	}
+	text := c.Engines[0].Manifests.Objects[0].Text
+	for _, secret := range []string{"aGZfdG9rZW4=", "hf_token", "hf_other", "aGZfb3RoZXI="} {
+		if !slices.Contains(text.Secrets(), secret) || strings.Contains(text.String(), secret) {
+			t.Errorf("%s is no secret of %q, shown as %s", secret, text.Secrets(), text)
+		}
 	}
 }
 

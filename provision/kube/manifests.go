@@ -24,6 +24,7 @@ type Made struct {
 	objects []madeObject // in the order of making
 	since   map[string]time.Time
 	pods    []ServingPod
+	seen    map[string]bool // pods of the roles since the objects were made, by uid
 }
 
 // madeObject is one that is there, at its path in the API.
@@ -31,6 +32,7 @@ type madeObject struct {
 	provision.Object
 	resource string // "deployments.apps", as kubectl has it
 	path     string
+	uid      string
 }
 
 // partObject is the label of what engines of manifests are made of.
@@ -44,7 +46,7 @@ const fieldManager = "hcl"
 // are created and never changed. What was made before a failure is among the result.
 func (r *Root) Make(ctx context.Context, objects []provision.Object, want []provision.Await,
 	roles []provision.PodRole, labels map[string]string) (*Made, error) {
-	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}}
+	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}, seen: map[string]bool{}}
 	if err := m.vacant(ctx); err != nil {
 		return m, err
 	}
@@ -53,8 +55,8 @@ func (r *Root) Make(ctx context.Context, objects []provision.Object, want []prov
 	known := map[string][]resource{}
 	for _, o := range objects {
 		p, err := r.client.place(ctx, o, known)
-		if err == nil {
-			err = m.create(ctx, p, labels, true)
+		if err == nil && !bindsOurs(o, objects) {
+			_, err = m.create(ctx, p, labels, true)
 		}
 		planned, errs = append(planned, p), append(errs, err)
 	}
@@ -62,7 +64,8 @@ func (r *Root) Make(ctx context.Context, objects []provision.Object, want []prov
 		return m, err
 	}
 	for _, p := range planned {
-		if err := m.create(ctx, p, labels, false); err != nil {
+		var err error
+		if p.uid, err = m.create(ctx, p, labels, false); err != nil {
 			return m, err
 		}
 		m.objects = append(m.objects, p)
@@ -149,15 +152,17 @@ func (c *Client) place(ctx context.Context, o provision.Object, known map[string
 		return madeObject{}, provision.Fail(c.host, provision.ErrForbidden, wide, o)
 	}
 	path := base + "/namespaces/" + c.namespace + "/" + all[i].Name
-	return madeObject{o, strings.TrimSuffix(all[i].Name+"."+group, "."), path}, nil
+	return madeObject{Object: o, resource: strings.TrimSuffix(all[i].Name+"."+group, "."), path: path}, nil
 }
 
 // create makes an object, or asks what the API server would say to it. Fields that it does not know
 // are mistakes.
-func (m *Made) create(ctx context.Context, p madeObject, labels map[string]string, dry bool) error {
+func (m *Made) create(
+	ctx context.Context, p madeObject, labels map[string]string, dry bool,
+) (uid string, err error) {
 	var body object
 	if err := json.Unmarshal([]byte(p.Text.Reveal()), &body); err != nil {
-		return fmt.Errorf("%s: %w", p, err)
+		return "", fmt.Errorf("%s: %w", p, err)
 	}
 	m.root.own(body, labels)
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
@@ -165,9 +170,10 @@ func (m *Made) create(ctx context.Context, p madeObject, labels map[string]strin
 		query.Set("dryRun", "All")
 	}
 	c, again := m.root.client, false
-	err := c.again(ctx, func() error {
-		err := c.do(ctx, request{method: http.MethodPost, path: p.path, query: query, body: body}, nil)
-		if again && hasCode(err, http.StatusConflict) && m.ours(ctx, p) {
+	var made there
+	err = c.again(ctx, func() error {
+		err := c.do(ctx, request{method: http.MethodPost, path: p.path, query: query, body: body}, &made)
+		if again && hasCode(err, http.StatusConflict) && m.ours(ctx, p, &made) {
 			return nil // an answer that did not arrive
 		}
 		again = true
@@ -177,9 +183,29 @@ func (m *Made) create(ctx context.Context, p madeObject, labels map[string]strin
 		err = m.taken(ctx, p, err)
 	}
 	if err != nil {
-		return provision.Wrap(c.host, "make "+p.String(), err)
+		return "", provision.Wrap(c.host, "make "+p.String(), err)
 	}
-	return nil
+	return made.Metadata.UID, nil
+}
+
+// there is what is read of an object of any kind.
+type there struct {
+	Metadata struct {
+		meta
+		OwnerReferences []struct{ UID string }
+	}
+}
+
+// bindsOurs reports whether an object binds a role that is made first: the API server looks for it, also
+// when it is only asked.
+func bindsOurs(o provision.Object, all []provision.Object) bool {
+	var binding struct{ RoleRef struct{ Kind, Name string } }
+	if o.Kind != "RoleBinding" || json.Unmarshal([]byte(o.Text.Reveal()), &binding) != nil {
+		return false
+	}
+	return slices.ContainsFunc(all, func(r provision.Object) bool {
+		return r.Kind == binding.RoleRef.Kind && r.Name == binding.RoleRef.Name
+	})
 }
 
 // own lays labels and the owner of a run over an object.
@@ -202,10 +228,9 @@ func (r *Root) own(body object, labels map[string]string) {
 	}}
 }
 
-func (m *Made) ours(ctx context.Context, p madeObject) bool {
-	var there struct{ Metadata meta }
-	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &there)
-	return err == nil && there.Metadata.of(provision.LabelRun) == m.root.Run
+func (m *Made) ours(ctx context.Context, p madeObject, now *there) bool {
+	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, now)
+	return err == nil && now.Metadata.of(provision.LabelRun) == m.root.Run
 }
 
 const (
@@ -217,32 +242,38 @@ const (
 // taken says whose the object is that has the name.
 func (m *Made) taken(ctx context.Context, p madeObject, err error) error {
 	c := m.root.client
-	var there struct{ Metadata meta }
-	if c.do(ctx, request{path: p.path + "/" + p.Name}, &there) != nil {
+	var now there
+	if c.do(ctx, request{path: p.path + "/" + p.Name}, &now) != nil {
 		return err
 	}
-	if lab := there.Metadata.of(provision.LabelLab); lab != "" && there.Metadata.of(labelPart) != "" {
-		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, there.Metadata.of(provision.LabelRun), lab)
+	if lab := now.Metadata.of(provision.LabelLab); lab != "" && now.Metadata.of(labelPart) != "" {
+		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, now.Metadata.of(provision.LabelRun), lab)
 	}
 	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.resource, p.Name))
 }
 
 // Delete deletes the objects, the last first, each when the one before is gone with all that it owns,
-// and waits until no pod of the roles is left.
+// and waits until none of the pods of the roles that were seen is left. What has the name of an object and
+// is another by now is somebody else's.
 func (m *Made) Delete(ctx context.Context) error {
-	c := m.root.client
+	patient := *m.root.client
+	c := &patient
+	c.patience.going += m.Grace(ctx)
 	var errs []error
 	for _, p := range slices.Backward(m.objects) {
 		err := c.again(ctx, func() error {
 			return c.do(ctx, request{
 				method: http.MethodDelete, path: p.path + "/" + p.Name,
-				body: object{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground"},
+				body: object{
+					"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
+					"preconditions": object{"uid": p.uid},
+				},
 			}, nil)
 		})
 		if err == nil {
 			err = c.gone(ctx, c.host, func(ctx context.Context) ([]left, error) { return m.still(ctx, p) })
 		}
-		if err != nil && !notFound(err) {
+		if err != nil && !notFound(err) && !hasCode(err, http.StatusConflict) {
 			errs = append(errs, provision.Wrap(c.host, "delete "+p.String(), err))
 		}
 	}
@@ -250,7 +281,9 @@ func (m *Made) Delete(ctx context.Context) error {
 		for _, role := range m.roles {
 			pods, listed := m.podsOf(ctx, role)
 			for _, p := range pods {
-				there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
+				if m.seen[p.Metadata.UID] {
+					there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
+				}
 			}
 			err = cmp.Or(err, listed)
 		}
@@ -259,12 +292,68 @@ func (m *Made) Delete(ctx context.Context) error {
 	return errors.Join(append(errs, err)...)
 }
 
+// Grace is how long the pods of the roles may take to stop.
+func (m *Made) Grace(ctx context.Context) (most time.Duration) {
+	for _, role := range m.roles {
+		pods, _ := m.podsOf(ctx, role)
+		for _, p := range pods {
+			most = max(most, time.Duration(p.Spec.TerminationGracePeriodSeconds)*time.Second)
+		}
+	}
+	return most
+}
+
 // still is the object while it is there.
 func (m *Made) still(ctx context.Context, p madeObject) ([]left, error) {
-	var there struct{ Metadata meta }
-	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &there)
-	if notFound(err) {
+	var now there
+	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &now)
+	if notFound(err) || err == nil && now.Metadata.UID != p.uid {
 		return nil, nil
 	}
-	return []left{{p.resource, there.Metadata, ""}}, err
+	return []left{{p.resource, now.Metadata.meta, ""}}, err
+}
+
+const (
+	notOurs = "nobody has seen whose servers answer: service %s was not made by this engine"
+	others  = "%s behind service %s is of no role: it serves a part of the requests"
+)
+
+// Strangers says of the service that requests go to what is not the engine's own, as far as it may be seen:
+// a service that is made neither by it nor by what it has made, or pods of no role behind one that is.
+func (m *Made) Strangers(ctx context.Context, name string) string {
+	c := m.root.client
+	var service there
+	if strings.Contains(name, ".") || c.do(ctx, request{path: c.in("services/" + name)}, &service) != nil {
+		return fmt.Sprintf(notOurs, name)
+	}
+	has := func(uid string) bool {
+		return slices.ContainsFunc(m.objects, func(o madeObject) bool { return o.uid == uid })
+	}
+	made := has(service.Metadata.UID)
+	for _, owner := range service.Metadata.OwnerReferences {
+		if has(owner.UID) { // such as a gateway's
+			return ""
+		}
+	}
+	if !made {
+		return fmt.Sprintf(notOurs, name)
+	}
+	type slice struct {
+		Endpoints []struct {
+			TargetRef struct{ Kind, Name, UID string }
+		}
+	}
+	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices"
+	slicesOf, err := listAt[slice](ctx, c, path, url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}})
+	if err != nil || len(m.roles) == 0 {
+		return ""
+	}
+	for _, s := range slicesOf {
+		for _, e := range s.Endpoints {
+			if e.TargetRef.Kind == "Pod" && !m.seen[e.TargetRef.UID] {
+				return fmt.Sprintf(others, "pod "+e.TargetRef.Name, name)
+			}
+		}
+	}
+	return ""
 }

@@ -27,20 +27,33 @@ type ServingPod struct {
 // servingPod is what is read of a pod that an operator has made.
 type servingPod struct {
 	Metadata meta
-	Spec     podNeeds
-	Status   struct {
-		Phase             string
-		Reason            string
-		Message           string
-		PodIP             string
-		Conditions        conditions
-		ContainerStatuses []servingContainer
+	Spec     struct {
+		podNeeds
+		TerminationGracePeriodSeconds int
 	}
+	Status struct {
+		Phase                 string
+		Reason                string
+		Message               string
+		PodIP                 string
+		Conditions            conditions
+		ContainerStatuses     []servingContainer
+		InitContainerStatuses []servingContainer
+	}
+}
+
+// containers are all of them: those that begin first may go on beside the others.
+func (p servingPod) containers() []servingContainer {
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+}
+
+// over reports whether the pod has ended, or is about to: it serves no more, and others come in its place.
+func (p servingPod) over() bool {
+	return p.Metadata.DeletionTimestamp != nil || p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
 }
 
 type servingContainer struct {
 	containerStatus
-	Name         string
 	Image        string
 	RestartCount int
 	LastState    struct{ Terminated *ended }
@@ -123,11 +136,13 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 	if err != nil {
 		return nil, err
 	}
-	ready, told := 0, ""
+	ready, there, told := 0, 0, ""
 	for _, p := range pods {
-		if p.Metadata.DeletionTimestamp != nil {
+		m.seen[p.Metadata.UID] = true
+		if p.over() {
 			continue
 		}
+		there++
 		m.pods = append(m.pods, p.as(role.Name))
 		if p.Status.Conditions.of("Ready").Status == "True" {
 			ready++
@@ -141,7 +156,7 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 			told = fmt.Sprintf(": pod %s: %s", p.Metadata.Name, says)
 		}
 	}
-	if there := len(m.pods); ready >= max(role.Instances, 1) && ready == len(pods) && there > 0 {
+	if enough := role.Instances == 0 && there > 0 || there == role.Instances; enough && ready == there {
 		return nil, nil
 	}
 	of := ""
@@ -156,17 +171,18 @@ const ends = "its container %s has ended %s, the last time with code %d (%s): %s
 // pending is why a pod is not ready. The error says that waiting does not change it.
 func (m *Made) pending(ctx context.Context, p servingPod) (says string, err error) {
 	c := m.root.client
-	one := pod{Metadata: p.Metadata, Spec: p.Spec}
+	one := pod{Metadata: p.Metadata, Spec: p.Spec.podNeeds}
 	one.Status.Phase, one.Status.Reason, one.Status.Message = p.Status.Phase, p.Status.Reason, p.Status.Message
 	one.Status.Conditions = p.Status.Conditions
 	image := ""
-	for _, s := range p.Status.ContainerStatuses {
+	for _, s := range p.containers() {
 		switch last := s.LastState.Terminated; {
 		case s.State.Waiting != nil && last != nil:
 			show := c.byHand("logs -p %s -c %s", p.Metadata.Name, s.Name)
 			return fmt.Sprintf(ends, s.Name, plain.Count(s.RestartCount, "time"), last.ExitCode, last.Reason, show), nil
-		case s.State.Waiting != nil && image == "":
-			one.Status.ContainerStatuses, image = []containerStatus{s.containerStatus}, s.Image
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing" && image == "":
+			image, s.containerStatus.Name = s.Image, container // which is the one that is looked at
+			one.Status.ContainerStatuses = []containerStatus{s.containerStatus}
 		}
 	}
 	if image == "" && p.Status.Conditions.of("PodScheduled").Status != "False" {
@@ -188,12 +204,13 @@ func (m *Made) pending(ctx context.Context, p servingPod) (says string, err erro
 
 func (p servingPod) as(role string) ServingPod {
 	s := ServingPod{Role: role, Name: p.Metadata.Name, Node: p.Spec.NodeName, IP: p.Status.PodIP, uid: p.Metadata.UID}
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range p.containers() {
 		s.restarts += c.RestartCount
 	}
 	for _, c := range p.Spec.Containers {
 		for name, n := range c.Resources.Limits {
-			if strings.Contains(name, "/") && strings.HasSuffix(name, "gpu") {
+			_, device, _ := strings.Cut(name, "/")
+			if strings.Contains(device, "gpu") || strings.HasPrefix(device, "mig-") {
 				s.GPUs += int(n)
 			}
 		}
@@ -208,7 +225,7 @@ const (
 	podAway    = "pod %s of role %s is not there any more"
 	podMore    = "pod %s came to role %s while it was measured"
 	podAgain   = "a container of pod %s of role %s has ended and was started again%s"
-	podExpires = "pod %s of role %s is being deleted: %s"
+	podExpires = "pod %s of role %s goes: %s"
 )
 
 // Changed reports what became of the pods of the roles since the engine served; nil: they are the same.
@@ -227,6 +244,8 @@ func (m *Made) Changed(ctx context.Context) error {
 			case was.Role != role.Name:
 			case i < 0:
 				return m.lost(podAway, was.Name, role.Name)
+			case now[i].Status.Phase == "Failed":
+				return m.lost(podExpires, was.Name, role.Name, plain.Line(now[i].Status.Reason+": "+now[i].Status.Message))
 			case now[i].Metadata.DeletionTimestamp != nil:
 				one := pod{Metadata: now[i].Metadata}
 				one.Status.Conditions = now[i].Status.Conditions
@@ -236,7 +255,7 @@ func (m *Made) Changed(ctx context.Context) error {
 			}
 		}
 		for _, p := range now {
-			if !slices.ContainsFunc(m.pods, func(was ServingPod) bool { return was.uid == p.Metadata.UID }) {
+			if !p.over() && !slices.ContainsFunc(m.pods, func(was ServingPod) bool { return was.uid == p.Metadata.UID }) {
 				return m.lost(podMore, p.Metadata.Name, role.Name)
 			}
 		}
@@ -250,7 +269,7 @@ func (m *Made) lost(format string, args ...any) error {
 
 // lastEnd is how a container of the pod has ended last.
 func (p servingPod) lastEnd() string {
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range p.containers() {
 		if last := c.LastState.Terminated; last != nil {
 			return fmt.Sprintf(": %s exited with code %d (%s)", c.Name, last.ExitCode, last.Reason)
 		}
