@@ -48,6 +48,7 @@ const (
 	noShare  = "%w: say requests and limits in the host's block, see `%s describe quota -n %s`"
 	noPolicy = "%w: see the label pod-security.kubernetes.io/enforce of namespace %s"
 	noPlugin = "%w: this command of the kubeconfig gets the credentials of %s: run it by hand, log in anew"
+	noHook   = "%w: the cluster asks that webhook before it makes anything: see whether what serves it runs"
 	noSpace  = "%w: make it (`%s create namespace %s`), or set namespace in the block"
 )
 
@@ -79,6 +80,8 @@ func (c *Client) refused(s *status) error {
 		return provision.Fail(c.host, provision.ErrForbidden, noRight, s, c.kubectl, c.namespace)
 	case s.Code == http.StatusNotFound && strings.HasPrefix(s.Message, "namespaces "):
 		return provision.Fail(c.host, provision.ErrForbidden, noSpace, s, c.kubectl, c.namespace)
+	case s.Code == http.StatusInternalServerError && strings.Contains(s.Message, "calling webhook"):
+		return provision.Fail(c.host, provision.ErrForbidden, noHook, s)
 	case s.Code >= 500 || s.Code == http.StatusTooManyRequests:
 		return provision.Fail(c.host, provision.ErrUnreachable, noAnswer, c.base.Host, s)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -186,7 +187,9 @@ type left struct {
 }
 
 const (
-	stays  = "not all is gone after %s:%s"
+	stays = "not all is gone after %s:%s"
+	owned = "it waits until all that it owns is gone: `%[1]s api-resources --verbs=delete --namespaced -o name | " +
+		"xargs -n1 %[1]s -n %[2]s get --ignore-not-found -o name -l %[3]s=%[4]s` finds that"
 	noNode = "its node %s does not answer; when that is gone for good, %s"
 )
 
@@ -223,6 +226,8 @@ func (c *Client) holders(ctx context.Context, there []left) string {
 			why = fmt.Sprintf(noNode, l.node, c.byHand("delete %s %s --force", l.kind, l.meta.Name))
 		case l.meta.DeletionTimestamp == nil:
 			why = "nobody deletes it: the cluster's controller manager may not work"
+		case slices.Equal(l.meta.Finalizers, []string{"foregroundDeletion"}):
+			why = fmt.Sprintf(owned, c.kubectl, c.namespace, provision.LabelRun, l.meta.Labels[provision.LabelRun])
 		case len(l.meta.Finalizers) > 0:
 			why = "finalizer " + strings.Join(l.meta.Finalizers, ", ") + " holds it"
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -45,10 +46,13 @@ func (c *Client) Begin(ctx context.Context, run RunOf, say func(string)) (*Root,
 	return r, nil
 }
 
-// create makes an object. One that was made by an answer which did not arrive is ours.
+const maybeMade = "it may have been made all the same: %s removes it"
+
+// create makes an object. One that was made by an answer which did not arrive is ours; where none
+// arrives at all it is deleted.
 func (c *Client) create(ctx context.Context, resource, name string, object, into any) error {
 	again := false
-	return c.again(ctx, func() error {
+	err := c.again(ctx, func() error {
 		err := c.do(ctx, request{method: http.MethodPost, path: c.in(resource), body: object}, into)
 		if again && hasCode(err, http.StatusConflict) {
 			return c.do(ctx, request{path: c.in(resource + "/" + name)}, into)
@@ -56,6 +60,15 @@ func (c *Client) create(ctx context.Context, resource, name string, object, into
 		again = true
 		return err
 	})
+	if err == nil || !away(err) && ctx.Err() == nil {
+		return err
+	}
+	policy := url.Values{"propagationPolicy": {"Background"}}
+	remove := request{method: http.MethodDelete, path: c.in(resource + "/" + name), query: policy}
+	if left := c.do(context.WithoutCancel(ctx), remove, nil); left != nil && !notFound(left) {
+		err = fmt.Errorf("%w; "+maybeMade, err, c.byHand("delete %s %s", strings.TrimSuffix(resource, "s"), name))
+	}
+	return err
 }
 
 const noPod = "the root's pod was not made: %s"
