@@ -74,6 +74,7 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"pods killed":    (*sharedCluster).cleansItself,
 	"pods of others": (*sharedCluster).leavesOthers,
 	"pod faults":     (*sharedCluster).podFaults,
+	"random kills":   (*sharedCluster).killedAtRandom,
 	"manifests":      (*sharedCluster).operates,
 	"planned":        (*sharedCluster).plansObjects,
 	"place":          (*sharedCluster).isAPlace,

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -131,23 +130,15 @@ func TestFaults(t *testing.T) {
 			for i := lane; i < kills; i += lanes {
 				must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl")))
 				s.kept = 0
-				start := time.Now()
-				s.begin()
-				at := time.Duration(rand.Float64() * float64(takes))
-				select {
-				case <-time.After(at):
-				case <-s.ended: // it was quicker than the last, which had to pull
-					takes = time.Since(start)
+				phase, killed := s.killAtRandom(&takes)
+				if !killed { // it was quicker than the last, which had to pull
 					i -= lanes
 					continue
 				}
-				s.cmd.Process.Kill() // it may have ended
-				<-s.ended
-				phase := s.phase()
 				left := s.survives()
 				count(t, f.name+", while "+phase, left, 0)
 				if t.Failed() {
-					t.Fatalf("killed after %s of %s, while %s", at, takes, phase)
+					t.Fatalf("killed while %s", phase)
 				}
 			}
 		})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -288,19 +287,9 @@ func TestNodesFaults(t *testing.T) {
 		t.Run(fmt.Sprintf("kill-%d", i), func(t *testing.T) {
 			n.T = t
 			n.anew(text, nil)
-			start := time.Now()
-			n.begin()
-			at := time.Duration(rand.Float64() * float64(takes))
-			select {
-			case <-time.After(at):
-			case <-n.ended:
-				takes = time.Since(start)
-			}
-			n.cmd.Process.Kill() // it may have ended
-			<-n.ended
-			phase := n.phase()
+			phase, _ := n.killAtRandom(&takes)
 			n.gone(n.lease + faultGrace)
-			t.Logf("killed after %s, while %s", at, phase)
+			t.Logf("killed while %s", phase)
 		})
 	}
 	n.anew(text, []string{"memlock = null", "memlock = null, nofile = null"}) // with RDMA more files are asked for

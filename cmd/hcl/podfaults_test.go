@@ -175,6 +175,22 @@ func (c *sharedCluster) podFaults(t *testing.T) {
 	}
 }
 
+// killedAtRandom: whenever its caller is killed, the next apply goes on from there, and nothing is left.
+func (c *sharedCluster) killedAtRandom(t *testing.T) {
+	p := c.pods(t, podLab)
+	kills, takes := 2, 20*time.Second
+	if soak, _ := strconv.Atoi(os.Getenv(soakRuns)); soak > 0 {
+		kills = max(20, soak/5)
+	}
+	for range kills {
+		must(t, os.RemoveAll(filepath.Join(p.lab, ".hcl")))
+		p.kept = 0
+		phase, _ := p.killAtRandom(&takes)
+		p.survives()
+		t.Logf("killed while %s", phase)
+	}
+}
+
 // leavesOthers: two labs in one namespace, and what somebody has made who likes our labels.
 func (c *sharedCluster) leavesOthers(t *testing.T) {
 	p := c.pods(t, podLab)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -249,6 +250,23 @@ func (s *scene) kill() {
 	s.Helper()
 	must(s, s.cmd.Process.Kill())
 	<-s.ended
+}
+
+// killAtRandom applies the lab, and kills the caller at a random moment of so long as an apply takes. It
+// returns what was under way; where the apply had ended before, killed is false and takes is less.
+func (s *scene) killAtRandom(takes *time.Duration) (phase string, killed bool) {
+	s.Helper()
+	start := time.Now()
+	s.begin()
+	select {
+	case <-time.After(time.Duration(rand.Float64() * float64(*takes))):
+		killed = true
+	case <-s.ended:
+		*takes = time.Since(start)
+	}
+	s.cmd.Process.Kill() // it may have ended
+	<-s.ended
+	return s.phase(), killed
 }
 
 // abandon leaves the host on its own for good, the caller killed.
