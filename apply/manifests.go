@@ -20,7 +20,7 @@ import (
 type operated struct {
 	*kube.Made
 	roles   []provision.PodRole
-	service string
+	service string // that requests go to, by its name
 	tell    teller
 	asked   time.Time // when it was last looked at
 	unknown error     // why it was not told then
@@ -33,7 +33,8 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 		return nil, nil
 	}
 	t.row.Started = time.Now()
-	o := &operated{roles: m.Roles, service: m.Service, tell: t.tell.at(t.home().host)}
+	service, _, _ := strings.Cut(m.Service, ":")
+	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().host)}
 	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
 	labels := map[string]string{plan.LabelEngine: t.d.Engine.Label(), plan.LabelDeployment: t.d.ID}
 	var err error
@@ -72,12 +73,19 @@ func (o *operated) gpus() (n int) {
 	return n
 }
 
-// probe waits until the objects have their conditions, and the roles their pods.
-func (o *operated) probe() probe {
+// before is a look at the port of an engine that comes after its objects have their conditions, its roles
+// their pods, and the service is there: of a name that nobody knows no answer comes.
+func (o *operated) before(port probe) probe {
+	if o == nil {
+		return port
+	}
 	told := ""
 	return probe{every: time.Second, look: func(ctx context.Context) error {
-		err := o.Look(ctx)
-		if err != nil && err.Error() != told && ctx.Err() == nil {
+		err := o.Look(ctx, o.service)
+		if err == nil {
+			return port.look(ctx)
+		}
+		if err.Error() != told && ctx.Err() == nil {
 			told = err.Error()
 			o.tell.say(Waiting, "%s", told)
 		}
@@ -117,8 +125,7 @@ func (o *operated) strangers(ctx context.Context) []string {
 	if o == nil {
 		return nil
 	}
-	name, _, _ := strings.Cut(o.service, ":")
-	said := o.Strangers(ctx, name)
+	said := o.Strangers(ctx, o.service)
 	if said == "" {
 		return nil
 	}

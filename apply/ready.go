@@ -46,11 +46,9 @@ func (e *engine) ready(ctx context.Context, now *serving, members ...*member) er
 		servers = append(servers, s)
 		probes = append(probes, e.probes(w, s, engines.ReadinessOf(of), m, now)...)
 	}
-	if len(members) == 0 && e.objects != nil {
-		probes = append(probes, e.objects.probe())
-	}
 	if len(members) == 0 {
 		add(e.server(engines.BaseURL(e.d.Engine)), e.d.Engine, nil)
+		probes[0] = e.objects.before(probes[0])
 	}
 	for _, m := range members {
 		if m.Answers {

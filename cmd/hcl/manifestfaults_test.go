@@ -52,7 +52,7 @@ spec:
 // manifestMistakes are what is made, what more the engine says, and what is said of it.
 var manifestMistakes = map[string]struct{ yaml, more, want string }{
 	"no_operator": {"apiVersion: odin.moreh.io/v1\nkind: InferenceService\nmetadata: {name: a}\n", "",
-		"make InferenceService a (no_operator.yaml:1): |the cluster knows no apiVersion odin.moreh.io/v1"},
+		"InferenceService a (no_operator.yaml:1): the cluster knows no apiVersion odin.moreh.io/v1"},
 	"no_kind": {"apiVersion: apps/v1\nkind: Deploiment\nmetadata: {name: a}\n", "",
 		"the cluster has no kind Deploiment in apps/v1, only ControllerRevision, DaemonSet, Deployment"},
 	"wide": {"apiVersion: networking.k8s.io/v1\nkind: IPAddress\nmetadata: {name: 10.0.0.1}\n", "",
@@ -68,8 +68,8 @@ var manifestMistakes = map[string]struct{ yaml, more, want string }{
 		"nothing has moved for 2s|ConfigMap a has no condition Ready yet"},
 	"image": {strings.Replace(brokenDeployment, "IMAGE", "none", 1), `roles = { serve = "app=broken" }`,
 		"image hcl.test/tools:none cannot be pulled|is its name right?"},
-	"exits": {strings.Replace(brokenDeployment, "IMAGE", "1", 1), "roles = { serve = \"app=broken\" }\n  ready { stall = \"8s\" }",
-		"role serve: 0 ready: pod broken-|its container server has ended|the last time with code 7"},
+	"exits": {strings.Replace(brokenDeployment, "IMAGE", "1", 1), "roles = { serve = \"app=broken\" }\n  ready { stall = \"15s\" }",
+		"role serve: 0 ready: pod broken-|its container server has ended with code 7"},
 }
 
 // meetsMistakes: of each engine it is said what is wrong, others' objects are as before, and none of ours is left.

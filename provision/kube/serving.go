@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,10 +69,11 @@ func (m *Made) podsOf(ctx context.Context, role provision.PodRole) (pods []servi
 	return pods, err
 }
 
-// Look reports what is not there yet: conditions that do not hold, and pods of roles that are not ready.
+// Look reports what is not there yet: conditions that do not hold, pods of roles that are not ready, and
+// the service of that name.
 // One that waiting does not change is a [provision.ErrImageNotFound], [provision.ErrNoRoom] or
 // [provision.ErrPodLost].
-func (m *Made) Look(ctx context.Context) error {
+func (m *Made) Look(ctx context.Context, service string) error {
 	var lacks []string
 	for _, want := range m.want {
 		for _, o := range m.objects {
@@ -92,6 +94,12 @@ func (m *Made) Look(ctx context.Context) error {
 			return err
 		}
 		lacks = append(lacks, lack...)
+	}
+	if c := m.root.client; !strings.Contains(service, ".") { // with a dot it is in another namespace
+		err := c.again(ctx, func() error { return c.do(ctx, request{path: c.in("services/" + service)}, nil) })
+		if notFound(err) {
+			lacks = append(lacks, "there is no service "+service)
+		}
 	}
 	if len(lacks) > 0 {
 		return errors.New(strings.Join(lacks, "; "))
@@ -156,7 +164,7 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 			told = fmt.Sprintf(": pod %s: %s", p.Metadata.Name, says)
 		}
 	}
-	if enough := role.Instances == 0 && there > 0 || there == role.Instances; enough && ready == there {
+	if enough := role.Instances == 0 || there == role.Instances; enough && there > 0 && ready == there {
 		return nil, nil
 	}
 	of := ""
@@ -166,7 +174,7 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 	return []string{fmt.Sprintf("role %s: %d%s ready%s", role.Name, ready, of, told)}, nil
 }
 
-const ends = "its container %s has ended %s, the last time with code %d (%s): %s shows why"
+const ends = "its container %s has ended with code %d (%s) and was started again %d times: %s shows why"
 
 // pending is why a pod is not ready. The error says that waiting does not change it.
 func (m *Made) pending(ctx context.Context, p servingPod) (says string, err error) {
@@ -176,10 +184,10 @@ func (m *Made) pending(ctx context.Context, p servingPod) (says string, err erro
 	one.Status.Conditions = p.Status.Conditions
 	image := ""
 	for _, s := range p.containers() {
-		switch last := s.LastState.Terminated; {
-		case s.State.Waiting != nil && last != nil:
-			show := c.byHand("logs -p %s -c %s", p.Metadata.Name, s.Name)
-			return fmt.Sprintf(ends, s.Name, plain.Count(s.RestartCount, "time"), last.ExitCode, last.Reason, show), nil
+		switch last := cmp.Or(s.State.Terminated, s.LastState.Terminated); {
+		case s.State.Running == nil && last != nil && (last.ExitCode != 0 || s.State.Waiting != nil): // it begins again
+			show := c.byHand("logs %s -c %s", p.Metadata.Name, s.Name)
+			return fmt.Sprintf(ends, s.Name, last.ExitCode, last.Reason, s.RestartCount, show), nil
 		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing" && image == "":
 			image, s.containerStatus.Name = s.Image, container // which is the one that is looked at
 			one.Status.ContainerStatuses = []containerStatus{s.containerStatus}
