@@ -84,8 +84,8 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 		return errors.Join(fmt.Errorf("%w in %s", ErrAtWork, dir), err)
 	}
 	defer lock.Close()
-	// A pod lives as long as its agent.
-	if err := renameio.WriteFile(filepath.Join(dir, "pid"), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+	// A pod lives as long as its agent, whose number it reads there.
+	if err := os.WriteFile(lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
 		return fmt.Errorf("say which process the agent is: %w", err)
 	}
 	// Jobs end with their agent, and what nobody has fetched by then nobody will.

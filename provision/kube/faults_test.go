@@ -120,11 +120,11 @@ func (b *bench) endsAlone() {
 	r := b.begin(c, "r1")
 	b.pod(r, "a", 0)
 	b.apply("{apiVersion: v1, kind: Pod, metadata: {name: other, labels: {hcl.lab: theirs}}, spec: {containers: [{name: c, image: " + image + ", command: [sleep, '1000']}]}}")
-	const agent = `mkdir -p ~/.cache/hcl/agents/x; sleep 1000 >/dev/null 2>&1 & echo $! >~/.cache/hcl/agents/x/pid`
+	const agent = `mkdir -p ~/.cache/hcl/agents/x; sleep 1000 >/dev/null 2>&1 & echo $! >~/.cache/hcl/agents/x/lock`
 	conn := b.connect(r.Self())
 	_, err := conn.Run(t.Context(), agent, nil)
 	testhost.OK(t, err)
-	_, err = conn.Run(t.Context(), "sleep 3; kill $(cat ~/.cache/hcl/agents/x/pid)", nil)
+	_, err = conn.Run(t.Context(), "sleep 3; kill $(cat ~/.cache/hcl/agents/x/lock)", nil)
 	testhost.OK(t, err)
 	begin := time.Now()
 	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=2m", "pod", "-l", selector(r.Lab, ""))

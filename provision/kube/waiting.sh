@@ -4,7 +4,7 @@ trap 'exit 0' TERM
 gone=0 most=600
 while [ "$gone" -lt "$most" ]; do
   gone=$((gone + 1))
-  for f in "$HOME"/.cache/hcl/agents/*/pid; do
+  for f in "$HOME"/.cache/hcl/agents/*/lock; do
     if [ -e "$f" ] && read -r pid <"$f" && [ -d "/proc/$pid" ]; then gone=0 most=30; fi
   done
   sleep 1 &
