@@ -27,8 +27,8 @@ test:
 	scripts/prepare
 	@$(MAKE) --no-print-directory check
 	go test -race -timeout 60m -run '^TestKube$$' ./testhost
-	status=0; go test -race -timeout 25m $$(go list ./... | grep -v /report$$) || status=$$?; \
-	CGO_ENABLED=0 go test -trimpath -timeout 25m ./report || status=$$?; \
+	status=0; go test -race -timeout 40m $$(go list ./... | grep -v /report$$) || status=$$?; \
+	CGO_ENABLED=0 go test -trimpath -timeout 40m ./report || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status
 
@@ -36,7 +36,7 @@ test:
 # random moments: a table of what was tried, what survived and what was left.
 soak:
 	scripts/prepare
-	status=0; HCL_SOAK=$(SOAK) go test -run '^Test(Nodes)?Faults$$' -v -timeout 2h ./cmd/hcl || status=$$?; \
+	status=0; HCL_SOAK=$(SOAK) go test -run '^Test(Nodes)?Faults$$|^TestOnCluster$$' -v -timeout 2h ./cmd/hcl || status=$$?; \
 	go run ./testhost/sweep || status=1; \
 	exit $$status
 

@@ -111,7 +111,8 @@ const startsWithin = 3 * time.Minute
 // vacant reports who is at work in a root, or about to be, unless it is the caller of this store.
 func vacant(ctx context.Context, root *kube.Root, h *provision.Host, lab, store string, opt Options) error {
 	lease, err := leaseOf(ctx, root, lab, opt)
-	if err == nil && lease == nil && starts(ctx, root) {
+	byHand := root.Store == "" // somebody has made the objects of a plan
+	if err == nil && lease == nil && !byHand && starts(ctx, root) {
 		lease = &agent.Lease{Lab: lab, Run: root.Run, Store: root.Store, Holder: root.Holder, Expires: root.Created().Add(startsWithin)}
 	}
 	if err == nil && lease != nil && lease.Store != store {
