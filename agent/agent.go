@@ -73,21 +73,12 @@ func Answers(dir string) bool {
 // [ErrAtWork], when another agent works in the directory.
 func Serve(ctx context.Context, cfg Config, ready func()) error {
 	dir, log := cfg.Dir, cfg.Log
-	jobs := filepath.Join(dir, "jobs")
-	for _, d := range []string{dir, filepath.Join(dir, "processes")} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			return fmt.Errorf("make the agent's directory: %w", err)
-		}
-	}
-	lock := flock.New(filepath.Join(dir, "lock"))
-	if ok, err := lock.TryLock(); err != nil || !ok {
-		return errors.Join(fmt.Errorf("%w in %s", ErrAtWork, dir), err)
+	lock, err := occupy(dir, log)
+	if err != nil {
+		return err
 	}
 	defer lock.Close()
-	// A pod lives as long as its agent, whose number it reads there.
-	if err := os.WriteFile(lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
-		return fmt.Errorf("say which process the agent is: %w", err)
-	}
+	jobs := filepath.Join(dir, "jobs")
 	// Jobs end with their agent, and what nobody has fetched by then nobody will.
 	if err := errors.Join(os.RemoveAll(jobs), os.Mkdir(jobs, 0o700)); err != nil {
 		return fmt.Errorf("clear what an earlier agent has left: %w", err)
@@ -135,6 +126,24 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	}
 	log.Info("done", "err", err)
 	return err
+}
+
+// occupy makes the agent's directory, and locks it for this agent alone.
+func occupy(dir string, log *slog.Logger) (*flock.Flock, error) {
+	for _, d := range []string{dir, filepath.Join(dir, "processes")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, fmt.Errorf("make the agent's directory: %w", err)
+		}
+	}
+	lock := flock.New(filepath.Join(dir, "lock"))
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return nil, errors.Join(fmt.Errorf("%w in %s", ErrAtWork, dir), err)
+	}
+	// A pod lives as long as the agent whose number it reads there. On a host with a full disk nobody misses it.
+	if err := os.WriteFile(lock.Path(), fmt.Appendln(nil, os.Getpid()), 0o600); err != nil {
+		log.Warn("say which process the agent is", "err", err)
+	}
+	return lock, nil
 }
 
 // listen opens the agent's socket, which only its user can.
