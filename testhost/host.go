@@ -174,7 +174,7 @@ func (h *Host) logTails(t testing.TB) {
 		if err != nil || len(text) == 0 {
 			continue
 		}
-		t.Logf("%s of %s ends:\n%s", filepath.Base(path), h.Name, text[max(0, len(text)-1000):])
+		t.Logf("%s of %s ends:\n%s", filepath.Base(path), h.Name, text[max(0, len(text)-240):])
 	}
 }
 
