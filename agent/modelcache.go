@@ -330,18 +330,11 @@ func sumOf(f origin.File) hash.Hash {
 // its name when it is whole and right. moved says whether anything has come.
 func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (moved bool, err error) {
 	whole := m.in("blobs", f.Sum)
-	part, err := os.OpenFile(whole+".incomplete", os.O_RDWR|os.O_CREATE, 0o644)
+	part, err := openPart(whole+".incomplete", f.Size)
 	if err != nil {
 		return false, err
 	}
 	defer part.Close()
-	if st, err := part.Stat(); err != nil {
-		return false, err
-	} else if st.Size() > f.Size { // which was not counted
-		if err := part.Truncate(0); err != nil {
-			return false, err
-		}
-	}
 	sum := sumOf(f)
 	have, err := io.Copy(sum, part)
 	if err != nil {
@@ -390,6 +383,23 @@ func (m *modelCache) piece(ctx context.Context, commit string, f origin.File) (m
 		return moved, err
 	}
 	return moved, os.Rename(whole+".incomplete", whole)
+}
+
+// openPart opens what has come of a file, which is begun anew when it is larger than the whole: that was not counted.
+func openPart(path string, size int64) (*os.File, error) {
+	part, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	st, err := part.Stat()
+	if err == nil && st.Size() > size {
+		err = part.Truncate(0)
+	}
+	if err != nil {
+		part.Close()
+		return nil, err
+	}
+	return part, nil
 }
 
 type written func(n int)

@@ -44,6 +44,13 @@ func rankTest(a, b []float64) float64 {
 		z := max(0, math.Abs(float64(sum)-mean)/2-0.5) / math.Sqrt(variance)
 		return math.Erfc(z / math.Sqrt2)
 	}
+	return rankExact(all, rank, n, math.Abs(float64(sum)-mean))
+}
+
+// rankExact is how many of all ways to choose n of the values have a doubled rank sum at least so
+// far from its mean, as a share.
+func rankExact(all []float64, rank map[float64]int, n int, far float64) float64 {
+	mean := float64(n * (len(all) + 1))
 	// ways[k][s] is how many choices of k values have the doubled rank sum s.
 	most := 0
 	for _, v := range all {
@@ -65,7 +72,7 @@ func rankTest(a, b []float64) float64 {
 	total, extreme := 0.0, 0.0
 	for s, w := range ways[n] {
 		total += w
-		if math.Abs(float64(s)-mean) >= math.Abs(float64(sum)-mean)-1e-9 {
+		if math.Abs(float64(s)-mean) >= far-1e-9 {
 			extreme += w
 		}
 	}
