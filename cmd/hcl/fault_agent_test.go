@@ -122,7 +122,7 @@ var agentFaults = []fault{
 		s.reach(midCell)
 		other.tells("apply", exitFailed, "is in use by")
 		// The one that was released ends by itself, and nobody waits for it.
-		eventually(s.T, "one agent is on the host", 10*time.Second, func() bool {
+		eventually(s.T, "one agent is on the host", 30*time.Second, func() bool {
 			n := 0
 			for _, p := range agents(s.T, s.host) {
 				n += strings.Count(p.Command, " agent --dir")

@@ -33,6 +33,7 @@ func TestKilled(t *testing.T) {
 	// Somebody else's container, which looks a bit like ours.
 	inDocker(t, host, "run", "--detach", "--name", "hcl-slow-vllm-e-else", "--label", "hcl.lab=other", "--network=none", "somebody/else:1", "vllm", "serve", "x")
 
+	u.edit("requests = 20", "requests = 20000") // it is in mid-cell until it is killed
 	cmd := u.until("progress")
 	if got := inDocker(t, host, "ps", "--quiet", "--filter", "label=hcl.lab=slow"); strings.Count(got, "\n") != 0 || got == "" {
 		t.Errorf("in mid-cell these run: %q", got)
@@ -75,8 +76,9 @@ func TestKilled(t *testing.T) {
 	if got := inDocker(t, host, "ps", "--all", "--format", "{{.Names}} {{.State}}"); got != "hcl-slow-vllm-e-else running" {
 		t.Errorf("after destroy these are left: %s", got)
 	}
-	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+	eventually(t, "the agent is gone", time.Minute, func() bool { return len(agents(t, host)) == 0 })
 	u.tells("destroy", exitDone, "Nothing of lab slow")
+	u.edit("requests = 20000", "requests = 20")
 
 	said := u.tells("apply", applied, "Stored as run")
 	u.tells("plan --detailed-exitcode", exitDone)
@@ -115,7 +117,7 @@ engine "vllm" "e" {
   image = "vllm/vllm-openai:v0.7.3"
   ready { stall = "1m" }
 }
-`+benchmarkOf("engine.vllm.e", "model = [model.m, model.n]", 200, "1", 20))
+`+benchmarkOf("engine.vllm.e", "model = [model.m, model.n]", 20000, "1", 20))
 	cmd := u.until("progress")
 	u.tells("status", anyCode, "vllm.e", "running")
 	u.tells("logs vllm.e", exitDone, "Application startup complete")
@@ -161,7 +163,7 @@ func TestNobodyComesBack(t *testing.T) {
 	}
 	ends(t, cmd, os.Kill)
 	eventually(t, "the container is gone", 30*time.Second, func() bool { return inDocker(t, host, "ps", "--all", "--quiet") == "" })
-	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+	eventually(t, "the agent is gone", time.Minute, func() bool { return len(agents(t, host)) == 0 })
 	if got := settings(); got != free {
 		t.Errorf("after the lease the GPUs have %s, want %s", got, free)
 	}
@@ -224,7 +226,7 @@ func TestCtrlC(t *testing.T) {
 	if got := inDocker(t, host, "ps", "--all", "--quiet"); got != "" {
 		t.Errorf("left: %s", got)
 	}
-	eventually(t, "the agent is gone", 10*time.Second, func() bool { return len(agents(t, host)) == 0 })
+	eventually(t, "the agent is gone", time.Minute, func() bool { return len(agents(t, host)) == 0 })
 
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms", "ENGINE_FAULT": "ignore-term"})
 	cmd = u.until("progress")

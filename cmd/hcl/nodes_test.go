@@ -238,7 +238,7 @@ func TestNodesFaults(t *testing.T) {
 		if code := n.end(3 * time.Minute); code != exitDone && code != exitCells || n.kept != 1 {
 			t.Fatalf("exit %d with %d cells\n%s", code, n.kept, n.told())
 		}
-		n.gone(10 * time.Second)
+		n.gone(30 * time.Second)
 	})
 	for _, f := range nodesFaults {
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestNodesFaults(t *testing.T) {
 			if f.lost > 0 {
 				f.undo(n) // before it is looked at again
 			}
-			n.gone(10 * time.Second)
+			n.gone(30 * time.Second)
 		})
 	}
 	kills := 2

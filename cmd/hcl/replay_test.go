@@ -182,7 +182,7 @@ func TestPublishedRows(t *testing.T) {
 	}
 
 	hcl := testhost.HCL(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	todo := make(chan published)
 	var playing sync.WaitGroup
@@ -191,7 +191,7 @@ func TestPublishedRows(t *testing.T) {
 			for p := range todo {
 				// A machine that does something else for a moment disturbs a row.
 				var err error
-				for range 4 {
+				for range 12 {
 					if err = replay(ctx, hcl, p, p.latency()/(5+5*float64(p.outputs)/6400), 10, 20); err == nil || ctx.Err() != nil {
 						break
 					}

@@ -367,7 +367,7 @@ func (s *scene) survives() (left []string) {
 		s.Errorf("the next apply measured %d cells, with %d of %d done before", begun, kept, faultCells)
 	}
 	s.tells("plan --detailed-exitcode", exitDone)
-	return s.gone(10 * time.Second)
+	return s.gone(30 * time.Second)
 }
 
 // told is everything that apply has said.
