@@ -163,7 +163,7 @@ func (k *checker) quota(ctx context.Context) error {
 			ScopeSelector any
 		}
 		Status struct{ Hard, Used map[string]quantity }
-	}](ctx, k.Client, k.in("resourcequotas"), nil)
+	}](ctx, &k.server, k.in("resourcequotas"), nil)
 	if err != nil {
 		return unknown(err)
 	}
@@ -195,15 +195,6 @@ func (k *checker) quota(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// there reports whether there is an object at a path; what may not be read is there.
-func (c *Client) there(ctx context.Context, path string) (bool, error) {
-	err := c.do(ctx, request{path: path}, nil)
-	if notFound(err) {
-		return false, nil
-	}
-	return true, unknown(err)
 }
 
 func (k *checker) secrets(ctx context.Context) error {

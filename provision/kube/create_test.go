@@ -19,21 +19,20 @@ func asked(t *testing.T, answer http.HandlerFunc) (*Client, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		all = append(all, r.Method+" "+r.URL.Path)
 		mu.Unlock()
 		answer(w, r)
 	}))
-	t.Cleanup(server.Close)
-	base, err := url.Parse(server.URL)
+	t.Cleanup(answers.Close)
+	base, err := url.Parse(answers.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cluster := &provision.Cluster{Name: "moai"}
-	c := &Client{
-		cluster: cluster, host: cluster.Host(), namespace: "bench", kubectl: "kubectl", base: base, http: server.Client(),
-	}
+	of := server{host: cluster.Host(), namespace: "bench", kubectl: "kubectl", base: base, http: answers.Client()}
+	c := &Client{of, cluster}
 	return c, func() []string {
 		mu.Lock()
 		defer mu.Unlock()

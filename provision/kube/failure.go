@@ -53,45 +53,45 @@ const (
 )
 
 // unreached is the error of an API server that did not answer. The caller's own end is none.
-func (c *Client) unreached(err error) error {
+func (s *server) unreached(err error) error {
 	switch text := err.Error(); {
 	case errors.Is(err, context.Canceled):
 		return err
 	case strings.Contains(text, "getting credentials"):
-		return provision.Fail(c.host, provision.ErrAuth, noPlugin, err, c.login)
+		return provision.Fail(s.host, provision.ErrAuth, noPlugin, err, s.login)
 	case strings.Contains(text, "x509: "), strings.Contains(text, "tls: "):
-		return provision.Fail(c.host, provision.ErrAuth, "%w: see the certificates of %s", err, c.login)
+		return provision.Fail(s.host, provision.ErrAuth, "%w: see the certificates of %s", err, s.login)
 	}
-	return provision.Fail(c.host, provision.ErrUnreachable, noAnswer, c.base.Host, err)
+	return provision.Fail(s.host, provision.ErrUnreachable, noAnswer, s.base.Host, err)
 }
 
 // refused is what the API server's no means, and what to do.
-func (c *Client) refused(s *status) error {
+func (s *server) refused(no *status) error {
 	switch {
-	case s.Code == http.StatusUnauthorized:
-		return provision.Fail(c.host, provision.ErrAuth, noLogin, c.login, s, c.kubectl)
-	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "exceeded quota"):
-		return provision.Fail(c.host, provision.ErrNoRoom, noQuota, s, c.namespace, c.kubectl)
-	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "must specify"):
-		return provision.Fail(c.host, provision.ErrForbidden, noShare, s, c.kubectl, c.namespace)
-	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "PodSecurity"):
-		return provision.Fail(c.host, provision.ErrForbidden, noPolicy, s, c.namespace)
-	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "cannot"):
-		return provision.Fail(c.host, provision.ErrForbidden, noRight, s, c.kubectl, c.namespace)
-	case s.Code == http.StatusNotFound && strings.HasPrefix(s.Message, "namespaces "):
-		return provision.Fail(c.host, provision.ErrForbidden, noSpace, s, c.kubectl, c.namespace)
-	case s.Code == http.StatusInternalServerError && strings.Contains(s.Message, "calling webhook"):
-		return provision.Fail(c.host, provision.ErrForbidden, noHook, s)
-	case s.Code >= 500 || s.Code == http.StatusTooManyRequests:
-		return provision.Fail(c.host, provision.ErrUnreachable, noAnswer, c.base.Host, s)
+	case no.Code == http.StatusUnauthorized:
+		return provision.Fail(s.host, provision.ErrAuth, noLogin, s.login, no, s.kubectl)
+	case no.Code == http.StatusForbidden && strings.Contains(no.Message, "exceeded quota"):
+		return provision.Fail(s.host, provision.ErrNoRoom, noQuota, no, s.namespace, s.kubectl)
+	case no.Code == http.StatusForbidden && strings.Contains(no.Message, "must specify"):
+		return provision.Fail(s.host, provision.ErrForbidden, noShare, no, s.kubectl, s.namespace)
+	case no.Code == http.StatusForbidden && strings.Contains(no.Message, "PodSecurity"):
+		return provision.Fail(s.host, provision.ErrForbidden, noPolicy, no, s.namespace)
+	case no.Code == http.StatusForbidden && strings.Contains(no.Message, "cannot"):
+		return provision.Fail(s.host, provision.ErrForbidden, noRight, no, s.kubectl, s.namespace)
+	case no.Code == http.StatusNotFound && strings.HasPrefix(no.Message, "namespaces "):
+		return provision.Fail(s.host, provision.ErrForbidden, noSpace, no, s.kubectl, s.namespace)
+	case no.Code == http.StatusInternalServerError && strings.Contains(no.Message, "calling webhook"):
+		return provision.Fail(s.host, provision.ErrForbidden, noHook, no)
+	case no.Code >= 500 || no.Code == http.StatusTooManyRequests:
+		return provision.Fail(s.host, provision.ErrUnreachable, noAnswer, s.base.Host, no)
 	}
-	return provision.Fail(c.host, provision.ErrForbidden, "%w", s)
+	return provision.Fail(s.host, provision.ErrForbidden, "%w", no)
 }
 
 // away reports whether an error may be gone when the API server is back.
 func away(err error) bool { return errors.Is(err, provision.ErrUnreachable) }
 
 // byHand is a command that shows more.
-func (c *Client) byHand(format string, args ...any) string {
-	return fmt.Sprintf("`%s -n %s %s`", c.kubectl, c.namespace, fmt.Sprintf(format, args...))
+func (s *server) byHand(format string, args ...any) string {
+	return fmt.Sprintf("`%s -n %s %s`", s.kubectl, s.namespace, fmt.Sprintf(format, args...))
 }

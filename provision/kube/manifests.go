@@ -344,7 +344,7 @@ func (m *Made) Strangers(ctx context.Context, name string) string {
 		}
 	}
 	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices"
-	slicesOf, err := listAt[slice](ctx, c, path, url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}})
+	slicesOf, err := listAt[slice](ctx, &c.server, path, url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}})
 	if err != nil || len(m.roles) == 0 {
 		return ""
 	}

@@ -139,7 +139,7 @@ func (c *Client) used(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for path, name := range kinds {
-		all, err := listAt[struct{ Metadata meta }](ctx, c, path, nil)
+		all, err := listAt[struct{ Metadata meta }](ctx, &c.server, path, nil)
 		if hasCode(err, http.StatusForbidden) {
 			return true, nil
 		}

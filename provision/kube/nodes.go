@@ -160,7 +160,7 @@ const roomAdvice = "hcl waits %s for it (wait_for_node of the block), in which a
 // room says whether there are nodes for the pods, at the same time. Where there are none, somebody may
 // yet leave, or the cluster add some.
 func (k *checker) room(ctx context.Context) error {
-	nodes, err := listAt[node](ctx, k.Client, "/api/v1/nodes", nil)
+	nodes, err := listAt[node](ctx, &k.server, "/api/v1/nodes", nil)
 	if err != nil {
 		return unknown(err)
 	}
@@ -169,7 +169,7 @@ func (k *checker) room(ctx context.Context) error {
 		path = "/api/v1/pods"
 	}
 	alive := url.Values{"fieldSelector": {"status.phase!=Succeeded,status.phase!=Failed"}}
-	pods, err := listAt[pod](ctx, k.Client, path, alive)
+	pods, err := listAt[pod](ctx, &k.server, path, alive)
 	if err != nil {
 		return unknown(err)
 	}

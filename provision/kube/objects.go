@@ -129,15 +129,15 @@ type list[T any] struct {
 }
 
 // items lists objects of the namespace.
-func items[T any](ctx context.Context, c *Client, resource, labels string) ([]T, error) {
-	return listAt[T](ctx, c, c.in(resource), url.Values{"labelSelector": {labels}})
+func items[T any](ctx context.Context, s *server, resource, labels string) ([]T, error) {
+	return listAt[T](ctx, s, s.in(resource), url.Values{"labelSelector": {labels}})
 }
 
 // page is how many objects come at a time: all of a large cluster are too many for one answer.
 const page = 500
 
 // listAt lists objects, page by page. Where the pages have become too old to go on, it begins again.
-func listAt[T any](ctx context.Context, c *Client, path string, query url.Values) (all []T, err error) {
+func listAt[T any](ctx context.Context, s *server, path string, query url.Values) (all []T, err error) {
 	query = maps.Clone(query)
 	if query == nil {
 		query = url.Values{}
@@ -145,7 +145,7 @@ func listAt[T any](ctx context.Context, c *Client, path string, query url.Values
 	query.Set("limit", strconv.Itoa(page))
 	for again := true; ; {
 		var part list[T]
-		err := c.do(ctx, request{path: path, query: query}, &part)
+		err := s.do(ctx, request{path: path, query: query}, &part)
 		if again && hasCode(err, http.StatusGone) {
 			all, again = nil, false
 			query.Del("continue")
@@ -159,8 +159,8 @@ func listAt[T any](ctx context.Context, c *Client, path string, query url.Values
 }
 
 // events are those about an object, the oldest first. There are none where they may not be read.
-func (c *Client) events(ctx context.Context, uid string) []event {
-	all, err := listAt[event](ctx, c, c.in("events"), url.Values{"fieldSelector": {"involvedObject.uid=" + uid}})
+func (s *server) events(ctx context.Context, uid string) []event {
+	all, err := listAt[event](ctx, s, s.in("events"), url.Values{"fieldSelector": {"involvedObject.uid=" + uid}})
 	if err != nil {
 		return nil
 	}

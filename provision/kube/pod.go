@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"hclbench/plain"
@@ -115,16 +112,6 @@ func (p *Pod) lost(why string) error {
 	return provision.Fail(p.host, provision.ErrPodLost, podLost, p.name, why, p.client.byHand("describe pod %s", p.name))
 }
 
-// silent reports whether the pod's node has stopped to answer, and since when.
-func (c *Client) silent(ctx context.Context, p pod) (since time.Time, silent bool) {
-	var n node
-	if p.Spec.NodeName == "" || c.do(ctx, request{path: "/api/v1/nodes/" + p.Spec.NodeName}, &n) != nil {
-		return since, false // it may not be read: nothing is known
-	}
-	ready := n.Status.Conditions.of("Ready")
-	return ready.LastTransitionTime, ready.Status == "Unknown"
-}
-
 // Delete deletes the pod and waits until it is gone.
 func (p *Pod) Delete(ctx context.Context) error {
 	err := p.client.delete(ctx, p.client.in("pods/"+p.name), "Background")
@@ -138,100 +125,4 @@ func (p *Pod) Delete(ctx context.Context) error {
 		}
 		return []left{{"pod", now.Metadata, now.Spec.NodeName}}, err
 	})
-}
-
-// delete deletes the object at a path; one that is not there is deleted. A server that is away for a while is
-// asked again.
-func (c *Client) delete(ctx context.Context, path, policy string) error {
-	err := c.again(ctx, func() error {
-		return c.do(ctx, request{
-			method: http.MethodDelete, path: path,
-			body: map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy},
-		}, nil)
-	})
-	if notFound(err) {
-		return nil
-	}
-	return err
-}
-
-// again does what may be done twice until the API server answers.
-func (c *Client) again(ctx context.Context, do func() error) error {
-	until := time.Now().Add(c.patience.away)
-	for {
-		err := do()
-		if !away(err) || ctx.Err() != nil || time.Now().After(until) {
-			return err
-		}
-		if !c.pause(ctx) {
-			return errors.Join(context.Cause(ctx), err)
-		}
-	}
-}
-
-// pause waits until the next look; false when ctx ended.
-func (c *Client) pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(c.patience.poll):
-		return true
-	}
-}
-
-// left is an object that is still there.
-type left struct {
-	kind string
-	meta meta
-	node string
-}
-
-const (
-	stays = "not all is gone after %s:%s"
-	owned = "it waits until all that it owns is gone: `%[1]s api-resources --verbs=delete --namespaced -o name | " +
-		"xargs -n1 %[1]s -n %[2]s get --ignore-not-found -o name -l %[3]s=%[4]s` finds that"
-	noNode = "its node %s does not answer; when that is gone for good, %s"
-)
-
-// gone waits until a look finds nothing. What does not go is named, with who holds it.
-func (c *Client) gone(ctx context.Context, h *provision.Host, look func(context.Context) ([]left, error)) error {
-	begin := time.Now()
-	for {
-		var there []left
-		err := c.again(ctx, func() (err error) {
-			there, err = look(ctx)
-			return err
-		})
-		switch {
-		case err != nil:
-			return err
-		case len(there) == 0:
-			return nil
-		case time.Since(begin) > c.patience.going || !c.pause(ctx):
-			took := time.Since(begin).Round(time.Second)
-			return provision.Fail(h, provision.ErrUnclean, stays, took, c.holders(context.WithoutCancel(ctx), there))
-		}
-	}
-}
-
-// holders says of each object who holds it, and what shows it.
-func (c *Client) holders(ctx context.Context, there []left) string {
-	var b strings.Builder
-	for _, l := range there {
-		show := c.byHand("get %s %s -o yaml", l.kind, l.meta.Name)
-		_, silent := c.silent(ctx, pod{Spec: podNeeds{NodeName: l.node}})
-		why := "it is being deleted"
-		switch {
-		case silent:
-			why = fmt.Sprintf(noNode, l.node, c.byHand("delete %s %s --force", l.kind, l.meta.Name))
-		case l.meta.DeletionTimestamp == nil:
-			why = "nobody deletes it: the cluster's controller manager may not work"
-		case slices.Equal(l.meta.Finalizers, []string{"foregroundDeletion"}):
-			why = fmt.Sprintf(owned, c.kubectl, c.namespace, provision.LabelRun, l.meta.Labels[provision.LabelRun])
-		case len(l.meta.Finalizers) > 0:
-			why = "finalizer " + strings.Join(l.meta.Finalizers, ", ") + " holds it"
-		}
-		fmt.Fprintf(&b, "\n  - %s %s: %s: %s shows it", l.kind, l.meta.Name, why, show)
-	}
-	return b.String()
 }

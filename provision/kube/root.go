@@ -79,7 +79,7 @@ func (r *Root) firstPod(ctx context.Context) (name string, err error) {
 	for {
 		var pods []pod
 		err := r.client.again(ctx, func() (err error) {
-			pods, err = items[pod](ctx, r.client, "pods", selector(r.Lab, r.Run)+","+labelPart+"="+partRoot)
+			pods, err = items[pod](ctx, &r.client.server, "pods", selector(r.Lab, r.Run)+","+labelPart+"="+partRoot)
 			return err
 		})
 		if err != nil {
@@ -206,8 +206,8 @@ func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
 
 // all are the objects of a lab, or of one of its runs.
 func (c *Client) all(ctx context.Context, lab, run string) (jobs []job, pods []pod, err error) {
-	if jobs, err = items[job](ctx, c, "jobs", selector(lab, run)); err == nil {
-		pods, err = items[pod](ctx, c, "pods", selector(lab, run))
+	if jobs, err = items[job](ctx, &c.server, "jobs", selector(lab, run)); err == nil {
+		pods, err = items[pod](ctx, &c.server, "pods", selector(lab, run))
 	}
 	return jobs, pods, err
 }

@@ -63,7 +63,7 @@ type servingContainer struct {
 func (m *Made) podsOf(ctx context.Context, role provision.PodRole) (pods []servingPod, err error) {
 	c := m.root.client
 	err = c.again(ctx, func() (err error) {
-		pods, err = listAt[servingPod](ctx, c, c.in("pods"), url.Values{"labelSelector": {role.Selector}})
+		pods, err = listAt[servingPod](ctx, &c.server, c.in("pods"), url.Values{"labelSelector": {role.Selector}})
 		return err
 	})
 	return pods, err
