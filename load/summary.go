@@ -93,8 +93,9 @@ type Figures struct {
 // Generator is what sending and reading took of the process that did it.
 type Generator struct {
 	// ReadLag is how long what had come may have waited until it was read, at most
-	// and of each read: the loop's own delay. Nil when the client cannot tell: with
-	// TLS, and on other systems than Linux.
+	// and of each read: the loop's own delay. With TLS: how long the last of what a read
+	// brought had waited, by the kernel's stamp. Nil when the client cannot tell: on
+	// other systems than Linux.
 	ReadLag   *Stats  `json:"read_lag_ms,omitempty"`
 	GCPauses  int     `json:"gc_pauses,omitempty"`       // while measuring
 	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together

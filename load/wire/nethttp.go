@@ -4,17 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"hclbench/load"
 )
@@ -25,6 +21,7 @@ type standard struct {
 	server
 	http    *http.Client
 	readers sync.Pool // of *reader
+	lag     readLag
 }
 
 type reader struct {
@@ -33,20 +30,18 @@ type reader struct {
 }
 
 func newStandardClient(s server) *standard {
-	return &standard{
-		server: s,
-		http: direct(&http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				conn, err := s.dialer.dial(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return &meter{Conn: conn, base: time.Now(), buf: make([]byte, meterSize)}, nil
-			},
-			MaxIdleConnsPerHost: 1 << 20,
-		}),
-		readers: sync.Pool{New: func() any { return new(reader) }},
-	}
+	c := &standard{server: s, readers: sync.Pool{New: func() any { return new(reader) }}}
+	c.http = direct(&http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := s.dialer.dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return newMeter(conn, &c.lag), nil
+		},
+		MaxIdleConnsPerHost: 1 << 20,
+	})
+	return c
 }
 
 // Direct is an HTTP client that asks a server as the load does: without a proxy from
@@ -68,8 +63,7 @@ func (c *standard) Close() { c.http.CloseIdleConnections() }
 // Open does nothing: net/http cannot connect without a request.
 func (c *standard) Open(context.Context, int) {}
 
-// ReadLag is not known: goroutines wait for their reads in the runtime.
-func (c *standard) ReadLag() *load.Histogram { return nil }
+func (c *standard) ReadLag() *load.Histogram { return c.lag.take() }
 
 func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -174,66 +168,6 @@ func (s *sight) trace() *httptrace.ClientTrace {
 		},
 		GotFirstResponseByte: func() { s.answered.Store(true) },
 	}
-}
-
-// meter is a connection that counts and stamps what is read from the socket, below
-// TLS: a read of TLS brings one record at a time, however many have come.
-type meter struct {
-	net.Conn
-	base  time.Time
-	reads atomic.Int64
-	at    atomic.Int64 // when the last one returned, from base
-	kept  atomic.Bool  // it is about to carry another request
-	buf   []byte
-	rest  []byte // of buf, not yet handed on
-}
-
-const meterSize = 20 << 10 // how much of what waits one read takes: more than a record of TLS
-
-// Write looks first whether a kept connection is still there. One that the server has
-// ended is refused before anything is written, and net/http takes another for a
-// request of which nothing has gone out.
-func (m *meter) Write(p []byte) (int, error) {
-	if m.kept.CompareAndSwap(true, false) && !quiet(m.Conn) {
-		return 0, errEnded
-	}
-	return m.Conn.Write(p)
-}
-
-var errEnded = errors.New("the server has ended a connection that was kept")
-
-// quiet reports whether nothing waits to be read, not even the end: so is a connection
-// on which all was answered.
-func quiet(conn net.Conn) bool {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return true
-	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return true
-	}
-	still := false
-	err = raw.Control(func(fd uintptr) {
-		_, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		still = errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)
-	})
-	return still || err != nil
-}
-
-func (m *meter) Read(p []byte) (int, error) {
-	if len(m.rest) == 0 && len(p) > 0 {
-		n, err := m.Conn.Read(m.buf)
-		if n == 0 {
-			return 0, err // what came with bytes comes again without
-		}
-		m.at.Store(int64(time.Since(m.base)))
-		m.reads.Add(1)
-		m.rest = m.buf[:n]
-	}
-	n := copy(p, m.rest)
-	m.rest = m.rest[n:]
-	return n, nil
 }
 
 // stamped remembers when the read of the socket returned that brought what its last

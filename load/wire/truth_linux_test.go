@@ -141,6 +141,51 @@ func TestMergedOverTLS(t *testing.T) {
 	}
 }
 
+// TestReadLate: what waits before it is read is as late as it waited, by the kernel's clock.
+func TestReadLate(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	var lag readLag
+	m := newMeter(conn, &lag)
+	p := make([]byte, 10)
+	for stop := time.Now().Add(10 * time.Second); lag.take() == nil && time.Now().Before(stop); {
+		io.WriteString(server, "early") // the kernel takes a moment until it stamps
+		m.Read(p)
+	}
+	began := time.Now()
+	if _, err := io.WriteString(server, "late"); err != nil {
+		t.Fatal(err)
+	}
+	const late = 30 * time.Millisecond
+	<-time.After(late) // after it was written, so that it is read at least so late
+	n, err := m.Read(p)
+	most := float64(time.Since(began)) / 1e6
+	got := lag.take().Describe(nil)
+	if string(p[:n]) != "late" || err != nil || got == nil || got.Count != 1 || got.Max < 0.98*float64(late)/1e6 || got.Max > 1.02*most {
+		t.Errorf("read %q, %v: late by %+v, want between %s and %.1f ms", p[:n], err, got, late, most)
+	}
+	server.Close()
+	if n, err := m.Read(p); n != 0 || err != io.EOF {
+		t.Errorf("at the end: %d, %v", n, err)
+	}
+	if h := lag.take(); h != nil {
+		t.Errorf("nothing was read, and was late: %+v", h.Describe(nil))
+	}
+}
+
 // TestDialHasItsTime: a connection that does not come about takes no longer than the request may.
 func TestDialHasItsTime(t *testing.T) {
 	bothClients(t, func(t *testing.T, with maker) {
