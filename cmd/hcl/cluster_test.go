@@ -182,10 +182,10 @@ func (c *sharedCluster) cleansItself(t *testing.T) {
 	p.edit("requests = 16", "requests = 4000")
 	cmd := p.command("apply", "--json")
 	must(t, cmd.Start())
-	eventually(t, "two pods of engines run", 2*time.Minute, func() bool {
+	eventually(t, "two pods of engines run", 5*time.Minute, func() bool {
 		return strings.Count(p.objects(), "pod/") > 1
 	})
 	must(t, cmd.Process.Signal(os.Kill))
 	cmd.Wait()
-	eventually(t, "the cluster is as before", 2*time.Minute, func() bool { return p.objects() == "" })
+	eventually(t, "the cluster is as before", 5*time.Minute, func() bool { return p.objects() == "" })
 }

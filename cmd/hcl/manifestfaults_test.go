@@ -134,7 +134,7 @@ func (c *sharedCluster) losesPods(t *testing.T) {
 func (c *sharedCluster) diesOperated(t *testing.T) {
 	p, s := c.underLoad(t)
 	s.kill()
-	eventually(t, "the cluster is as before", 2*time.Minute, func() bool {
+	eventually(t, "the cluster is as before", 5*time.Minute, func() bool {
 		return p.kubectl("-n", p.namespace, "get", everyKind, "-o", "name") == "configmap/kube-root-ca.crt"
 	})
 }

@@ -171,7 +171,7 @@ func (s *scene) reach(m moment) {
 // await returns when an event of the type, whose message holds text, has come for the nth time.
 func (s *scene) await(kind, text string, nth int) {
 	s.Helper()
-	limit := time.After(3 * time.Minute)
+	limit := time.After(10 * time.Minute)
 	for {
 		s.mu.Lock()
 		n, more := 0, s.more
@@ -241,7 +241,7 @@ func (s *scene) loseCaller(strike func()) {
 func (s *scene) hang() {
 	s.Helper()
 	s.loseCaller(func() { must(s, s.host.Link(false)) })
-	s.end(3 * time.Minute)
+	s.end(10 * time.Minute)
 	must(s, s.host.Link(true))
 }
 
@@ -353,7 +353,7 @@ func (s *scene) survives() (left []string) {
 	s.Helper()
 	kept := s.kept
 	s.begin()
-	if code := s.end(3 * time.Minute); code != exitDone && code != exitCells {
+	if code := s.end(10 * time.Minute); code != exitDone && code != exitCells {
 		s.Errorf("the next apply: exit %d\n%s", code, s.said.String())
 	}
 	begun := 0
