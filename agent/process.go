@@ -32,6 +32,7 @@ type processSpec struct {
 type process struct {
 	dir string
 	kept
+	oomKills int           // before it began, see [oomKills]
 	done     chan struct{} // closed when it has ended
 	stopping sync.Mutex    // held by who stops it: the stop signal is sent once
 }
@@ -46,6 +47,7 @@ type kept struct {
 	Started    time.Time         `json:"started"`
 	Finished   time.Time         `json:"finished,omitzero"`
 	ExitCode   int               `json:"exit_code"`
+	OOMKilled  bool              `json:"oom_killed,omitempty"`
 }
 
 type processes struct {
@@ -75,7 +77,7 @@ func openProcesses(dir string, log *slog.Logger) (*processes, error) {
 		return nil, fmt.Errorf("read the processes: %w", err)
 	}
 	for _, e := range entries {
-		pr := &process{dir: filepath.Join(dir, e.Name()), done: make(chan struct{})}
+		pr := &process{dir: filepath.Join(dir, e.Name()), oomKills: oomKills(), done: make(chan struct{})}
 		if pr.kept, err = openKept(pr.dir); err != nil {
 			// The agent died before it could note the process that it started here.
 			err = errors.Join(signalAll(marked(p.mark(e.Name())), syscall.SIGKILL), os.RemoveAll(pr.dir))
@@ -130,7 +132,7 @@ func (p *processes) start(name string, spec processSpec) error {
 		}
 		argv = append([]string{self}, argv[1:]...)
 	}
-	pr := &process{dir: filepath.Join(p.dir, name), done: make(chan struct{})}
+	pr := &process{dir: filepath.Join(p.dir, name), oomKills: oomKills(), done: make(chan struct{})}
 	if err := os.Mkdir(pr.dir, 0o700); err != nil {
 		return fmt.Errorf("make the process's directory: %w", err)
 	}
@@ -194,6 +196,7 @@ func (p *processes) ended(pr *process, code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pr.Finished, pr.ExitCode = time.Now(), code
+	pr.OOMKilled = code != 0 && oomKills() > pr.oomKills
 	if err := pr.save(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.log.Error("keep the state of a process", "name", pr.Name, "err", err)
 	}

@@ -54,7 +54,10 @@ func (p *processes) state(w http.ResponseWriter, r *http.Request) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	st := provision.State{Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, Started: pr.Started, Finished: pr.Finished}
+	st := provision.State{
+		Running: pr.Finished.IsZero(), ExitCode: pr.ExitCode, OOMKilled: pr.OOMKilled,
+		Started: pr.Started, Finished: pr.Finished,
+	}
 	if st.Running {
 		st.PID = pr.PID
 	}

@@ -66,6 +66,9 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 // tail returns the last log lines of the member that has ended first, or of the one that
 // answers.
 func (e *engine) tail(ctx context.Context) []string {
+	if e.objects != nil {
+		return e.objects.tail(ctx)
+	}
 	if len(e.members) == 0 {
 		return nil
 	}
@@ -184,8 +187,11 @@ func (m *member) says(what string) string {
 
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 
-func exit(st provision.State) string {
+// exit says how what ran on a host has ended.
+func exit(h *provision.Host, st provision.State) string {
 	switch {
+	case st.OOMKilled && h.Cluster != nil:
+		return "its node's kernel killed it: out of memory: see limits of the host's block"
 	case st.OOMKilled:
 		return "the host's kernel killed it: out of memory"
 	case st.Error != "":
@@ -197,16 +203,22 @@ func exit(st provision.State) string {
 
 const tailLines = 20
 
+// tailWithin is how long last log lines are worth waiting for.
+const tailWithin = 10 * time.Second
+
 // tail returns the last log lines, as well as they can be had.
 func (m *member) tail(ctx context.Context) []string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailWithin)
 	defer cancel()
-	logs, err := m.rt.Logs(ctx, m.id, false, tailLines)
+	return linesOf(m.rt.Logs(ctx, m.id, false, tailLines))
+}
+
+// linesOf are the lines of a log, which is no long one.
+func linesOf(logs io.ReadCloser, err error) (lines []string) {
 	if err != nil {
 		return nil
 	}
 	defer logs.Close()
-	var lines []string
 	for sc := bufio.NewScanner(io.LimitReader(logs, 256<<10)); sc.Scan(); {
 		lines = append(lines, sc.Text())
 	}
@@ -268,13 +280,20 @@ func (m *member) withdraw(ctx context.Context) error {
 	return err
 }
 
-// keepLog keeps what a member has said with the run, before it is removed: the beginning,
-// which says how the engine came up, and the end. A log that cannot be read is no reason to
-// leave an engine running.
+// keepLog keeps what a member has said with the run, before it is removed.
 func (t *trial) keepLog(ctx context.Context, m *member) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
 	defer cancel()
 	log, err := m.rt.Logs(ctx, m.id, false, -1)
+	t.keepText(ctx, m.name, log, err)
+}
+
+// keepWithin is how long logs may take to be kept.
+const keepWithin = 30 * time.Second
+
+// keepText keeps a log of the engine with the run: the beginning, which says how it came up, and the
+// end. A log that cannot be read is no reason to leave an engine running.
+func (t *trial) keepText(ctx context.Context, of string, log io.ReadCloser, err error) {
 	if err != nil {
 		t.debug("the log is not kept", err)
 		return
@@ -282,7 +301,7 @@ func (t *trial) keepLog(ctx context.Context, m *member) {
 	defer log.Close()
 	text, err := excerpt(log, 256<<10, 1<<20)
 	if len(text) > 0 {
-		err = t.run.keep.log(ctx, strings.ReplaceAll(strings.TrimSuffix(t.row.Engine+"-"+m.name, "-"), " ", "-"), text)
+		err = t.run.keep.log(ctx, strings.ReplaceAll(strings.TrimSuffix(t.row.Engine+"-"+of, "-"), " ", "-"), text)
 	}
 	if err != nil {
 		t.debug("the log is not kept whole", err)

@@ -30,21 +30,28 @@ type Log struct {
 // its secrets and what is not fit for a terminal; of several members each line behind its
 // member's name. It is an error that it breaks off.
 func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
-	var hosts []*provision.Host
-	members := engines.Members(log.Engine)
+	members, hosts, several := engines.Members(log.Engine), []*provision.Host(nil), false
 	for _, m := range members {
 		if !slices.Contains(hosts, m.Engine.Host) {
 			hosts = append(hosts, m.Engine.Host)
 		}
 	}
+	if several = len(members) > 1; log.Engine.Manifests != nil {
+		hosts, several = []*provision.Host{log.Engine.Host}, true
+	}
 	secrets := plain.NewSecrets(append(engines.Secrets(log.Engine), opt.Hub.Token)...)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var writing sync.Mutex
-	pass := func(rt runtime, f provision.Found) error {
+	pass := func(name string, logs io.ReadCloser, err error) error {
+		if err != nil {
+			return err
+		}
+		defer logs.Close()
+		defer context.AfterFunc(ctx, func() { logs.Close() })()
 		write := log.Write
-		if len(members) > 1 {
-			write = behind(f.Labels[plan.LabelMember], func(text []byte) error {
+		if several {
+			write = behind(name, func(text []byte) error {
 				writing.Lock()
 				defer writing.Unlock()
 				err := log.Write(text)
@@ -54,17 +61,18 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 				return err
 			})
 		}
-		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
-		if err != nil {
-			return err
-		}
-		defer logs.Close()
-		defer context.AfterFunc(ctx, func() { logs.Close() })()
 		return passOn(logs, write, secrets)
 	}
+	passFound := func(rt runtime, f provision.Found) error {
+		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
+		return pass(f.Labels[plan.LabelMember], logs, err)
+	}
 	_, errs := visit(ctx, hosts, opt.filled(), func(ctx context.Context, c reached) (none struct{}, err error) {
-		return none, eachOf(ctx, c, scope.Lab, log.Engine, pass)
+		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
 	}, func(ctx context.Context, h *provision.Host, client *kube.Client) (none struct{}, err error) {
+		if log.Engine.Manifests != nil {
+			return none, eachOfRoles(ctx, client, log, pass)
+		}
 		pod, err := podOfHost(ctx, client, scope.Lab, h)
 		if err != nil {
 			return none, err
@@ -74,7 +82,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 			return none, err
 		}
 		defer c.conn.Close()
-		return none, eachOf(ctx, c, scope.Lab, log.Engine, pass)
+		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -114,6 +122,31 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 	if len(todo) == 0 {
 		return fmt.Errorf("%s does not run on %s", e, c.conn.Host())
 	}
+	return sideBySide(todo)
+}
+
+const noRolePods = "%s: no pod in namespace %s that the selectors of its roles select has begun"
+
+// eachOfRoles passes on what the pods of an engine of manifests write, side by side.
+func eachOfRoles(ctx context.Context, client *kube.Client, log Log, pass func(string, io.ReadCloser, error) error) error {
+	logs, err := client.Logs(ctx, log.Engine.Manifests.Roles)
+	if err != nil {
+		return err
+	}
+	var todo []func() error
+	for _, l := range logs {
+		todo = append(todo, func() error {
+			text, err := l.Open(ctx, log.Follow, log.Tail)
+			return pass(l.String(), text, err)
+		})
+	}
+	if len(todo) == 0 {
+		return fmt.Errorf(noRolePods, log.Engine, client.Namespace())
+	}
+	return sideBySide(todo)
+}
+
+func sideBySide(todo []func() error) error {
 	errs := make([]error, len(todo))
 	var all sync.WaitGroup
 	for i := range todo {

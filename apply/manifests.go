@@ -133,6 +133,40 @@ func (o *operated) strangers(ctx context.Context) []string {
 	return []string{said}
 }
 
+// tail are the last log lines of a pod that is not ready, or has been started again; nil: there is none.
+func (o *operated) tail(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailWithin)
+	defer cancel()
+	logs, _ := o.Logs(ctx)
+	i := slices.IndexFunc(logs, func(l kube.Log) bool { return l.Before || !l.Ready })
+	if i < 0 {
+		return nil
+	}
+	return linesOf(logs[i].Open(ctx, false, tailLines))
+}
+
+// said puts last log lines behind why the engine does not serve.
+func (o *operated) said(ctx context.Context, err error) error {
+	if failed, ok := errors.AsType[*waitError](err); ok && o != nil {
+		failed.tail = o.tail(ctx)
+	}
+	return err
+}
+
+// keepLogs keeps what its pods have said with the run.
+func (o *operated) keepLogs(ctx context.Context, t *trial) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
+	defer cancel()
+	logs, err := o.Logs(ctx)
+	if err != nil {
+		t.debug("the logs are not kept", err)
+	}
+	for _, l := range logs {
+		text, err := l.Open(ctx, false, -1)
+		t.keepText(ctx, l.String(), text, err)
+	}
+}
+
 // down deletes the objects, and sees that they and the pods are gone.
 func (o *operated) down(ctx context.Context) error {
 	ctx = context.WithoutCancel(ctx)

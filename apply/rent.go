@@ -145,7 +145,7 @@ func (s *session) watchPod(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		err = provision.Fail(s.host, provision.ErrPodLost, "its pod has ended: it %s", exit(st))
+		err = provision.Fail(s.host, provision.ErrPodLost, "its pod has ended: %s", exit(s.host, st))
 	}
 	s.lease.lose(&podLost{err})
 }

@@ -30,7 +30,7 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	if err := t.ready(ctx, &now, t.members...); err != nil {
-		return err
+		return t.objects.said(ctx, err)
 	}
 	if router != nil {
 		if err := t.launchAll(ctx, router); err != nil {
@@ -171,6 +171,7 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 // side. What they have said is kept before any of them ends, as they end each other.
 func (t *trial) stop(ctx context.Context) error {
 	if t.objects != nil {
+		t.objects.keepLogs(ctx, t)
 		err := failed(ofHost, t.home().host, t.objects.down(ctx))
 		t.objects, t.row.Stopped = nil, time.Now()
 		return errors.Join(err, t.keepRow(ctx))

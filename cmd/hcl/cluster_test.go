@@ -84,10 +84,14 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 // toolsImage is an engine's with a shell, as pods of clusters need it.
 const toolsImage = "hcl.test/tools:1"
 
+// servedImage is one of an engine's.
+const servedImage = "vllm/vllm-openai:v0.7.3"
+
 func TestOnCluster(t *testing.T) {
 	t.Parallel()
 	c := &sharedCluster{Cluster: testhost.NewCluster(t)}
 	c.PushEngine(t, toolsImage, nil)
+	c.PushEngine(t, servedImage, nil)
 	t.Run("at once", func(t *testing.T) {
 		for name, test := range clusterTests {
 			t.Run(name, func(t *testing.T) {

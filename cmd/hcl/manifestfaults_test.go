@@ -46,7 +46,7 @@ spec:
     metadata: {labels: {app: broken}}
     spec:
       terminationGracePeriodSeconds: 1
-      containers: [{name: server, image: "hcl.test/tools:IMAGE", command: [sh, -c, exit 7]}]
+      containers: [{name: server, image: "hcl.test/tools:IMAGE", command: [sh, -c, echo out of luck; exit 7]}]
 `
 
 // manifestMistakes are what is made, what more the engine says, and what is said of it.
@@ -69,7 +69,7 @@ var manifestMistakes = map[string]struct{ yaml, more, want string }{
 	"image": {strings.Replace(brokenDeployment, "IMAGE", "none", 1), `roles = { serve = "app=broken" }`,
 		"image hcl.test/tools:none cannot be pulled|is its name right?"},
 	"exits": {strings.Replace(brokenDeployment, "IMAGE", "1", 1), "roles = { serve = \"app=broken\" }\n  ready { stall = \"15s\" }",
-		"role serve: 0 ready: pod broken-|its container server has ended with code 7"},
+		"role serve: 0 ready: pod broken-|its container server has ended with code 7|last log lines:\n    out of luck"},
 }
 
 // meetsMistakes: of each engine it is said what is wrong, others' objects are as before, and none of ours is left.
@@ -120,6 +120,7 @@ const everyKind = "inferenceservices,deployments,services,configmaps,pods,jobs"
 // losesPods: a pod of a role that goes in mid-cell makes it void.
 func (c *sharedCluster) losesPods(t *testing.T) {
 	p, s := c.underLoad(t)
+	p.tells("logs manifests.mif", exitDone, "prefill mif-prefill-", "decode mif-decode-", " server | ")
 	pods := p.kubectl("-n", p.namespace, "get", "pods", "-l", "llm-d.ai/role=decode", "-o", "name")
 	first, _, _ := strings.Cut(pods, "\n")
 	p.kubectl("-n", p.namespace, "delete", first, "--wait=false")

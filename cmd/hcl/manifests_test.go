@@ -159,7 +159,6 @@ func (c *sharedCluster) operator(t *testing.T) {
 
 // operates has a cluster with an operator, on which labs use it.
 func (c *sharedCluster) operates(t *testing.T) {
-	c.PushEngine(t, "vllm/vllm-openai:v0.7.3", nil)
 	c.operator(t)
 	tests := map[string]func(*sharedCluster, *testing.T){
 		"operated":          (*sharedCluster).measuresOperated,
@@ -207,6 +206,10 @@ func (c *sharedCluster) measuresOperated(t *testing.T) {
 	}
 	if !told["prefill 0"] || !told["decode 0"] || !told["decode 1"] {
 		t.Errorf("only %v have told what they did", told)
+	}
+	logs, err := filepath.Glob(filepath.Join(p.lab, ".hcl", "runs", "*", "logs", "manifests.mif-decode-mif-decode-*-server-*.log"))
+	if err != nil || len(logs) != 2 {
+		t.Errorf("logs of decode that are kept: %q, %v", logs, err)
 	}
 	p.nothingLeft("-l", "hcl.part")
 	p.tells("plan", exitDone, "Up to date")

@@ -73,6 +73,8 @@ var podFaults = []podFault{
 		code: exitCells, again: true, says: []string{"is lost: somebody deletes it"}},
 	{name: "engine killed in mid-cell", soak: true, strike: (*pods).killEngine, code: exitCells, again: true,
 		says: []string{"the engine is lost: exited with code 137"}},
+	{name: "out of memory in mid-cell", edit: outOfMemory, code: exitCells,
+		says: []string{"its node's kernel killed it: out of memory: see limits of the host's block"}},
 	{name: "root deleted in mid-cell", soak: true, strike: func(p *pods) { p.here("delete", "job", "--all", "--wait=false") },
 		code: exitFailed, again: true, says: []string{"cluster moai (lab.hcl:3): pod ", "is lost: somebody deletes it"}},
 	{name: "namespace deleted in mid-cell", strike: func(p *pods) { p.kubectl("delete", "namespace", p.namespace, "--wait=false") },
@@ -82,6 +84,15 @@ var podFaults = []podFault{
 	{name: "finalizer", soak: true, strike: (*pods).interruptHeld, undo: func(p *pods) { p.hold("null") }, code: exitUnclean,
 		again: true, says: []string{"not all is gone after 2m0s", "finalizer example.com/hold holds it: `kubectl"}},
 	{name: "caller killed in mid-cell", strike: func(p *pods) { must(p, p.cmd.Process.Kill()) }, code: -1, again: true},
+}
+
+// outOfMemory has an engine take ever more memory, of a pod that may not have all of its node's.
+var outOfMemory = []string{
+	"host \"n\" { cluster = cluster.moai }", "host \"n\" {\n  cluster = cluster.moai\n  limits  = { memory = \"512Mi\" }\n}",
+	"engine \"sim\" \"a\" {\n  host  = host.n\n  flags = { ttft = \"5ms\", itl = \"5ms\" }\n}",
+	"model \"m\" { repo = \"m\" }\nengine \"vllm\" \"a\" {\n  host  = host.n\n  model = model.m\n" +
+		"  image = \"" + servedImage + "\"\n  env   = { ENGINE_FAULT = \"grow-after=12\" }\n}",
+	"engine.sim.a", "engine.vllm.a",
 }
 
 // here is kubectl in the namespace.

@@ -25,6 +25,8 @@ type Made struct {
 	since   map[string]time.Time
 	pods    []ServingPod
 	seen    map[string]bool // pods of the roles since the objects were made, by uid
+	known   map[string][]resource
+	its     map[string]bool // whether an object of this uid comes of what was made
 }
 
 // madeObject is one that is there, at its path in the API.
@@ -46,15 +48,15 @@ const fieldManager = "hcl"
 // are created and never changed. What was made before a failure is among the result.
 func (r *Root) Make(ctx context.Context, objects []provision.Object, want []provision.Await,
 	roles []provision.PodRole, labels map[string]string) (*Made, error) {
-	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}, seen: map[string]bool{}}
+	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}, seen: map[string]bool{},
+		known: map[string][]resource{}, its: map[string]bool{}}
 	if err := m.vacant(ctx); err != nil {
 		return m, err
 	}
 	var planned []madeObject
 	var errs []error
-	known := map[string][]resource{}
 	for _, o := range objects {
-		p, err := r.client.place(ctx, o, known)
+		p, err := r.client.place(ctx, o, m.known)
 		if err == nil && !bindsOurs(o, objects) {
 			_, err = m.create(ctx, p, labels, true)
 		}
@@ -76,13 +78,16 @@ func (r *Root) Make(ctx context.Context, objects []provision.Object, want []prov
 // Objects is how many there are.
 func (m *Made) Objects() int { return len(m.objects) }
 
+// Logs are those of the pods of its roles, see [Client.Logs].
+func (m *Made) Logs(ctx context.Context) ([]Log, error) { return m.root.client.Logs(ctx, m.roles) }
+
 const podsThere = "%s are there already, which the selector %q of role %s selects: they are not of this engine, and " +
 	"would be counted as its own"
 
 // vacant reports pods of others that would be taken for those of the engine.
 func (m *Made) vacant(ctx context.Context) error {
 	for _, role := range m.roles {
-		pods, err := m.podsOf(ctx, role)
+		pods, err := m.root.client.podsOf(ctx, role)
 		if err != nil {
 			return err
 		}
@@ -190,10 +195,7 @@ func (m *Made) create(
 
 // there is what is read of an object of any kind.
 type there struct {
-	Metadata struct {
-		meta
-		OwnerReferences []struct{ UID string }
-	}
+	Metadata meta
 }
 
 // bindsOurs reports whether an object binds a role that is made first: the API server looks for it, also
@@ -279,7 +281,7 @@ func (m *Made) Delete(ctx context.Context) error {
 	}
 	err := c.gone(ctx, c.host, func(ctx context.Context) (there []left, err error) {
 		for _, role := range m.roles {
-			pods, listed := m.podsOf(ctx, role)
+			pods, listed := m.root.client.podsOf(ctx, role)
 			for _, p := range pods {
 				if m.seen[p.Metadata.UID] {
 					there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
@@ -295,7 +297,7 @@ func (m *Made) Delete(ctx context.Context) error {
 // Grace is how long the pods of the roles may take to stop.
 func (m *Made) Grace(ctx context.Context) (most time.Duration) {
 	for _, role := range m.roles {
-		pods, _ := m.podsOf(ctx, role)
+		pods, _ := m.root.client.podsOf(ctx, role)
 		for _, p := range pods {
 			most = max(most, time.Duration(p.Spec.TerminationGracePeriodSeconds)*time.Second)
 		}
@@ -310,7 +312,7 @@ func (m *Made) still(ctx context.Context, p madeObject) ([]left, error) {
 	if notFound(err) || err == nil && now.Metadata.UID != p.uid {
 		return nil, nil
 	}
-	return []left{{p.resource, now.Metadata.meta, ""}}, err
+	return []left{{p.resource, now.Metadata, ""}}, err
 }
 
 const (

@@ -18,7 +18,7 @@ type meta struct {
 	CreationTimestamp time.Time
 	DeletionTimestamp *time.Time
 	Finalizers        []string
-	OwnerReferences   []struct{ Name string }
+	OwnerReferences   []involved
 	Labels            map[string]string
 	Annotations       map[string]string
 }
@@ -117,11 +117,15 @@ type job struct {
 }
 
 type event struct {
-	Type          string // "Normal", "Warning"
-	Reason        string
-	Message       string
-	LastTimestamp time.Time
+	Type           string // "Normal", "Warning"
+	Reason         string
+	Message        string
+	LastTimestamp  time.Time
+	InvolvedObject involved
 }
+
+// involved is what an event is about.
+type involved struct{ APIVersion, Kind, Name, UID string }
 
 type list[T any] struct {
 	Metadata struct{ Continue string }

@@ -60,8 +60,7 @@ type servingContainer struct {
 	LastState    struct{ Terminated *ended }
 }
 
-func (m *Made) podsOf(ctx context.Context, role provision.PodRole) (pods []servingPod, err error) {
-	c := m.root.client
+func (c *Client) podsOf(ctx context.Context, role provision.PodRole) (pods []servingPod, err error) {
 	err = c.again(ctx, func() (err error) {
 		pods, err = listAt[servingPod](ctx, &c.server, c.in("pods"), url.Values{"labelSelector": {role.Selector}})
 		return err
@@ -140,7 +139,7 @@ func (m *Made) holds(ctx context.Context, o madeObject, name string) (lack []str
 
 // serves says what a role lacks, and notes its pods.
 func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []string, err error) {
-	pods, err := m.podsOf(ctx, role)
+	pods, err := m.root.client.podsOf(ctx, role)
 	if err != nil {
 		return nil, err
 	}
@@ -161,17 +160,22 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 			return nil, err
 		}
 		if says != "" {
-			told = fmt.Sprintf(": pod %s: %s", p.Metadata.Name, says)
+			told = fmt.Sprintf("pod %s: %s", p.Metadata.Name, says)
 		}
 	}
 	if enough := role.Instances == 0 || there == role.Instances; enough && there > 0 && ready == there {
 		return nil, nil
 	}
+	if there == 0 || there < role.Instances {
+		if why := m.trouble(ctx); why != "" {
+			told = strings.TrimPrefix(told+"; "+why, "; ")
+		}
+	}
 	of := ""
 	if role.Instances > 0 {
 		of = fmt.Sprintf(" of %d", role.Instances)
 	}
-	return []string{fmt.Sprintf("role %s: %d%s ready%s", role.Name, ready, of, told)}, nil
+	return []string{strings.TrimSuffix(fmt.Sprintf("role %s: %d%s ready: %s", role.Name, ready, of, told), ": ")}, nil
 }
 
 const ends = "its container %s has ended with code %d (%s) and was started again %d times: %s shows why"
@@ -239,7 +243,7 @@ const (
 // Changed reports what became of the pods of the roles since the engine served; nil: they are the same.
 func (m *Made) Changed(ctx context.Context) error {
 	for _, role := range m.roles {
-		now, err := m.podsOf(ctx, role)
+		now, err := m.root.client.podsOf(ctx, role)
 		if err != nil {
 			return err
 		}
