@@ -30,15 +30,7 @@ type Log struct {
 // its secrets and what is not fit for a terminal; of several members each line behind its
 // member's name. It is an error that it breaks off.
 func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
-	members, hosts, several := engines.Members(log.Engine), []*provision.Host(nil), false
-	for _, m := range members {
-		if !slices.Contains(hosts, m.Engine.Host) {
-			hosts = append(hosts, m.Engine.Host)
-		}
-	}
-	if several = len(members) > 1; log.Engine.Manifests != nil {
-		hosts, several = []*provision.Host{log.Engine.Host}, true
-	}
+	hosts, several := logsAt(log.Engine)
 	secrets := plain.NewSecrets(append(engines.Secrets(log.Engine), opt.Hub.Token)...)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -88,6 +80,20 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		return context.Cause(ctx)
 	}
 	return errors.Join(errs...)
+}
+
+// logsAt is where an engine's logs are, and whether they are those of several.
+func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
+	if e.Manifests != nil {
+		return []*provision.Host{e.Host}, true
+	}
+	members := engines.Members(e)
+	for _, m := range members {
+		if !slices.Contains(hosts, m.Engine.Host) {
+			hosts = append(hosts, m.Engine.Host)
+		}
+	}
+	return hosts, len(members) > 1
 }
 
 // eachOf does something with every container and process of an engine on a host, side by side.

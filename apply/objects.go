@@ -66,7 +66,7 @@ func podsOf(p *plan.Plan) (all []kube.PodSpec) {
 func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, pods []kube.PodSpec) plan.Cluster {
 	out := plan.Cluster{Name: cluster.Name, Namespace: cluster.Namespace}
 	text := func(err error) string { return strings.TrimPrefix(err.Error(), cluster.String()+": ") }
-	client, err := kube.Open(ctx, cluster)
+	client, err := kube.Open(ctx, cluster, nil)
 	if err == nil {
 		defer client.Close()
 		out.Namespace, out.Version = client.Namespace(), client.Version()

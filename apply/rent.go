@@ -46,7 +46,7 @@ func (s *session) arrive(ctx context.Context) (err error) {
 
 // beginRoot makes the root of the run in a cluster, when no other run of the lab is at work there.
 func (s *session) beginRoot(ctx context.Context) error {
-	client, err := kube.Open(ctx, s.host.Cluster)
+	client, err := kube.Open(ctx, s.host.Cluster, func(what string) { s.tell.say(Waiting, "%s", what) })
 	if err != nil {
 		return err
 	}

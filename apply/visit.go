@@ -74,7 +74,7 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do 
 	for i, h := range hosts {
 		wg.Go(func() {
 			if h.Cluster != nil {
-				client, err := kube.Open(ctx, h.Cluster)
+				client, err := kube.Open(ctx, h.Cluster, func(what string) { opt.Log.Warn(what, "cluster", h.Cluster.Name) })
 				if err == nil {
 					defer client.Close()
 					found[i], err = inCluster(ctx, h, client)

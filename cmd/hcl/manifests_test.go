@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"hclbench/results"
 )
 
 // operatedLab measures what an operator makes of a custom resource.
@@ -192,6 +196,7 @@ func (c *sharedCluster) measuresOperated(t *testing.T) {
 	p.tells("apply", applied, "Ready is False: Deploying", "2 objects deleted, no pod of its roles is left")
 	var kept struct {
 		Rows []struct {
+			Run       string `json:"run_id"`
 			Summary   struct{ Completed int }
 			Telemetry struct{ Series []struct{ Of string } }
 		}
@@ -207,9 +212,20 @@ func (c *sharedCluster) measuresOperated(t *testing.T) {
 	if !told["prefill 0"] || !told["decode 0"] || !told["decode 1"] {
 		t.Errorf("only %v have told what they did", told)
 	}
-	logs, err := filepath.Glob(filepath.Join(p.lab, ".hcl", "runs", "*", "logs", "manifests.mif-decode-mif-decode-*-server-*.log"))
-	if err != nil || len(logs) != 2 {
-		t.Errorf("logs of decode that are kept: %q, %v", logs, err)
+	store, err := results.Open(t.Context(), storeDir(p.lab))
+	must(t, err)
+	defer store.Close()
+	inputs, err := store.Inputs(t.Context(), kept.Rows[0].Run)
+	must(t, err)
+	said := 0
+	for name, text := range inputs {
+		ofDecode := strings.HasPrefix(name, "logs/manifests.mif-decode-mif-decode-")
+		if ofDecode && strings.Contains(name, "-server-") && strings.Contains(string(text), "startup complete") {
+			said++
+		}
+	}
+	if said != 2 {
+		t.Errorf("%d logs of the two pods that decode are kept, of %v", said, slices.Sorted(maps.Keys(inputs)))
 	}
 	p.nothingLeft("-l", "hcl.part")
 	p.tells("plan", exitDone, "Up to date")

@@ -142,8 +142,8 @@ func engineNamed(cfg *hcl.Config, name string) (*engines.Engine, error) {
 			found = e
 		}
 	}
-	if found == nil || len(engines.Members(found)) == 0 {
-		return nil, usage("there is no engine %q that runs on a host of this lab; there are: %s", name, strings.Join(names, ", "))
+	if found == nil || found.Kind == engines.External {
+		return nil, usage("there is no engine %q whose servers this lab starts; there are: %s", name, strings.Join(names, ", "))
 	}
 	return found, nil
 }

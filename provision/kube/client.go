@@ -16,11 +16,12 @@ type Client struct {
 	cluster *provision.Cluster
 }
 
-// Open reads the credentials of a cluster and asks its version. Its errors are
+// Open reads the credentials of a cluster and asks its version. say is told when the API server goes away
+// later, and comes back; nil: nobody is. Its errors are
 // [provision.ErrUnreachable] or [provision.ErrAuth], or tell what is wrong with the kubeconfig; they name
 // the cluster's block and say what to do.
-func Open(ctx context.Context, cluster *provision.Cluster) (*Client, error) {
-	c := &Client{server{host: cluster.Host(), patience: usual}, cluster}
+func Open(ctx context.Context, cluster *provision.Cluster, say func(string)) (*Client, error) {
+	c := &Client{server{host: cluster.Host(), patience: usual, outage: &outage{say: say}}, cluster}
 	c.patience.room = cmp.Or(cluster.WaitForNode, usual.room)
 	if err := c.logIn(cluster); err != nil {
 		return nil, provision.Wrap(c.host, "read its kubeconfig", err)

@@ -101,7 +101,7 @@ func (b *bench) apply(yaml string) {
 
 func (b *bench) open() *Client {
 	b.t.Helper()
-	c, err := Open(b.t.Context(), b.cluster)
+	c, err := Open(b.t.Context(), b.cluster, b.say)
 	testhost.OK(b.t, err)
 	b.t.Cleanup(func() { c.Close() })
 	return c

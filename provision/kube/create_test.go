@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"hclbench/provision"
 )
@@ -31,8 +32,9 @@ func asked(t *testing.T, answer http.HandlerFunc) (*Client, func() []string) {
 		t.Fatal(err)
 	}
 	cluster := &provision.Cluster{Name: "moai"}
-	of := server{host: cluster.Host(), namespace: "bench", kubectl: "kubectl", base: base, http: answers.Client()}
-	c := &Client{of, cluster}
+	c := &Client{server{
+		host: cluster.Host(), namespace: "bench", kubectl: "kubectl", base: base, http: answers.Client(), outage: &outage{},
+	}, cluster}
 	return c, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
@@ -83,5 +85,32 @@ func TestWebhook(t *testing.T) {
 	}
 	if n := len(all()); n != 1 {
 		t.Errorf("it was asked %d times", n)
+	}
+}
+
+// TestOutage: that the API server does not answer is told once, when it has lasted, and so is that it does again.
+func TestOutage(t *testing.T) {
+	left := 3
+	c, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
+		if left--; left > 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	var said []string
+	c.patience.away = time.Hour
+	c.outage.say = func(what string) { said = append(said, what) }
+	ask := func() error { return c.do(t.Context(), request{path: "/version"}, nil) }
+	if err := c.again(t.Context(), ask); err != nil {
+		t.Error(err)
+	}
+	want := []string{
+		"its API server " + c.base.Host + " does not answer: hcl waits up to 1h0m0s for it", "its API server answers again",
+	}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+	left, said, c.patience.quiet = 3, nil, time.Hour
+	if err := c.again(t.Context(), ask); err != nil || said != nil {
+		t.Errorf("of a short one it said %q, %v", said, err)
 	}
 }

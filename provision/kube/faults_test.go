@@ -182,7 +182,7 @@ func (b *bench) serverAway() {
 	<-begun
 	back := b.Away(t, b.Control, "apiserver")
 	testhost.WantError(t, <-ended, provision.ErrUnreachable, "the connection to pod "+r.Self().Name()+" was lost while it ran")
-	_, err := Open(t.Context(), b.cluster)
+	_, err := Open(t.Context(), b.cluster, nil)
 	testhost.WantError(t, err, provision.ErrUnreachable, "cluster moai (lab.hcl:3): its API server", "does not answer")
 	told := make(chan string, 1)
 	go func() {
@@ -237,7 +237,7 @@ func (b *bench) kubeconfig() {
 	open := func(change func(c *provision.Cluster)) error {
 		c := *b.cluster
 		change(&c)
-		_, err := Open(t.Context(), &c)
+		_, err := Open(t.Context(), &c, nil)
 		return err
 	}
 	err := open(func(c *provision.Cluster) { c.Context = "lab" })

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -36,6 +37,7 @@ type server struct {
 	base      *url.URL
 	http      *http.Client
 	patience  patience
+	outage    *outage
 }
 
 // patience is how long something that may yet become good is waited for.
@@ -43,12 +45,13 @@ type patience struct {
 	room  time.Duration // a node for a pod: others may be about to leave
 	pull  time.Duration // an image that could not be pulled for a reason that may pass
 	away  time.Duration // an API server that is gone
+	quiet time.Duration // before it is told that it is gone
 	going time.Duration // what is deleted, and does not go
 	poll  time.Duration
 }
 
 var usual = patience{
-	room: 2 * time.Minute, pull: 2 * time.Minute, away: 2 * time.Minute, going: 2 * time.Minute,
+	room: 2 * time.Minute, pull: 2 * time.Minute, away: 2 * time.Minute, quiet: 5 * time.Second, going: 2 * time.Minute,
 	poll: 500 * time.Millisecond,
 }
 
@@ -234,16 +237,48 @@ func (s *server) delete(ctx context.Context, path, policy string) error {
 
 // again does what may be done twice until the API server answers.
 func (s *server) again(ctx context.Context, do func() error) error {
-	until := time.Now().Add(s.patience.away)
+	begin := time.Now()
 	for {
 		err := do()
-		if !away(err) || ctx.Err() != nil || time.Now().After(until) {
+		since := time.Since(begin)
+		switch {
+		case !away(err):
+			s.outage.over()
 			return err
+		case ctx.Err() != nil || since > s.patience.away:
+			return err
+		case since > s.patience.quiet:
+			s.outage.tell(fmt.Sprintf("its API server %s does not answer: hcl waits up to %s for it", s.base.Host, s.patience.away))
 		}
 		if !s.pause(ctx) {
 			return errors.Join(context.Cause(ctx), err)
 		}
 	}
+}
+
+// outage is a time in which the API server does not answer, of which people are told once.
+type outage struct {
+	mu   sync.Mutex
+	say  func(string) // nil: nobody listens
+	told bool
+}
+
+func (o *outage) tell(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.told && o.say != nil {
+		o.say(what)
+	}
+	o.told = true
+}
+
+func (o *outage) over() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told && o.say != nil {
+		o.say("its API server answers again")
+	}
+	o.told = false
 }
 
 // pause waits until the next look; false when ctx ended.

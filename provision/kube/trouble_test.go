@@ -13,12 +13,12 @@ import (
 // and what came of that, not of what others have.
 func TestNoPods(t *testing.T) {
 	const (
-		base     = "/apis/apps/v1/namespaces/bench/"
-		warning  = `{"type": "Warning", "reason": "FailedCreate", "message": %q, "lastTimestamp": "2026-01-02T03:04:%02dZ",
+		base    = "/apis/apps/v1/namespaces/bench/"
+		warning = `{"type": "Warning", "reason": "FailedCreate", "message": %q, "lastTimestamp": "2026-01-02T03:04:%02dZ",
 			"involvedObject": {"apiVersion": %q, "kind": %q, "name": %q, "uid": %q}}`
-		quota    = `pods "decode-1" is forbidden: exceeded quota: small`
-		ownedBy  = `{"metadata": {"uid": "2", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "decode", "uid": %q}]}}`
-		ofApps   = `{"resources": [{"name": "deployments", "kind": "Deployment", "namespaced": true},
+		quota   = `pods "decode-1" is forbidden: exceeded quota: small`
+		ownedBy = `{"metadata": {"uid": "2", "ownerReferences": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "decode", "uid": %q}]}}`
+		ofApps  = `{"resources": [{"name": "deployments", "kind": "Deployment", "namespaced": true},
 			{"name": "replicasets", "kind": "ReplicaSet", "namespaced": true}]}`
 		deployed = `{"metadata": {"uid": "9"}}`
 	)
