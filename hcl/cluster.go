@@ -60,6 +60,31 @@ func checkNamespace(b *block, c *provision.Cluster) {
 	}
 }
 
+const sameNamespace = "cluster.%s and cluster.%s put their pods into the same namespace, and one run of a lab would take " +
+	"those of the other for what an earlier one left. Give each a namespace of its own."
+
+// checkNamespaces: each cluster that has hosts is a place of its own.
+func (r *reader) checkNamespaces(hosts []*provision.Host) {
+	first := map[[3]string]*provision.Cluster{}
+	for _, d := range r.order {
+		if d.wrong || d.typ.name != "cluster" {
+			continue
+		}
+		for _, m := range r.all(d) {
+			c, ok := r.instance(m, nil).noun.(*provision.Cluster)
+			if !ok || !slices.ContainsFunc(hosts, func(h *provision.Host) bool { return h.Cluster == c }) {
+				continue
+			}
+			at := [3]string{c.Kubeconfig, c.Context, c.Namespace}
+			if other := first[at]; other != nil {
+				r.errOnce(d.header, "Two clusters in one namespace", sameNamespace, other.Name, c.Name)
+				continue
+			}
+			first[at] = c
+		}
+	}
+}
+
 func ofClaim(m provision.Mount) bool { return strings.HasPrefix(m.Source, provision.ClaimPrefix) }
 
 const newNamespace = "Secrets, accounts and claims that the block names have to be in namespace %s before pods are. " +

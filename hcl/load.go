@@ -93,6 +93,7 @@ func (r *reader) load() *Config {
 		check()
 	}
 	r.checkNames()
+	r.checkNamespaces(c.Hosts)
 	r.warnOfUnused(names)
 	r.admitLosses()
 	r.Problems.finish()
