@@ -1,6 +1,11 @@
 package load
 
-import "math"
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
 
 // Interval is where the truth behind a figure lies: of 100 such intervals, 95 hold it.
 type Interval struct {
@@ -39,6 +44,37 @@ func Needs(percentile float64) int {
 		return 1 // the least and the greatest are what they are
 	}
 	return int(math.Ceil(math.Log(unsure) / math.Log(p)))
+}
+
+// Lacks is how many values a statistic needs that these are too few for: "p99". It is 0 where they are
+// enough, where nobody has counted them, and of what is no percentile beside the median.
+func (s Stats) Lacks(statistic string) int {
+	if s.Count == 0 || !strings.HasPrefix(statistic, "p") {
+		return 0
+	}
+	p, err := strconv.ParseFloat(statistic[1:], 64)
+	if n := Needs(p); err == nil && p != 50 && s.Count < n {
+		return n
+	}
+	return 0
+}
+
+// MarshalJSON adds of each percentile that so few values do not carry how many it needs.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type bare Stats
+	x := struct {
+		bare
+		Needs map[string]int `json:"needs,omitempty"`
+	}{bare: bare(s)}
+	for p := range s.Percentiles {
+		if n := s.Lacks("p" + p); n > 0 {
+			if x.Needs == nil {
+				x.Needs = map[string]int{}
+			}
+			x.Needs[p] = n
+		}
+	}
+	return json.Marshal(x)
 }
 
 // Ranks are the places in n sorted values, from 1, between which a percentile lies, where the

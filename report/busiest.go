@@ -101,11 +101,11 @@ func busiest(cells []*sample, ofBenchmark bool, shows func(s *sample) bool) (out
 	return out
 }
 
-// quantiles are the points of a distribution that a summary knows.
+// quantiles are the points of a distribution that a summary knows and its requests carry.
 func quantiles(s load.Stats) []chart.Dot {
 	at := map[float64]float64{}
 	for p, v := range s.Percentiles {
-		if share, err := strconv.ParseFloat(p, 64); err == nil && v > 0 {
+		if share, err := strconv.ParseFloat(p, 64); err == nil && v > 0 && s.Lacks("p"+p) == 0 {
 			at[share] = v
 		}
 	}

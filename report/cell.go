@@ -277,7 +277,11 @@ func Text(w io.Writer, s *load.Summary) error {
 	}
 	b.WriteByte('\n')
 	if g := latencies(s); g.rows > 0 {
-		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+		b.WriteString(strings.Join(g.lines(), "\n") + "\n")
+		if marks := g.marks(); marks != nil {
+			b.WriteString(fewerText(marks) + "\n")
+		}
+		b.WriteByte('\n')
 	}
 	if text := surest(s); text != "" {
 		line("At most, 99 % sure", text)
@@ -338,7 +342,26 @@ func requestLines(s *load.Summary) (lines []fact) {
 		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
 			number.Whole(s.PeakConcurrency))
 	}
+	if text := steadyText(s); text != "" {
+		add("Steady state", "%s", text)
+	}
 	return lines
+}
+
+// steadyText says when a closed loop was full, what it gave then, and how long it took before and
+// after; empty: no such time was found.
+func steadyText(s *load.Summary) string {
+	if s.Steady == nil || s.Steady.Window == nil {
+		return ""
+	}
+	whole := s.Figures
+	if s.Untrimmed != nil {
+		whole = s.Untrimmed.Figures
+	}
+	from, to := time.Duration(s.Steady.Window.From).Seconds(), time.Duration(s.Steady.Window.To).Seconds()
+	return fmt.Sprintf("from %s to %s s, with %s output tokens/s (the whole run %s); ramp %s s, tail %s s",
+		number.Short(from), number.Short(to), number.Text(s.Steady.OutputThroughput), number.Text(whole.OutputThroughput),
+		number.Text(from), number.Text(max(0, whole.Duration-to)))
 }
 
 // throughputLines are what came out each second, each under its number.
@@ -375,38 +398,47 @@ func latencies(s *load.Summary) *sheet {
 	type timing struct {
 		name, member string
 		stats        load.Stats
+		ofServer     bool // a sample of what it does; what we did ourselves is known
 	}
 	var known []load.Stats
-	var lines []func(statistic string) string
+	var lines []func(statistic string) entry
 	var names []string
 	for _, t := range []timing{
-		{"TTFT  to the first token", "ttft_ms", s.TTFT},
-		{"TPOT  per token after it", "tpot_ms", s.TPOT},
-		{"ITL   between chunks", "itl_ms", s.ITL},
-		{"E2EL  whole request", "e2el_ms", s.E2EL},
-		{"Queue in the generator", "queue_ms", s.Queue},
-		{"Late against schedule", "send_lag_ms", s.SendLag},
+		{"TTFT  to the first token", "ttft_ms", s.TTFT, true},
+		{"TPOT  per token after it", "tpot_ms", s.TPOT, true},
+		{"ITL   between chunks", "itl_ms", s.ITL, true},
+		{"E2EL  whole request", "e2el_ms", s.E2EL, true},
+		{"Queue in the generator", "queue_ms", s.Queue, false},
+		{"Late against schedule", "send_lag_ms", s.SendLag, false},
 	} {
 		if t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0 {
 			continue // others publish figures without the count
 		}
 		known, names = append(known, t.stats), append(names, t.name)
-		lines = append(lines, func(statistic string) string {
-			if v, ok := figureOf(s, t.stats, t.member, statistic); ok {
-				return number.Text(v)
+		lines = append(lines, func(statistic string) entry {
+			if n := t.stats.Lacks(statistic); n > 0 && t.ofServer {
+				return entry{Needs: n}
 			}
-			return ""
+			if v, ok := figureOf(s, t.stats, t.member, statistic); ok {
+				return entry{Text: number.Text(v)}
+			}
+			return entry{}
 		})
 		if bounded(s, t.member) {
 			names = append(names, "  in 95 of 100 runs")
-			lines = append(lines, func(statistic string) string { return boundText(s, t.stats, t.member, statistic) })
+			lines = append(lines, func(statistic string) (e entry) {
+				if x, ok := s.Intervals[t.member+"."+statistic]; ok {
+					e.Text = boundsText(x)
+				}
+				return e
+			})
 		}
 	}
 	label := column{name: "Latency (ms)", left: true}.filled(len(names), func(i int) string { return names[i] })
 	table := &sheet{rows: len(names), columns: []column{label}}
 	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, percentiles(known)...), "max") {
 		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
-		table.columns = append(table.columns, c.filled(len(names), func(i int) string { return lines[i](statistic) }))
+		table.columns = append(table.columns, c.with(len(names), func(i int) entry { return lines[i](statistic) }))
 	}
 	return table
 }

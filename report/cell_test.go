@@ -79,6 +79,24 @@ func TestNeverServed(t *testing.T) {
 	holds(t, cellText(t, r), "Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`)
 }
 
+// TestSteadyTold: when a closed loop was full, in words and as columns; nothing where no such time was found.
+func TestSteadyTold(t *testing.T) {
+	r := row("vllm.h200", 16, 240, 27)
+	if text := cellText(t, r); strings.Contains(text, "Steady") {
+		t.Errorf("a steady state that was not found:\n%s", text)
+	}
+	whole := r.Summary.Part
+	whole.Duration, whole.OutputThroughput = 61.5, 700
+	r.Summary.Untrimmed = &whole
+	r.Summary.Steady = &load.Part{Window: &load.Window{From: load.Duration(3 * time.Second), To: load.Duration(58 * time.Second)},
+		Figures: load.Figures{OutputThroughput: 812.5}}
+	holds(t, cellText(t, r),
+		"Steady state        from 3 to 58 s, with 812 output tokens/s (the whole run 700); ramp 3.00 s, tail 3.50 s\n")
+	text := written(t, func(w io.Writer) error { return CSV(w, []results.Row{r}) })
+	holds(t, text, ",steady_from_s,steady_to_s,steady_output_throughput,", ",3,58,812.5,")
+	holds(t, written(t, func(w io.Writer) error { return HTML(w, []results.Row{r}, About{}) }), `"title":"Steady state begins"`)
+}
+
 // What others have published without counts is shown, and what they have not is not 0.
 func TestCellOfOthers(t *testing.T) {
 	r := row("vllm.h200", 16, 240, 27)
@@ -94,7 +112,7 @@ func TestCellOfOthers(t *testing.T) {
 	}
 	counted := r
 	s := *r.Summary
-	s.TTFT.Count = 64
+	s.TTFT.Count = 512
 	counted.Summary = &s
 	for name, r := range map[string]results.Row{"alone": r, "with counts": counted} {
 		for where, got := range map[string]string{"cell": cellText(t, r), "table": table(t, []results.Row{r}, 0)} {

@@ -70,6 +70,9 @@ type FigureDiff struct {
 	// Intervals says of single measurements whether those of the two are "apart" or "overlap".
 	// They are of how each run varied, and know nothing of other starts. Empty: not known.
 	Intervals string `json:"intervals,omitempty"`
+	// Needs is how many requests the percentile needs that a measurement has too few of: so the
+	// two are not told apart by it, except to hold it against a limit. 0: all have enough.
+	Needs int `json:"needs,omitempty"`
 
 	of metric
 }
@@ -132,8 +135,8 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 }
 
 func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
-	a, _ := trusted(m, rowsA, isSuspect)
-	b, _ := trusted(m, rowsB, isSuspect)
+	a, _ := trusted(m.raw(), rowsA, isSuspect)
+	b, _ := trusted(m.raw(), rowsB, isSuspect)
 	if len(a) == 0 || len(b) == 0 {
 		return FigureDiff{}, false
 	}
@@ -141,6 +144,9 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	f.Better = map[int]string{1: "higher", -1: "lower"}[m.better]
 	f.Change, f.Intervals = changeOf(f.A.Median, f.B.Median), apart(m, rowsA, rowsB)
 	f.Significant = f.P < significance
+	for _, r := range slices.Concat(rowsA, rowsB) {
+		f.Needs = max(f.Needs, m.lacks(r))
+	}
 	if !f.Significant {
 		if f.Needed = needed(a, b); f.Needed == 0 && (len(a) < fewest || len(b) < fewest) {
 			f.Needed = fewest
@@ -162,10 +168,15 @@ func changeOf(a, b float64) Percent {
 // chance reports whether there are enough repetitions to tell the two apart, and they do not.
 func (f FigureDiff) chance() bool { return !f.Significant && min(f.A.N, f.B.N) >= fewest }
 
+// unsaid is what becomes of a percentile that too few requests carry.
+const unsaid = "of too few requests"
+
 // verdict is what became of a figure: "level" is what chance explains, or, with too
 // few repetitions to tell, less than 1 %.
 func (f FigureDiff) verdict() string {
 	switch up := f.Change > 0; {
+	case f.Needs > 0:
+		return unsaid
 	case f.chance() || !f.Significant && math.Abs(float64(f.Change)) < 100*level:
 		return "level"
 	case f.Better == "":

@@ -21,7 +21,9 @@ type changes []change
 func (d *Difference) changesOf(cell int) (all changes) {
 	if c := &d.Cells[cell]; !c.doubtful() {
 		for _, f := range c.Figures {
-			all = append(all, change{f, cell})
+			if f.Needs == 0 {
+				all = append(all, change{f, cell})
+			}
 		}
 	}
 	return all

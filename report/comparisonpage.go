@@ -300,7 +300,7 @@ func (d *data) pair(pairs []CellDiff, pair []int, of *Difference) {
 		change.Name, p.Name = change.Title, p.Title
 		for i := range d.Listed {
 			by, chance := math.NaN(), math.NaN()
-			if f := pairs[pair[i]].figure(m.name); f != nil {
+			if f := pairs[pair[i]].figure(m.name); f != nil && f.Needs == 0 {
 				by = float64(f.Change)
 				if f.Significant || min(f.A.N, f.B.N) >= fewest { // with fewer it would say nothing
 					chance = f.P

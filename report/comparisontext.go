@@ -42,6 +42,9 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 func (d *Difference) sheets() (common, titles []string, sheets []*sheet) {
 	common, names := d.names()
 	for _, figures := range d.figures() {
+		if !slices.ContainsFunc(figures, func(f FigureDiff) bool { return f.Needs == 0 }) {
+			continue
+		}
 		title, s := d.sheet(figures[0].of, names)
 		titles, sheets = append(titles, title), append(sheets, s)
 	}
@@ -66,10 +69,15 @@ func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
 	var lines [][]string
 	var at []int
 	for i, c := range d.Cells {
-		if f := c.figure(m.name); f != nil {
-			at = append(at, i)
+		switch f := c.figure(m.name); {
+		case f == nil:
+			continue
+		case f.Needs > 0:
+			lines = append(lines, []string{fewer(f.Needs), fewer(f.Needs), "", ""})
+		default:
 			lines = append(lines, []string{f.A.text(), f.B.text(), f.text(), f.doubt(c)})
 		}
+		at = append(at, i)
 	}
 	s = tabulate([]column{{name: "A"}, {name: "B"}, {name: "change"}, {left: true, blank: true}}, lines)
 	title = m.title
@@ -185,10 +193,14 @@ func (d *Difference) verdicts() (lines []string) {
 			n[f.verdict()]++
 		}
 		var parts []string
-		for _, word := range []string{"worse", "better", "changed", "level"} {
+		for _, word := range []string{"worse", "better", "changed", "level", unsaid} {
 			if n[word] > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", n[word], word))
 			}
+		}
+		if n[unsaid] > 0 {
+			most := slices.MaxFunc(figures, func(a, b FigureDiff) int { return cmp.Compare(a.Needs, b.Needs) })
+			parts[len(parts)-1] += " (" + fewer(most.Needs) + ")"
 		}
 		lines = append(lines, figures[0].Metric+": "+strings.Join(parts, ", "))
 	}

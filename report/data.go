@@ -58,6 +58,8 @@ type dataColumn struct {
 	// Low and High are where the truth lies in 95 of 100 runs; left out where no run tells.
 	Low  numbers `json:"low,omitempty"`
 	High numbers `json:"high,omitempty"`
+	// Needs is how many values a percentile needs, of rows that have too few; left out where none has.
+	Needs numbers `json:"needs,omitempty"`
 }
 
 // numbers are numbers with as many digits as a page needs, whole ones with all; what is not a number
@@ -320,10 +322,17 @@ func (d *data) numbers(rows []results.Row, layout *Layout) {
 			if c.Values[i] = v; !ok {
 				c.Values[i] = math.NaN()
 			}
+			if n := m.lacks(&rows[i]); n > 0 {
+				if c.Needs == nil {
+					c.Needs = make(numbers, len(rows))
+				}
+				c.Needs[i] = float64(n)
+			}
 			known = known || ok
 		}
 		c.bound(m, rows)
-		if known && !seen[m.name] {
+		c.Shown = c.Shown && known
+		if (known || c.Needs != nil) && !seen[m.name] {
 			d.Columns = append(d.Columns, c)
 		}
 		seen[m.name] = true

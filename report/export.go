@@ -43,7 +43,7 @@ func CSV(w io.Writer, rows []results.Row) error {
 		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
 	}
 	for _, m := range allMetrics(rows) {
-		if c := m.column(rows, 0); c.known() {
+		if c := m.raw().column(rows, 0); c.known() {
 			s.columns = append(s.columns, c)
 		}
 	}

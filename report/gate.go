@@ -138,7 +138,7 @@ func (d *Difference) condition(l Limit) (where.Condition, error) {
 	}
 	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {
 		if m, ok := metricNamed(p[1]); ok && d.fields[m.name] == nil {
-			d.fields[m.name] = numeric(m.value)
+			d.fields[m.name] = numeric(m.raw().value)
 		}
 	}
 	return where.Parse(l.Text, d.fields.names())
@@ -191,7 +191,7 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 	f := c.figure(l.Metric)
 	if f == nil {
 		m, _ := metricNamed(l.Metric) // ParseLimit knows it
-		hasA, hasB := len(valuesOf(m, c.a)) > 0, len(valuesOf(m, c.b)) > 0
+		hasA, hasB := len(valuesOf(m.raw(), c.a)) > 0, len(valuesOf(m.raw(), c.b)) > 0
 		switch {
 		case !hasA && !hasB:
 			return Skipped, "neither A nor B has it"
@@ -208,8 +208,11 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 	if math.IsInf(float64(f.Change), 0) {
 		return Fail, "from 0 to " + number.Text(f.B.Median)
 	}
-	return Fail, fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median),
-		number.Text(f.B.Median))
+	why := fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
+	if f.Needs > 0 {
+		why += ", of fewer than the " + number.Whole(f.Needs) + " requests that it needs"
+	}
+	return Fail, why
 }
 
 // value holds each repetition of B against a condition.

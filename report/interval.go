@@ -1,9 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"hclbench/load"
@@ -28,37 +28,54 @@ func (m metric) interval(r *results.Row) (load.Interval, bool) {
 // boundsText is an interval as people read it: "890 to 915".
 func boundsText(x load.Interval) string { return number.Text(x.Low) + " to " + number.Text(x.High) }
 
-// boundText is the interval of one statistic of a timing, whose member of a summary is this, or what a
-// percentile needs that too few values carry. It is empty where nothing is known.
-func boundText(s *load.Summary, of load.Stats, member, statistic string) string {
-	if x, ok := s.Intervals[member+"."+statistic]; ok {
-		return boundsText(x)
+// fewer stands where a percentile would, which needs so many values and has fewer; 0: nothing does.
+func fewer(needs int) string {
+	if needs == 0 {
+		return ""
 	}
-	p, err := strconv.ParseFloat(strings.TrimPrefix(statistic, "p"), 64)
-	if statistic == "median" {
-		p, err = 50, nil
+	return "n<" + number.Whole(needs)
+}
+
+// marks are those of percentiles in a sheet, each once.
+func (s *sheet) marks() (marks []string) {
+	for _, c := range s.columns {
+		for _, e := range c.entries {
+			if e.Needs > 0 {
+				marks = once(marks, fewer(e.Needs))
+			}
+		}
 	}
-	if n := load.Needs(p); err == nil && of.Count > 0 && of.Count < n {
-		return "needs " + number.Whole(n)
+	return marks
+}
+
+// tooFew explains the marks of percentiles in tables, or which one is left out as no row carries it.
+func tooFew(rows []results.Row, layout *Layout, tables []*sheet) (sentences []string) {
+	var marks []string
+	for _, s := range tables {
+		marks = once(marks, s.marks()...)
 	}
-	return ""
+	if marks != nil {
+		return []string{fewerText(marks)}
+	}
+	m := latency(ttft, tailPercentile(rows))
+	for i := range rows {
+		if n := m.lacks(&rows[i]); n > 0 && layout.Columns == nil && !anyValue(rows, m) {
+			return []string{fmt.Sprintf("No %s: it needs %s requests.", m.short, number.Whole(n))}
+		}
+	}
+	return nil
+}
+
+// fewerText explains marks of percentiles.
+func fewerText(marks []string) string {
+	return strings.Join(marks, ", ") + ": too few requests for that percentile. JSON and CSV have what was seen."
 }
 
 // bound adds the interval of each figure in brackets, where the layout wants them.
 func (c *column) bound(m metric, rows []results.Row, layout *Layout) {
 	for i := range rows {
-		if _, ok := m.value(&rows[i]); !ok || !layout.Intervals {
-			continue
-		}
-		text, s := "", rows[i].Summary
-		if x, ok := m.interval(&rows[i]); ok {
-			text = boundsText(x)
-		} else if name := timingName.FindStringSubmatch(m.name); name != nil {
-			at := slices.IndexFunc(timings, func(t timing) bool { return t.key == name[2] })
-			text = boundText(s, timings[at].of(s), name[2]+"_ms", name[1])
-		}
-		if text != "" {
-			c.entries[i].Text += " [" + text + "]"
+		if x, ok := m.interval(&rows[i]); ok && layout.Intervals {
+			c.entries[i].Text += " [" + boundsText(x) + "]"
 		}
 	}
 }

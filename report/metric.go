@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -22,14 +23,32 @@ type metric struct {
 	unit   string // "tok/s", "ms"; empty: a count
 	better int    // more is better: 1; less is: −1; neither: 0
 	of     func(r *results.Row) (float64, bool)
+	needs  func(r *results.Row) int // values; 0: it has enough. Nil: any number is enough
 }
 
-// value is what the cell measured; a void cell measured nothing.
+// value is what the cell measured and its requests carry; a void cell measured nothing.
 func (m metric) value(r *results.Row) (float64, bool) {
-	if !isMeasured(r) {
+	if !isMeasured(r) || m.lacks(r) > 0 {
 		return 0, false
 	}
 	return m.of(r)
+}
+
+// lacks is how many values a percentile needs that the cell has of too few; 0: of enough, or of none.
+func (m metric) lacks(r *results.Row) int {
+	if m.needs == nil || !isMeasured(r) {
+		return 0
+	}
+	if _, ok := m.of(r); !ok {
+		return 0
+	}
+	return m.needs(r)
+}
+
+// raw is the metric whether requests carry it or not: for programs, and who asks for it by name.
+func (m metric) raw() metric {
+	m.needs = nil
+	return m
 }
 
 // fromSummary is a figure that is there when it is above zero: no throughput and
@@ -47,6 +66,17 @@ func requestsKnown(r *results.Row) bool {
 	return r.Summary.Completed > 0 || r.Summary.Failed > 0 || r.Summary.Verdict.Verdict == load.Void
 }
 
+// ofSteady is a figure of the time in which a closed loop was full, where one was found.
+func ofSteady(of func(x *load.Part) float64) func(r *results.Row) (float64, bool) {
+	return func(r *results.Row) (float64, bool) {
+		x := r.Summary.Steady
+		if x == nil || x.Window == nil {
+			return 0, false
+		}
+		return of(x), true
+	}
+}
+
 // fromTelemetry is a share that the engine has told, in percent.
 func fromTelemetry(of func(t *telemetry.Record) *float64) func(r *results.Row) (float64, bool) {
 	return func(r *results.Row) (float64, bool) {
@@ -60,45 +90,53 @@ func fromTelemetry(of func(t *telemetry.Record) *float64) func(r *results.Row) (
 // The figures that tables and charts are made of.
 var (
 	requestThroughput = metric{"request_throughput", "Requests per second", "", "req/s", "req/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.RequestThroughput })}
+		fromSummary(func(s *load.Summary) float64 { return s.RequestThroughput }), nil}
 	outputThroughput = metric{"output_throughput", "Output throughput", "Throughput", "output", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.OutputThroughput })}
+		fromSummary(func(s *load.Summary) float64 { return s.OutputThroughput }), nil}
 	totalThroughput = metric{"total_throughput", "Total throughput", "Throughput", "total", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.TotalThroughput })}
+		fromSummary(func(s *load.Summary) float64 { return s.TotalThroughput }), nil}
 	inputThroughput = metric{"input_throughput", "Input throughput", "Throughput", "input", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput })}
+		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput }), nil}
 	peakThroughput = metric{"peak_output_throughput", "Output throughput, best second", "Throughput", "peak", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput })}
+		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput }), nil}
 	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput/s", "req/s", 1,
 		func(r *results.Row) (float64, bool) {
 			if r.Summary.Goodput == nil {
 				return 0, false
 			}
 			return *r.Summary.Goodput, true
-		}}
+		}, nil}
 	duration = metric{"duration_s", "Duration of the run", "", "duration", "s", -1,
-		fromSummary(func(s *load.Summary) float64 { return s.Duration })}
+		fromSummary(func(s *load.Summary) float64 { return s.Duration }), nil}
 	completed = metric{"completed", "Requests completed", "Requests", "ok", "", 0,
 		func(r *results.Row) (float64, bool) {
 			return float64(r.Summary.Completed), requestsKnown(r) && r.Summary.Knows("completed")
-		}}
+		}, nil}
 	failed = metric{"failed", "Requests failed", "Requests", "failed", "", -1,
 		func(r *results.Row) (float64, bool) {
 			return float64(r.Summary.Failed), requestsKnown(r) && r.Summary.Knows("failed")
-		}}
+		}, nil}
 	inputTokens = metric{"total_input_tokens", "Input tokens", "Tokens", "input", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) })}
+		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) }), nil}
 	outputTokens = metric{"total_output_tokens", "Output tokens", "Tokens", "output", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) })}
+		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) }), nil}
 	meanConcurrency = metric{"mean_concurrency", "Requests in flight, on average", "", "in flight", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency })}
+		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency }), nil}
+
+	steadyFrom = metric{"steady_from_s", "Steady state begins", "Steady", "from", "s", 0,
+		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.From).Seconds() }), nil}
+	steadyTo = metric{"steady_to_s", "Steady state ends", "Steady", "to", "s", 0,
+		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.To).Seconds() }), nil}
+	steadyOutput = metric{"steady_output_throughput", "Output throughput in the steady state", "Steady", "output", "tok/s",
+		1,
+		ofSteady(func(x *load.Part) float64 { return x.OutputThroughput }), nil}
 
 	prefixHits = metric{"prefix_cache_hit_rate", "Prompt tokens found in the prefix cache", "", "cache hits", "%", 0,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.PrefixHitRate })}
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.PrefixHitRate }), nil}
 	acceptance = metric{"speculative_acceptance", "Drafted tokens that were accepted", "", "accepted", "%", 1,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.Acceptance })}
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.Acceptance }), nil}
 	stepTokens = metric{"tokens_per_step", "Tokens per step of speculative decoding", "", "per step", "", 1,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.StepTokens })}
+		fromTelemetry(func(t *telemetry.Record) *float64 { return t.StepTokens }), nil}
 
 	medianTTFT = latency(ttft, "median")
 	medianTPOT = latency(tpot, "median")
@@ -108,23 +146,23 @@ var (
 		func(r *results.Row) (float64, bool) {
 			n := r.Deployment.GPUsUsed()
 			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
-		}}
+		}, nil}
 	perDecodeGPU = metric{"output_throughput_per_decode_gpu", "Output throughput per decode GPU", "Throughput",
 		"out/decode GPU", "tok/s", 1,
-		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput })}
+		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput }), nil}
 	perPrefillGPU = metric{"input_throughput_per_prefill_gpu", "Input throughput per prefill GPU", "Throughput",
 		"in/prefill GPU", "tok/s", 1,
-		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput })}
+		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput }), nil}
 	streamInterval = metric{"stream_interval", "Tokens that the engine sends at a time", "", "tok/chunk", "", 0,
 		func(r *results.Row) (float64, bool) {
 			n := r.Deployment.StreamInterval()
 			return float64(n), n > 1
-		}}
+		}, nil}
 	interactivity = metric{"interactivity", "Interactivity", "", "per user", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
 			v, ok := medianTPOT.of(r)
 			return 1000 / max(v, 1e-9), ok && v > 0
-		}}
+		}, nil}
 )
 
 // perRole shares a throughput out to the GPUs of the members of a role, where all are known.
@@ -171,6 +209,7 @@ func latency(t timing, statistic string) metric {
 	m.of = func(r *results.Row) (float64, bool) {
 		return figureOf(r.Summary, t.of(r.Summary), t.key+"_ms", statistic)
 	}
+	m.needs = func(r *results.Row) int { return t.of(r.Summary).Lacks(statistic) }
 	return m
 }
 
@@ -200,7 +239,8 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
-		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, prefixHits, acceptance, stepTokens, streamInterval}
+		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, steadyFrom, steadyTo, steadyOutput,
+		prefixHits, acceptance, stepTokens, streamInterval}
 	for _, t := range timings {
 		var known []load.Stats
 		for i := range rows {

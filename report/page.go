@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -262,7 +263,7 @@ func (s *sheet) page() *pageTable {
 		t.Heads = append(t.Heads, head)
 		for row, e := range c.entries {
 			if e.Text == "" {
-				e.Text = "–"
+				e.Text = cmp.Or(fewer(e.Needs), "–")
 			}
 			t.Rows[row] = append(t.Rows[row], e)
 		}

@@ -163,7 +163,7 @@ func Repetitions(rows []results.Row) []Repeated {
 		x := Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes,
 			Repetitions: len(c), Figures: map[string]Spread{}}
 		for _, m := range metrics {
-			if values, _ := trusted(m, c, isSuspect); len(values) > 0 {
+			if values, _ := trusted(m.raw(), c, isSuspect); len(values) > 0 {
 				x.Figures[m.name] = spread(values)
 			}
 		}

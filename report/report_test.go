@@ -23,7 +23,7 @@ var start = time.Date(2026, 11, 21, 14, 25, 1, 0, time.UTC)
 
 // stats spread around a mean as latencies do.
 func stats(mean float64) load.Stats {
-	return load.Stats{Count: 64, Mean: mean, Median: mean * 0.97, Std: mean * 0.12, Min: mean * 0.8, Max: mean * 1.9,
+	return load.Stats{Count: 512, Mean: mean, Median: mean * 0.97, Std: mean * 0.12, Min: mean * 0.8, Max: mean * 1.9,
 		Percentiles: map[string]float64{"50": mean * 0.97, "90": mean * 1.1, "95": mean * 1.25, "99": mean * 1.7}}
 }
 

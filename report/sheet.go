@@ -40,6 +40,7 @@ type entry struct {
 	Exact string // for programs, where Text is not
 	Class string // of what the page and terminals colour; empty: it is as its column
 	Doubt int    // number of the reason against it; 0: none
+	Needs int    // values that the percentile needs which would stand here; 0: none would
 }
 
 // none stands where there is no value.
@@ -71,6 +72,8 @@ func (c column) text(i int) string {
 	switch e := c.entries[i]; {
 	case e.Doubt > 0:
 		return strings.TrimSpace(fmt.Sprintf("%s [%d]", e.Text, e.Doubt))
+	case e.Needs > 0:
+		return fewer(e.Needs)
 	case e.Text == "" && !c.blank:
 		return none
 	default:

@@ -52,7 +52,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
-	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows)) {
+	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows), tooFew(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}
 	below = append(below, numbered(notes.texts(), opt.Width), spreadLines(Repetitions(rows), opt.Width),
@@ -301,7 +301,7 @@ func (m metric) column(rows []results.Row, weight int) column {
 		if v, ok := m.value(&rows[i]); ok {
 			return entry{Text: number.Text(v), Exact: number.Exact(v)}
 		}
-		return entry{}
+		return entry{Needs: m.lacks(&rows[i])}
 	})
 }
 
@@ -345,8 +345,8 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 	})}
 }
 
-// tailPercentile is the percentile that stands for the slowest requests: "p99", or
-// else the greatest that all measured cells have.
+// tailPercentile is the percentile that stands for the slowest requests: "p99", or else the greatest
+// that all measured cells have and one has requests enough for.
 func tailPercentile(rows []results.Row) string {
 	var known []load.Stats
 	for _, r := range those(rows, isMeasured) {
@@ -355,7 +355,9 @@ func tailPercentile(rows []results.Row) string {
 	all := percentiles(known)
 	slices.Reverse(all)
 	for _, p := range append([]string{"p99"}, all...) {
-		if !slices.ContainsFunc(known, func(s load.Stats) bool { _, has := s.Percentiles[p[1:]]; return !has }) {
+		lacks := func(s load.Stats) bool { _, has := s.Percentiles[p[1:]]; return !has }
+		carries := func(s load.Stats) bool { return s.Lacks(p) == 0 }
+		if !slices.ContainsFunc(known, lacks) && slices.ContainsFunc(known, carries) {
 			return p
 		}
 	}

@@ -102,7 +102,7 @@ func newFields(rows []results.Row) fields {
 	all := columnsOf(rows)
 	for _, m := range allMetrics(rows) {
 		if name := called(m.group + " " + m.short); all[name] == nil {
-			all[name] = numeric(m.value)
+			all[name] = numeric(m.raw().value)
 		}
 	}
 	return all
@@ -132,7 +132,7 @@ func columnsOf(rows []results.Row) fields {
 	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
 	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
 	for _, m := range allMetrics(rows) {
-		all[m.name] = numeric(m.value)
+		all[m.name] = numeric(m.raw().value)
 	}
 	for _, r := range those(rows, func(r *results.Row) bool { return r.Summary != nil }) {
 		for _, o := range r.Summary.Objectives {

@@ -66,10 +66,10 @@ const openRow = row => {
   const verdict = valueIn(columns.get("verdict"), rows), notes = [...new Set(rows.map(r => D.note[r]).filter(Boolean))];
   const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
   const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
-  const stats = names.filter(n => timings.some(([t]) => columns.has(`${n}_${t}_ms`) && median(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
+  const stats = names.filter(n => timings.some(([t]) => median(`${n}_${t}_ms`, rows) || tooFew(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
   const spread = m => m && m.sure ? [make("small", {}, `95 %: ${text(m.sure.low)} to ${text(m.sure.high)}`)] : m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low)} to ${text(m.high)}`)] : [];
   const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "ms"), ...timings.map(([t]) => make("th", { scope: "col", class: "n" }, t.toUpperCase())))),
-    make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = columns.has(`${n}_${t}_ms`) ? median(`${n}_${t}_ms`, rows) : null; return make("td", { class: "n" }, text(m?.v), ...spread(m)); })))));
+    make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = median(`${n}_${t}_ms`, rows); return make("td", { class: "n" }, m ? text(m.v) : tooFew(`${n}_${t}_ms`, rows) || "–", ...spread(m)); })))));
   const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.sure ? `, in 95 of 100 runs ${between({ ...m, ...m.sure }, c.unit)}` : m.n > 1 && m.high > m.low ? `, ${between(m, c.unit)}` : "") + (m.doubt ? ", suspect" : "")]; });
   const show = make("button", { type: "button" }, "Copy"), link = make("button", { type: "button" }, "Copy link");
   const command = `hcl show ${id.split("@")[0]}${D.sides && value("run") ? " --run " + value("run") : ""}`;
@@ -84,7 +84,8 @@ const openRow = row => {
     make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
     make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, command), " ", show]), " ", link),
-    ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
+    ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []),
+    ...(cells.textContent.includes("n<") ? [make("p", { class: "note" }, "n<…: too few requests for that percentile")] : []), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;

@@ -79,6 +79,11 @@ const median = (key, rows) => {
   const v = (sure.length ? sure : known).map(r => c.values[r]).sort((a, b) => a - b), half = v.length >> 1;
   return { v: v.length % 2 ? v[half] : (v[half - 1] + v[half]) / 2, low: v[0], high: v[v.length - 1], n: v.length, of: known.length, doubt: !sure.length };
 };
+// tooFew says how many requests a percentile needs, where rows have none of it as theirs are too few.
+const tooFew = (key, rows) => {
+  const most = Math.max(0, ...rows.map(r => columns.get(key)?.needs?.[r] ?? 0));
+  return most ? `n<${short(most)}` : "";
+};
 // fits says which rows the filter lets through; what draws or lists is told when that changes.
 let fits = new Uint8Array(D.cell.length).fill(1);
 let fitsCell = new Uint8Array(rowsOf.length).fill(1); // any of its rows fits

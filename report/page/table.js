@@ -51,7 +51,7 @@ const valueIn = (c, rows) => {
   const p = D.sides && c.figure ? pairIn(c, rows) : null;
   if (p) return { text: `${text(p.a.v)} → ${text(p.b.v)}`, sort: p.by, spread: p.says, doubt: p.a.doubt || p.b.doubt, look: p.look };
   const m = median(c.key, rows);
-  if (!m) return { text: "–", sort: null };
+  if (!m) return { text: tooFew(c.key, rows) || "–", sort: null };
   return { text: text(m.v), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
 };
 const ranks = ["void", "suspect", "imported", "valid"];
