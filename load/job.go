@@ -19,6 +19,9 @@ type Progress struct {
 	Total        int     `json:"total"`         // requests to be measured; 0 when the run is bounded by time
 	Warmup       bool    `json:"warmup,omitempty"`
 	Silent       float64 `json:"silent_s,omitempty"` // for how long requests were in flight, and nothing came
+	// Overloaded says of an open loop that requests in flight become ever more: the engine does not
+	// keep up with the rate.
+	Overloaded bool `json:"overloaded,omitempty"`
 }
 
 // Result is a finished run.

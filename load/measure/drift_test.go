@@ -46,6 +46,40 @@ func TestDrifting(t *testing.T) {
 	}
 }
 
+// TestWatch: an open loop above capacity is found while it runs, and one below it never is.
+func TestWatch(t *testing.T) {
+	over, below := overloaded.toy, toys[3].toy
+	over.Requests, below.Requests = 2000, 2000
+	for name, x := range map[string]struct {
+		toy
+		want bool
+	}{"overloaded": {over, true}, "open": {below, false}} {
+		for seed := range uint64(20) {
+			records, _ := x.run(seed)
+			last := records[len(records)-1].Sent
+			w, found := newWatch(x.Workload), false
+			for at := 500 * msec; at < last; at += 500 * msec {
+				n := 0
+				for i := range records {
+					if r := &records[i]; r.Sent <= at && r.End > at {
+						n++
+					}
+				}
+				found = w.look(at, n) || found
+			}
+			if found != x.want {
+				t.Errorf("%s, run %d: found %v", name, seed, found)
+			}
+		}
+	}
+	for name, w := range map[string]load.Workload{"closed": {Concurrency: 4}, "at once": {Rate: load.Inf},
+		"stages": {Rate: 4, Stages: []load.Stage{{Rate: 5}}}} {
+		if newWatch(w) != nil {
+			t.Errorf("%s is watched", name)
+		}
+	}
+}
+
 // TestTrend: neighbours that are alike are no trend by themselves, nor is one great value.
 func TestTrend(t *testing.T) {
 	var line, wave, jump, none [batches]float64

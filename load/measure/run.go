@@ -172,6 +172,8 @@ type phase struct {
 
 	heard int64     // what had come when progress was told last
 	quiet time.Time // since when no more has
+	first time.Time // when the first request was seen to be sent
+	crowd *watch    // nil: nobody watches
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
@@ -183,10 +185,14 @@ type phase struct {
 
 func (g *generator) newPhase(use uint64, total int) *phase {
 	now := time.Now()
-	return &phase{
+	p := &phase{
 		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: total,
 		began: now, quiet: now, tally: tally{limit: maxGaps},
 	}
+	if !p.warmup {
+		p.crowd = newWatch(g.job.Workload)
+	}
+	return p
 }
 
 // watched does work while progress is told.
@@ -216,10 +222,21 @@ func (p *phase) state() load.Progress {
 	if heard := chunks + done - failed; heard > p.heard || sent == done {
 		p.heard, p.quiet = heard, now
 	}
+	over := false
+	if p.crowd != nil && sent > 0 {
+		if p.first.IsZero() {
+			p.first = now
+		}
+		over = p.crowd.over
+		if sent < int64(p.total) { // what is in flight then is over soon
+			over = p.crowd.look(now.Sub(p.first), int(sent-done))
+		}
+	}
 	return load.Progress{
 		Elapsed: now.Sub(p.began).Seconds(),
 		Sent:    int(sent), Done: int(done), Failed: int(failed), InFlight: int(sent - done),
 		OutputTokens: chunks, Total: p.total, Warmup: p.warmup, Silent: now.Sub(p.quiet).Seconds(),
+		Overloaded: over,
 	}
 }
 

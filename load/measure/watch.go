@@ -1,0 +1,58 @@
+package measure
+
+import (
+	"time"
+
+	"hclbench/load"
+)
+
+// watch looks while an open loop runs whether its requests pile up: by the test that judges the
+// run when it is over, and seldom, as chance finds something when it is asked often.
+type watch struct {
+	skip time.Duration // of the beginning
+	seen []moment
+	next time.Duration // when it looks again
+	over bool          // what it saw last
+}
+
+type moment struct {
+	at       time.Duration
+	inFlight float64
+}
+
+// newWatch watches a workload; nil: in this one requests pile up by what is asked, or never.
+func newWatch(w load.Workload) *watch {
+	if w.Rate == 0 || !unchanging(w) || w.Dataset.Kind == load.Conversation {
+		return nil
+	}
+	return &watch{skip: time.Duration(w.Ramp)}
+}
+
+// look takes how many requests are in flight at a moment since the first was sent, and reports
+// whether they have become ever more.
+func (w *watch) look(at time.Duration, inFlight int) bool {
+	if at < w.skip {
+		return false
+	}
+	w.seen = append(w.seen, moment{at, float64(inFlight)})
+	c := cut{from: w.seen[0].at, to: at}
+	if c.to-c.from < shortest || at < w.next {
+		return w.over
+	}
+	w.next = at + (c.to-c.from)/2
+	var sum, n [batches]float64
+	for _, m := range w.seen {
+		b := c.at(m.at)
+		sum[b] += m.inFlight
+		n[b]++
+	}
+	var means []float64
+	for b := range sum {
+		if n[b] > 0 {
+			means = append(means, sum[b]/n[b])
+		}
+	}
+	from, to, ok := trend(means)
+	w.over = ok && to-from >= crowd
+	return w.over
+}
