@@ -10,12 +10,12 @@ import (
 // run when it is over, and seldom, as chance finds something when it is asked often.
 type watch struct {
 	skip time.Duration // of the beginning
-	seen []moment
+	seen []sight
 	next time.Duration // when it looks again
 	over bool          // what it saw last
 }
 
-type moment struct {
+type sight struct {
 	at       time.Duration
 	inFlight float64
 }
@@ -34,7 +34,7 @@ func (w *watch) look(at time.Duration, inFlight int) bool {
 	if at < w.skip {
 		return false
 	}
-	w.seen = append(w.seen, moment{at, float64(inFlight)})
+	w.seen = append(w.seen, sight{at, float64(inFlight)})
 	c := cut{from: w.seen[0].at, to: at}
 	if c.to-c.from < shortest || at < w.next {
 		return w.over
