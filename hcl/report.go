@@ -196,7 +196,7 @@ func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []stri
 }
 
 // MetricNames are the metrics that a report block may name, besides percentiles of
-// the four timings: p99_ttft_ms.
+// the timings: p99_ttft_ms.
 func MetricNames() []string {
 	return append(figures(), timed(statistics())...)
 }
@@ -251,7 +251,7 @@ func aboveColumns(metrics []string) (names []string) {
 	return names
 }
 
-func timings() []string    { return []string{"ttft", "tpot", "itl", "e2el"} }
+func timings() []string    { return []string{"ttft", "ttfa", "tpot", "itl", "e2el"} }
 func statistics() []string { return []string{"mean", "median", "std", "min", "max"} }
 
 // timed are statistics of each timing.
@@ -274,7 +274,7 @@ func metricNames(percentiles []float64) []string {
 	return append(MetricNames(), timed(of)...)
 }
 
-var percentileName = regexp.MustCompile(`^p[0-9]{1,2}(\.[0-9]+)?_(ttft|tpot|itl|e2el)_ms$`)
+var percentileName = regexp.MustCompile(`^p[0-9]{1,2}(\.[0-9]+)?_(ttft|ttfa|tpot|itl|e2el)_ms$`)
 
 func isMetric(name string) bool {
 	return slices.Contains(MetricNames(), name) || percentileName.MatchString(name)

@@ -19,8 +19,14 @@ type Record struct {
 	Dropped int `json:"gaps_dropped,omitempty"`
 	// content chunks that one read brought together with the one before: their gap is 0
 	Merged       int `json:"merged,omitempty"`
-	InputTokens  int `json:"input_tokens"`  // by the server's usage
-	OutputTokens int `json:"output_tokens"` // by the server's usage, never what was asked for
+	InputTokens  int `json:"input_tokens"`        // by the server's usage
+	OutputTokens int `json:"output_tokens"`       // by the server's usage, never what was asked for
+	Reasoning    int `json:"reasoning,omitempty"` // content chunks with reasoning in them
+	Calls        int `json:"calls,omitempty"`     // content chunks with a part of a tool call in them
+	// first chunk with text or a part of a tool call, of an answer with reasoning; 0: none came
+	Answered time.Duration `json:"answered,omitempty"`
+	// by the server's usage, among OutputTokens; 0: there are none, or it does not tell
+	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
 	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
 	NoUsage     bool   `json:"no_usage,omitempty"`
 	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
@@ -33,6 +39,15 @@ type Record struct {
 
 // OK reports whether the request succeeded.
 func (r *Record) OK() bool { return r.Class == "" }
+
+// Answer is when the first chunk came that is no reasoning: what the one who asked can read. ok is
+// false when none did.
+func (r *Record) Answer() (at time.Duration, ok bool) {
+	if r.Reasoning == 0 {
+		return r.First, true
+	}
+	return r.Answered, r.Answered > 0
+}
 
 // Fail writes down how and when the request failed; class is one of the Class constants.
 func (r *Record) Fail(at time.Duration, class, text string) {

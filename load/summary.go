@@ -61,9 +61,11 @@ type Figures struct {
 	TotalThroughput   float64 `json:"total_throughput"`   // tokens/s
 
 	TTFT Stats `json:"ttft_ms"`
-	TPOT Stats `json:"tpot_ms"`
-	ITL  Stats `json:"itl_ms"`
-	E2EL Stats `json:"e2el_ms"`
+	// TTFA is the time to the first token that is no reasoning; nil: no answer had reasoning.
+	TTFA *Stats `json:"ttfa_ms,omitempty"`
+	TPOT Stats  `json:"tpot_ms"`
+	ITL  Stats  `json:"itl_ms"`
+	E2EL Stats  `json:"e2el_ms"`
 	// PerToken is the normalised latency: E2EL / output tokens.
 	PerToken Stats `json:"normalized_latency_ms"`
 	Queue    Stats `json:"queue_ms"` // Sent − Scheduled: waiting in the generator
@@ -85,9 +87,25 @@ type Figures struct {
 	// keep: [FromHistogram] or [FromSample]. Empty: from every gap.
 	ITLFrom string `json:"itl_from,omitempty"`
 
+	// Content is of what kinds the answers were; nil: of text alone.
+	Content *Content `json:"content,omitempty"`
+
 	// Intervals are those of figures that have one, by their names in JSON:
 	// "output_throughput", "ttft_ms.mean", "ttft_ms.p99".
 	Intervals map[string]Interval `json:"intervals,omitempty"`
+}
+
+// Content is what the answers of completed requests were made of.
+type Content struct {
+	Reasoned   int `json:"reasoned"`   // answers with reasoning
+	Called     int `json:"called"`     // answers with a tool call
+	Unanswered int `json:"unanswered"` // answers of reasoning alone
+	// content chunks in all, those with reasoning, and those with a part of a tool call
+	Chunks          int64 `json:"chunks"`
+	ReasoningChunks int64 `json:"reasoning_chunks"`
+	CallChunks      int64 `json:"call_chunks"`
+	// among the output tokens, by the server's usage; 0: there were none, or it does not tell
+	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 }
 
 // Generator is what sending and reading took of the process that did it.

@@ -36,7 +36,7 @@ type Reason struct {
 
 // alone are the metrics that can be right where others are wrong. What is worked out
 // from several, as goodput and costs are, is doubted with any of them.
-var alone = []string{"ttft", "tpot", "itl", "e2el", "normalized_latency",
+var alone = []string{"ttft", "ttfa", "tpot", "itl", "e2el", "normalized_latency",
 	"request_throughput", "input_throughput", "output_throughput", "total_throughput", "mean_concurrency"}
 
 // Concerns reports whether the reason is about a column: a metric, a statistic of it as

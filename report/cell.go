@@ -338,6 +338,9 @@ func requestLines(s *load.Summary) (lines []fact) {
 	if s.UsageMissing > 0 {
 		add("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
 	}
+	if c := s.Content; c != nil {
+		add("Answers", "%s", contentText(c, s.OutputTokens))
+	}
 	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
 		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
 			number.Whole(s.PeakConcurrency))
@@ -362,6 +365,26 @@ func steadyText(s *load.Summary) string {
 	return fmt.Sprintf("from %s to %s s, with %s output tokens/s (the whole run %s); ramp %s s, tail %s s",
 		number.Short(from), number.Short(to), number.Text(s.Steady.OutputThroughput), number.Text(whole.OutputThroughput),
 		number.Text(from), number.Text(max(0, whole.Duration-to)))
+}
+
+// contentText says what answers were made of, beside text.
+func contentText(c *load.Content, tokens int64) string {
+	var parts []string
+	if c.Reasoned > 0 {
+		share := fmt.Sprintf("%s of %s chunks", number.Whole(int(c.ReasoningChunks)), number.Whole(int(c.Chunks)))
+		if c.ReasoningTokens > 0 {
+			share = fmt.Sprintf("%s of %s tokens", number.Whole(int(c.ReasoningTokens)), number.Whole(int(tokens)))
+		}
+		parts = append(parts, fmt.Sprintf("%s with reasoning (%s)", number.Whole(c.Reasoned), share))
+	}
+	if c.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("%s of reasoning alone", number.Whole(c.Unanswered)))
+	}
+	if c.Called > 0 {
+		parts = append(parts, fmt.Sprintf("%s with a tool call (%s of %s chunks)", number.Whole(c.Called),
+			number.Whole(int(c.CallChunks)), number.Whole(int(c.Chunks))))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // throughputLines are what came out each second, each under its number.
@@ -405,6 +428,7 @@ func latencies(s *load.Summary) *sheet {
 	var names []string
 	for _, t := range []timing{
 		{"TTFT  to the first token", "ttft_ms", s.TTFT, true},
+		{"TTFA  to the answer's first token", "ttfa_ms", ttfa.of(s), true},
 		{"TPOT  per token after it", "tpot_ms", s.TPOT, true},
 		{"ITL   between chunks", "itl_ms", s.ITL, true},
 		{"E2EL  whole request", "e2el_ms", s.E2EL, true},

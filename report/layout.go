@@ -82,7 +82,7 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 	return rows, about
 }
 
-var timingName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|tpot|itl|e2el)_ms$`)
+var timingName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|ttfa|tpot|itl|e2el)_ms$`)
 
 // metricNamed is a metric by its name, whether any row has it or not.
 func metricNamed(name string) (metric, bool) {

@@ -191,11 +191,18 @@ type timing struct {
 
 var (
 	ttft = timing{"ttft", "time to first token", func(s *load.Summary) load.Stats { return s.TTFT }}
+	// of answers with reasoning alone: else it is the time to the first token
+	ttfa = timing{"ttfa", "time to first token of the answer", func(s *load.Summary) load.Stats {
+		if s.TTFA == nil {
+			return load.Stats{}
+		}
+		return *s.TTFA
+	}}
 	tpot = timing{"tpot", "time per output token", func(s *load.Summary) load.Stats { return s.TPOT }}
 	itl  = timing{"itl", "inter-token latency", func(s *load.Summary) load.Stats { return s.ITL }}
 	e2el = timing{"e2el", "end-to-end latency", func(s *load.Summary) load.Stats { return s.E2EL }}
 
-	timings = []timing{ttft, tpot, itl, e2el}
+	timings = []timing{ttft, ttfa, tpot, itl, e2el}
 )
 
 // latency is one statistic of a timing: "mean", "median", "std", "min", "max", or

@@ -244,6 +244,7 @@ func tabled(rows []results.Row) []weighted {
 		{40, totalThroughput}, {45, requestThroughput}, {60, goodput},
 		{62, prefixHits}, {63, acceptance}, {63, stepTokens},
 		{20, latency(ttft, "mean")}, {90, medianTTFT}, {80, latency(ttft, tail)},
+		{86, latency(ttfa, "median")}, {48, latency(ttfa, tail)},
 		{85, medianTPOT}, {30, latency(tpot, tail)},
 		{52, streamInterval}, {35, latency(itl, "median")}, {50, latency(itl, tail)},
 		{70, medianE2EL}, {25, latency(e2el, tail)},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +30,9 @@ type request struct {
 	StreamOptions       struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	Tools          []tool          `json:"tools"`
+	ToolChoice     json.RawMessage `json:"tool_choice"`
+	ResponseFormat responseFormat  `json:"response_format"`
 }
 
 type message struct {
@@ -82,41 +86,33 @@ func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
 // shape is what differs between the two OpenAI endpoints.
 type shape struct {
 	prefix, object, chunkObject string
-	before, after               string // around a streamed choice's text
-	wholeBefore, wholeAfter     string // around a whole choice's text
-	role                        bool   // a first event announces the role
+	before, after               string // around what a streamed choice says
+	wholeBefore, wholeAfter     string // around what a whole choice says
+	chat                        bool   // a first event announces the role, and not all need be text
 }
 
 var completionShape = shape{
 	prefix: "cmpl", object: "text_completion", chunkObject: "text_completion",
-	before: `"text":"`, after: `"`,
-	wholeBefore: `"text":"`, wholeAfter: `"`,
 }
 
 var chatShape = shape{
 	prefix: "chatcmpl", object: "chat.completion", chunkObject: "chat.completion.chunk",
-	before: `"delta":{"content":"`, after: `"}`,
-	wholeBefore: `"message":{"role":"assistant","content":"`, wholeAfter: `"}`,
-	role: true,
+	before: `"delta":{`, after: "}",
+	wholeBefore: `"message":{"role":"assistant",`, wholeAfter: "}",
+	chat: true,
 }
 
 func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
-	asked := defaultMaxTokens
-	if req.MaxTokens != nil {
-		asked = *req.MaxTokens
-	}
-	if req.MaxCompletionTokens != nil {
-		asked = *req.MaxCompletionTokens
-	}
+	asked := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens))
 	if asked < 1 {
 		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream}
-	shift := 0 // of the words, where the answer is to be wrong
-	if every := s.cfg.WrongText; every > 0 && (s.accepted.Load()+1)%int64(every) == 0 {
-		shift = 1
-	}
 	j.tokens, j.finish = s.limit(asked)
+	says, no := speak(s.cfg, s.accepted.Load()+1, req, &j, sh.chat)
+	if no != nil {
+		return job{}, no
+	}
 
 	// Everything in an event but its text is the same for all tokens of a
 	// request, so it is put into words once.
@@ -128,17 +124,17 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	head := func(object string) string {
 		return fmt.Sprintf(`{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, id, object, created, model)
 	}
-	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null}`,
-		prompt, prompt+j.tokens, j.tokens)
+	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null%s}`,
+		prompt, prompt+j.tokens, j.tokens, s.cfg.reasoned(j.reasoning))
 	before := "data: " + head(sh.chunkObject) + `{"index":0,` + sh.before
 	after := sh.after + `,"logprobs":null,"finish_reason":null,"` + stop + `":null}],"usage":null}` + "\n\n"
 	end := sh.after + `,"logprobs":null,"finish_reason":"` + j.finish + `","` + stop + `":null}],"usage":null}` + "\n\n"
 
-	if sh.role {
+	if sh.chat {
 		j.opening = []byte("data: " + head(sh.chunkObject) + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n")
 	}
 	j.chunk = func(b []byte, from, to int, last bool) []byte {
-		b = appendText(append(b, before...), from+shift, to+shift)
+		b = says.members(append(b, before...), from, to)
 		if last {
 			return append(b, end...)
 		}
@@ -151,7 +147,7 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	j.closing = []byte(closing + "data: [DONE]\n\n")
 	j.whole = func() []byte {
 		b := []byte(head(sh.object) + `{"index":0,` + sh.wholeBefore)
-		b = appendText(b, shift, j.tokens+shift)
+		b = says.members(b, 0, j.tokens)
 		return append(b, sh.wholeAfter+`,"logprobs":null,"finish_reason":"`+j.finish+`","`+stop+`":null}],"usage":`+usage+"}"...)
 	}
 	return j, nil
@@ -223,7 +219,7 @@ func countIDs(raw []byte) (n int, ok bool) {
 // content is the text of a message: a string, or parts with text.
 func content(raw json.RawMessage) (string, error) {
 	var text string
-	if json.Unmarshal(raw, &text) == nil {
+	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil { // a tool call stands without
 		return text, nil
 	}
 	var parts []struct {

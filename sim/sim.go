@@ -45,6 +45,12 @@ type Config struct {
 	// decoding; 0 means 1.
 	TokensPerChunk int
 
+	// Reasoning is how many of the first tokens of a chat's answer are reasoning.
+	Reasoning int
+	// CallEvery is how often a chat that offers tools is answered with a call of the
+	// first of them, where it does not say itself: every n-th time; 0: never.
+	CallEvery int
+
 	// Flags are those of the engine's command line that say nothing about the
 	// simulation, "true" for one without a value. The engine tells them as what it
 	// serves with, except for those of Lies, which it tells otherwise.

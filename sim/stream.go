@@ -19,7 +19,10 @@ type job struct {
 	tokens int // to be sent
 	finish string
 	stream bool
-	half   // of a request that prefill and decode share
+	// of the tokens, so many of the first are reasoning; the rest is text or a tool call
+	reasoning int
+	calls     bool
+	half      // of a request that prefill and decode share
 
 	opening []byte // an event that goes before the first token; nil: none
 	// chunk appends the event that carries tokens from (included) to to (not
@@ -132,7 +135,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 // complete writes down a generation. That is done before the stream closes, so
 // that whoever has read the whole answer finds it in the truth.
 func (s *Server) complete(l *ledger, j job, sent, due []time.Duration) {
-	l.complete(j, sent, due)
+	l.complete(j, sent, due, s.cfg.TokensPerChunk)
 	if j.gives != "" {
 		s.kv.give(j.gives, j.prompt)
 	}

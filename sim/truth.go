@@ -30,10 +30,13 @@ type Truth struct {
 	PromptTokens     int64  `json:"prompt_tokens"`
 	CompletionTokens int64  `json:"completion_tokens"`
 	Chunks           int64  `json:"chunks"` // with tokens in them
+	ReasoningTokens  int64  `json:"reasoning_tokens"`
+	Called           int    `json:"called"` // answers with a tool call
 	InFlight         int    `json:"in_flight"`
 	PeakInFlight     int    `json:"peak_in_flight"`
 	TTFT             Spread `json:"ttft_ms"` // handler's entry to first token
 	ITL              Spread `json:"itl_ms"`  // between successive chunks, pooled
+	TTFA             Spread `json:"ttfa_ms"` // handler's entry to the first token that is no reasoning
 	TPOT             Spread `json:"tpot_ms"` // (E2EL − TTFT) / (tokens − 1), by request
 	E2EL             Spread `json:"e2el_ms"` // handler's entry to last token
 	Late             Spread `json:"late_ms"` // how long after it was due a chunk was written: this server's own error
@@ -70,7 +73,10 @@ type ledger struct {
 	requests, completed, peak int
 	failed                    int
 	prompt, tokens, chunks    int64
-	ttft, itl, tpot, e2el     sample
+	reasoning                 int64
+	called                    int
+	ttft, ttfa                sample
+	itl, tpot, e2el           sample
 	late                      sample
 }
 
@@ -90,15 +96,19 @@ func (l *ledger) fail() {
 }
 
 // complete writes down one request whose chunks had been written at sent and
-// were due at due, all counted from its handler's entry. An answer that was not
+// were due at due, all counted from its handler's entry, so many tokens in each. An answer that was not
 // streamed is one chunk and has no first token.
-func (l *ledger) complete(j job, sent, due []time.Duration) {
+func (l *ledger) complete(j job, sent, due []time.Duration, perChunk int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.completed++
 	l.prompt += int64(j.prompt)
 	l.tokens += int64(j.tokens)
 	l.chunks += int64(len(sent))
+	l.reasoning += int64(j.reasoning)
+	if j.calls {
+		l.called++
+	}
 	if len(sent) == 0 {
 		return
 	}
@@ -106,6 +116,9 @@ func (l *ledger) complete(j job, sent, due []time.Duration) {
 	l.e2el.add(last)
 	if j.stream {
 		l.ttft.add(first)
+	}
+	if j.stream && j.reasoning < j.tokens {
+		l.ttfa.add(sent[j.reasoning/perChunk])
 	}
 	if j.stream && j.tokens > 1 {
 		l.tpot.add((last - first) / time.Duration(j.tokens-1))
@@ -124,7 +137,8 @@ func (l *ledger) truth() Truth {
 	return Truth{
 		Requests: l.requests, Completed: l.completed, Failed: l.failed, PeakInFlight: l.peak,
 		PromptTokens: l.prompt, CompletionTokens: l.tokens, Chunks: l.chunks,
-		TTFT: l.ttft.spread(), ITL: l.itl.spread(), TPOT: l.tpot.spread(), E2EL: l.e2el.spread(), Late: l.late.spread(),
+		ReasoningTokens: l.reasoning, Called: l.called,
+		TTFT: l.ttft.spread(), TTFA: l.ttfa.spread(), ITL: l.itl.spread(), TPOT: l.tpot.spread(), E2EL: l.e2el.spread(), Late: l.late.spread(),
 	}
 }
 

@@ -251,7 +251,7 @@ func void(d doubt, args ...any) load.Verdict {
 
 // The metrics that go wrong together.
 var (
-	ofChunks  = []string{"ttft", "tpot", "itl"}
+	ofChunks  = []string{"ttft", "ttfa", "tpot", "itl"}
 	ofTimes   = append([]string{"e2el", "normalized_latency"}, ofChunks...)
 	ofLengths = []string{"tpot", "normalized_latency", "input_throughput", "output_throughput", "total_throughput",
 		"peak_output_throughput"}
@@ -296,7 +296,7 @@ var (
 	crowding = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run: " +
 		"the engine cannot keep up with the rate, and latencies are of how long the run was"}
 	emptying   = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run"}
-	otherStart = doubt{"drifting", []string{"ttft", "e2el", "normalized_latency"},
+	otherStart = doubt{"drifting", []string{"ttft", "ttfa", "e2el", "normalized_latency"},
 		"drifting: the time to first token went from %.3g to %.3g ms over the run"}
 	otherPace = doubt{"drifting", nil, "drifting: the time between chunks went from %.3g to %.3g ms over the run"}
 

@@ -46,6 +46,7 @@ type evidence struct {
 func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
 	gaps, lost, between := 0, 0, time.Duration(0)
+	var made load.Content
 	for i := range records {
 		r := &records[i]
 		if !r.OK() {
@@ -53,9 +54,13 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 			continue
 		}
 		completed(&f, r)
+		content(&made, r)
 		gaps += len(r.Gaps)
 		lost += r.Dropped
 		between += r.Last - r.First
+	}
+	if made.Reasoned > 0 || made.Called > 0 {
+		f.Content = &made
 	}
 	e.describe(&f, records, gaps)
 	if lost > 0 {
@@ -105,6 +110,13 @@ func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 			note(load.Ms(r.First-r.Sent), r.Sent)
 		}
 	})
+	if f.Content != nil && f.Content.Reasoned > 0 && streamed {
+		f.TTFA = new(spread("ttfa_ms", func(r *load.Record, note noting) {
+			if at, ok := r.Answer(); ok && r.OK() {
+				note(load.Ms(at-r.Sent), r.Sent)
+			}
+		}))
+	}
 	f.TPOT = spread("tpot_ms", func(r *load.Record, note noting) {
 		if r.OK() && streamed && r.OutputTokens > 1 {
 			note(load.Ms(r.Last-r.First)/float64(r.OutputTokens-1), r.Sent)
@@ -141,6 +153,23 @@ func completed(f *load.Figures, r *load.Record) {
 	f.MergedChunks += r.Merged
 	if r.NoUsage {
 		f.UsageMissing++
+	}
+}
+
+// content counts what a completed request's answer was made of.
+func content(c *load.Content, r *load.Record) {
+	c.Chunks += int64(len(r.Gaps) + r.Dropped + 1)
+	c.ReasoningChunks += int64(r.Reasoning)
+	c.CallChunks += int64(r.Calls)
+	c.ReasoningTokens += int64(r.ReasoningTokens)
+	if r.Reasoning > 0 {
+		c.Reasoned++
+	}
+	if r.Calls > 0 {
+		c.Called++
+	}
+	if _, ok := r.Answer(); !ok {
+		c.Unanswered++
 	}
 }
 

@@ -263,7 +263,7 @@ func TestReasons(t *testing.T) {
 	v := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
 	want := []load.Reason{
 		{Code: "send-lag", Value: 6, Limit: 5},
-		{Code: "merged-chunks", Value: 12. / 54, Limit: 0.2, Metrics: []string{"ttft", "tpot", "itl"}},
+		{Code: "merged-chunks", Value: 12. / 54, Limit: 0.2, Metrics: []string{"ttft", "ttfa", "tpot", "itl"}},
 	}
 	if diff := cmp.Diff(want, v.Reasons, approx(1e-9), cmpopts.IgnoreFields(load.Reason{}, "Text")); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)

@@ -59,13 +59,15 @@ func (a *answer) event(ev event) (over bool, err error) {
 	}
 	if c.usage {
 		a.usage = true
-		r.InputTokens, r.OutputTokens = c.prompt, c.completed
+		r.InputTokens, r.OutputTokens, r.ReasoningTokens = c.prompt, c.completed, c.reasoned
 		if c.whole {
-			c.content = c.content && c.completed > a.counted
+			if c.completed <= a.counted {
+				c.content = 0
+			}
 			a.counted = c.completed
 		}
 	}
-	if !c.content {
+	if c.content == 0 {
 		return false, nil
 	}
 	if a.chunks >= mostChunks(r.AskedOutput) {
@@ -87,15 +89,33 @@ func (a *answer) event(ev event) (over bool, err error) {
 		}
 	}
 	r.Last, a.moved, a.before = ev.at, ev.at, ev.read
+	a.noteKinds()
 	a.chunks++
 	a.count.Add(1)
 	return false, nil
+}
+
+// noteKinds writes down of what kinds the chunk's content is, where it is not all text.
+func (a *answer) noteKinds() {
+	r, kinds := a.rec, a.chunk.content
+	if kinds&saidReasoning != 0 {
+		r.Reasoning++
+	}
+	if kinds&saidCall != 0 {
+		r.Calls++
+	}
+	if kinds&^saidReasoning != 0 && r.Answered == 0 {
+		r.Answered = r.Last
+	}
 }
 
 func (a *answer) close() error {
 	if a.chunks == 0 {
 		return fails(load.ClassEmpty, "the answer was whole but brought no text; tokens by its usage: %d",
 			a.rec.OutputTokens)
+	}
+	if a.rec.Reasoning == 0 {
+		a.rec.Answered = 0 // it is when the first chunk came, as always
 	}
 	if !a.usage {
 		a.rec.NoUsage = true

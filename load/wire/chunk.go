@@ -4,15 +4,25 @@ import "errors"
 
 // chunk is what matters of one chunk of a stream, of whichever protocol.
 type chunk struct {
-	content   bool   // text, an answer's content, its reasoning or a tool call, is there and not empty
+	content   kinds  // which kinds are there and not empty
 	text      []byte // the content, without reasoning, as it stands between its quotes
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
 	prompt    int    // tokens, if usage
 	completed int    // tokens, if usage
+	reasoned  int    // of those, tokens of reasoning; 0: none, or the server does not tell
 	whole     bool   // the text is all of it so far, not only what is new
 	failed    bool   // the chunk is an error object
 }
+
+// kinds are kinds of content, any of them together.
+type kinds uint8
+
+const (
+	saidText kinds = 1 << iota // what the answer says
+	saidReasoning
+	saidCall // a part of a tool call: a name, or arguments
+)
 
 var errJSON = errors.New("not a JSON object")
 
@@ -24,8 +34,8 @@ var errJSON = errors.New("not a JSON object")
 //	choices[].text, choices[].finish_reason
 //	choices[].{delta,message}.{content,reasoning_content,reasoning}
 //	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
-//	usage.{prompt_tokens,completion_tokens}
-//	text, meta_info.{prompt_tokens,completion_tokens,finish_reason.type}
+//	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}
+//	text, meta_info.{prompt_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
 //	error, object = "error"
 func (c *chunk) parse(data []byte) error {
 	*c = chunk{}
@@ -36,7 +46,7 @@ func (c *chunk) parse(data []byte) error {
 		case "choices":
 			s.elements(func() { c.choice(&s) })
 		case "text":
-			c.content = s.filled() || c.content
+			c.fills(s.filled(), saidText)
 			c.whole = true
 		case "usage", "meta_info":
 			if s.peek() == '{' {
@@ -78,7 +88,7 @@ func (c *chunk) choice(s *scanner) {
 				case "content":
 					c.says(s)
 				case "reasoning_content", "reasoning":
-					c.content = s.filled() || c.content
+					c.fills(s.filled(), saidReasoning)
 				case "tool_calls":
 					s.elements(func() {
 						s.members(func(key []byte) {
@@ -107,7 +117,14 @@ func (c *chunk) says(s *scanner) {
 	if s.peek() != '"' {
 		s.skip()
 	} else if text := s.text(); len(text) > 0 {
-		c.content, c.text = true, text
+		c.content |= saidText
+		c.text = text
+	}
+}
+
+func (c *chunk) fills(is bool, with kinds) {
+	if is {
+		c.content |= with
 	}
 }
 
@@ -116,7 +133,7 @@ func (c *chunk) call(s *scanner) {
 	s.object(func(key []byte) {
 		switch string(key) {
 		case "name", "arguments":
-			c.content = s.filled() || c.content
+			c.fills(s.filled(), saidCall)
 		default:
 			s.skip()
 		}
@@ -146,6 +163,16 @@ func (c *chunk) counts(s *scanner) {
 			c.prompt, prompt = s.number()
 		case "completion_tokens":
 			c.completed, completed = s.number()
+		case "reasoning_tokens":
+			c.reasoned, _ = s.number()
+		case "completion_tokens_details":
+			s.object(func(key []byte) {
+				if string(key) == "reasoning_tokens" {
+					c.reasoned, _ = s.number()
+				} else {
+					s.skip()
+				}
+			})
 		case "finish_reason":
 			c.reason(s)
 		default:

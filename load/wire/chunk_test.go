@@ -83,8 +83,30 @@ func TestChunk(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if diff := cmp.Diff(c.want, want{got.content, string(got.finish), got.usage, got.prompt, got.completed, got.whole, got.failed}); diff != "" {
+		if diff := cmp.Diff(c.want, want{got.content != 0, string(got.finish), got.usage, got.prompt, got.completed, got.whole, got.failed}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+// TestKinds: what a chunk's content is, and what its usage says of reasoning.
+func TestKinds(t *testing.T) {
+	for in, want := range map[string]chunk{
+		`{"choices":[{"text":"a"}]}`:                                                   {content: saidText},
+		`{"text":"a"}`:                                                                 {content: saidText},
+		`{"choices":[{"delta":{"content":"a"}}]}`:                                      {content: saidText},
+		`{"choices":[{"delta":{"content":"","reasoning":"a"}}]}`:                       {content: saidReasoning},
+		`{"choices":[{"delta":{"content":"a","reasoning_content":"b"}}]}`:              {content: saidText | saidReasoning},
+		`{"choices":[{"delta":{"tool_calls":[{"function":{"arguments":"a"}}]}}]}`:      {content: saidCall},
+		`{"choices":[{"delta":{"function_call":{"name":"a"}}}]}`:                       {content: saidCall},
+		`{"usage":{"reasoning_tokens":3}}`:                                             {reasoned: 3},
+		`{"usage":{"completion_tokens_details":{"x":{},"reasoning_tokens":3}}}`:        {reasoned: 3},
+		`{"usage":{"reasoning_tokens":null,"completion_tokens_details":null}}`:         {},
+		`{"usage":{"completion_tokens_details":{"reasoning_tokens":-1},"x":{"a":[]}}}`: {},
+	} {
+		var got chunk
+		if err := got.parse([]byte(in)); err != nil || got.content != want.content || got.reasoned != want.reasoned {
+			t.Errorf("parse(%s) = kinds %b and %d tokens of reasoning, %v; want %b and %d", in, got.content, got.reasoned, err, want.content, want.reasoned)
 		}
 	}
 }
@@ -130,8 +152,8 @@ func compareChunk(t *testing.T, in []byte) {
 	json.Unmarshal(object["text"], &top) // what is no string is empty
 	if json.Unmarshal(object["choices"], &choices) == nil && strings.Count(string(in), `"choices"`) == 1 && len(choices) == 1 {
 		json.Unmarshal(choices[0]["text"], &text)
-		if want := top != "" || text != ""; want != c.content {
-			t.Errorf("parse(%s): content %v, want %v", in, c.content, want)
+		if want := top != "" || text != ""; want != (c.content != 0) {
+			t.Errorf("parse(%s): content %v, want %v", in, c.content != 0, want)
 		}
 	}
 }

@@ -34,7 +34,8 @@ func testWhole(t *testing.T, with maker) {
 	}{
 		{"completion", answer(`"choices":[{"text":"a b c","finish_reason":"length"}]`), ok},
 		{"chat", answer(`"choices":[{"message":{"role":"assistant","content":"a b c"},"finish_reason":"length"}]`), ok},
-		{"reasoning", answer(`"choices":[{"message":{"role":"assistant","content":null,"reasoning_content":"a b c"},"finish_reason":"length"}]`), ok},
+		{"reasoning", answer(`"choices":[{"message":{"role":"assistant","content":null,"reasoning_content":"a b c"},"finish_reason":"length"}]`),
+			load.Record{InputTokens: 5, OutputTokens: 3, Reasoning: 1, Finish: "length"}},
 		{"generate", head(`{"text":"a b c","meta_info":{"prompt_tokens":5,"completion_tokens":3,"finish_reason":{"type":"length"}}}`), ok},
 		{"until the end", "HTTP/1.1 200 OK\r\n\r\n" + `{"text":"a b c","meta_info":{"prompt_tokens":5,"completion_tokens":3,"finish_reason":{"type":"length"}}}`, ok},
 		{"no usage", head(`{"choices":[{"text":"a b c"}]}`), load.Record{InputTokens: 5, OutputTokens: 1, NoUsage: true}},

@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// speech is what a generation's tokens are: of a chat first reasoning, then text or a tool call.
+type speech struct {
+	tokens    int
+	chat      bool   // else it is the text of a completion
+	shift     int    // of the words, where the answer is to be wrong
+	reasoning int    // how many of the first tokens are reasoning
+	call      string // the function that the rest calls; empty: the rest is text
+	object    bool   // the text is a JSON object
+}
+
+// tool is a function that a request offers.
+type tool struct {
+	Function struct {
+		Name string `json:"name"`
+	} `json:"function"`
+}
+
+// responseFormat is the form that a request asks the answer to have.
+type responseFormat struct {
+	Type   string `json:"type"`
+	Schema *struct {
+		Schema json.RawMessage `json:"schema"`
+	} `json:"json_schema"`
+}
+
+// speak decides what the n-th answer of the engine says, and notes it in its job.
+func speak(cfg Config, n int64, req request, j *job, chat bool) (sp speech, no *refusal) {
+	sp = speech{tokens: j.tokens, chat: chat}
+	if every := cfg.WrongText; every > 0 && n%int64(every) == 0 {
+		sp.shift = 1
+	}
+	if !chat {
+		return sp, nil
+	}
+	sp.reasoning = min(cfg.Reasoning, j.tokens)
+	j.reasoning = sp.reasoning
+	switch f := req.ResponseFormat; f.Type {
+	case "", "text":
+	case "json_object":
+		sp.object = true
+	case "json_schema":
+		if f.Schema == nil || !strings.HasPrefix(strings.TrimSpace(string(f.Schema.Schema)), "{") {
+			return sp, bad("response_format: the schema is not an object")
+		}
+		sp.object = true
+	default:
+		return sp, bad("response_format: there is no type " + quote(f.Type))
+	}
+	if sp.reasoning == j.tokens || len(req.Tools) == 0 || string(req.ToolChoice) == `"none"` {
+		return sp, nil
+	}
+	asked := len(req.ToolChoice) > 0 && string(req.ToolChoice) != `"auto"`
+	if every := cfg.CallEvery; asked || every > 0 && n%int64(every) == 0 {
+		sp.call, j.calls = req.Tools[0].Function.Name, true
+		if j.finish == "stop" {
+			j.finish = "tool_calls"
+		}
+	}
+	return sp, nil
+}
+
+// said is one kind of what is said, as a member of a delta or a message.
+type said struct {
+	member   string
+	from, to int    // tokens
+	open     string // before the first, as it stands in a JSON string
+	shut     string // after the last
+}
+
+// members appends the tokens from (included) to to, as members of an object.
+func (sp speech) members(b []byte, from, to int) []byte {
+	if !sp.chat {
+		b = append(b, `"text":"`...)
+		return append(appendText(b, from+sp.shift, to+sp.shift), '"')
+	}
+	kinds := [2]said{{member: "reasoning_content", to: sp.reasoning}, {member: "content", from: sp.reasoning, to: sp.tokens}}
+	if sp.object || sp.call != "" {
+		kinds[1].open, kinds[1].shut = `{\"text\":\"`, `\"}`
+	}
+	first := true
+	for i, k := range kinds {
+		low, high := max(from, k.from), min(to, k.to)
+		if low >= high {
+			continue
+		}
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		called := i == 1 && sp.call != ""
+		switch {
+		case !called:
+			b = append(append(append(b, '"'), k.member...), `":"`...)
+		case low == k.from:
+			b = append(b, `"tool_calls":[{"index":0,"id":"call-0","type":"function","function":{"name":`...)
+			b = append(append(b, quote(sp.call)...), `,"arguments":"`...)
+		default:
+			b = append(b, `"tool_calls":[{"index":0,"function":{"arguments":"`...)
+		}
+		if low == k.from {
+			b = append(b, k.open...)
+		}
+		b = appendText(b, low+sp.shift, high+sp.shift)
+		if high == k.to {
+			b = append(b, k.shut...)
+		}
+		if b = append(b, '"'); called {
+			b = append(b, "}}]"...)
+		}
+	}
+	return b
+}
+
+// reasoned is what usage says of reasoning, where the engine tells: vLLM does not.
+func (c Config) reasoned(tokens int) string {
+	if c.As != SGLang || tokens == 0 {
+		return ""
+	}
+	return fmt.Sprintf(`,"reasoning_tokens":%d`, tokens)
+}
