@@ -75,6 +75,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 2},
 		cells: eachOf("online", 3, "sim.steady", "sim.batching"),
 	},
+	"workloads": {
+		hosts: 1,
+		loads: map[string]int{"here": 1},
+		cells: join(eachOf("tools", 1, "sim.thinker"), eachOf("day", 1, "sim.thinker")),
+	},
 	"skeleton-8xh200": {
 		hosts: 1,
 		loads: map[string]int{"box": 2},

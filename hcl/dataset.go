@@ -18,7 +18,7 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.Text, "path input_tokens", "tokenizer"},
 		{load.JSONL, "path", "sha256 tokenizer"},
 		{load.Conversation, "path", "sha256 tokenizer"},
-		{load.Trace, "path", "sha256 slowdown"},
+		{load.Trace, "path", "sha256 slowdown of_model"},
 	}
 }
 
@@ -42,6 +42,7 @@ func datasetBlock() *blockType {
 			arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
 			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
 			arg("slowdown", number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
+			arg("of_model", text, func(d *dataset, s string) { d.OfModel = s }),
 			arg("seed", whole[uint64](0, 1<<53), func(d *dataset, n uint64) { d.Seed = n }),
 			forPeople(),
 		},

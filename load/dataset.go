@@ -17,7 +17,7 @@ const (
 	Text         = "text"          // a file or folder of text, cut to an exact length
 	JSONL        = "jsonl"         // prompts in a file, one JSON object to a line
 	Conversation = "conversation"  // conversations of several turns
-	Trace        = "trace"         // requests with timestamps (Mooncake's JSONL), replayed
+	Trace        = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
 )
 
 // The two meanings that range_ratio has: vLLM and SGLang use the same word for different ranges.
@@ -51,6 +51,8 @@ type Dataset struct {
 	OutputTokens int `json:"output_tokens,omitempty"`
 	// trace: times between requests are multiplied by this; 0 means 1
 	Slowdown float64 `json:"slowdown,omitempty"`
+	// trace: only requests of this model count, by the trace's own name for it; empty: all do
+	OfModel string `json:"of_model,omitempty"`
 	// path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// of that file, 64 hex digits; empty: whatever is there
@@ -77,7 +79,9 @@ type Source struct {
 	LeftOut  int      `json:"left_out,omitempty"`  // by the filter, or as too short, before there were enough
 	Bad      int      `json:"bad,omitempty"`       // entries of the file that could not be used
 	BadLines []string `json:"bad_lines,omitempty"` // the first few of them, and why
-	Repeated int      `json:"repeated,omitempty"`  // requests with a prompt that an earlier one had
+	// trace: requests that went back in time, and are sent in the order of their times
+	Reordered int `json:"reordered,omitempty"`
+	Repeated  int `json:"repeated,omitempty"` // requests with a prompt that an earlier one had
 	// different prompts, or conversations, that were measured and that the warm-up had sent before
 	Warmed   int `json:"warmed,omitempty"`
 	Measured int `json:"measured,omitempty"` // of so many; 0 where Warmed is
@@ -129,7 +133,7 @@ var kinds = []kind{
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
 	{name: Conversation, needs: []string{"path"}, may: recorded, ownOutputs: true, noBatch: true},
-	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown"}, ownOutputs: true, noBatch: true},
+	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
 }
 
 // DatasetKinds lists the data set kinds in the order in which help names them.

@@ -17,15 +17,44 @@ const (
 	tokensMark, tokensHole = "\x00tokens", `"\u0000tokens"`
 )
 
+// Form is what the prompts of a job are as JSON.
+type Form int
+
+// The forms. On [Chat] a prompt that is no list of messages is the text of one.
+const (
+	IDs      Form = iota // token ids, where the endpoint takes them
+	Words                // a string
+	Messages             // a list of messages
+)
+
 // Template is a request body with holes for the prompt and the number of tokens.
 type Template struct {
 	pieces [3][]byte
 	tokens bool // the first hole is the number of tokens, not the prompt
 }
 
-// NewTemplate says once what all requests of a job have in common. Prompts are
-// token ids where the endpoint takes them; as text, they are strings everywhere.
-func NewTemplate(t Target, w Workload, asText bool) (Template, error) {
+// NewTemplate says once what all requests of a job have in common.
+func NewTemplate(t Target, w Workload, prompts Form) (Template, error) {
+	body, err := bodyOf(t, w, prompts)
+	if err != nil {
+		return Template{}, err
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return Template{}, fmt.Errorf("extra body: %w", err)
+	}
+	return split(text), nil
+}
+
+// Says reports whether requests of the workload have a member of this name already: one of
+// our own, or of the extra body.
+func (w Workload) Says(member string) bool {
+	body, err := bodyOf(Target{Model: "model"}, w, Words)
+	_, has := body[member]
+	return has || err != nil || reserved(member)
+}
+
+func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
 	sampling := map[string]any{"temperature": w.Temperature}
 	body := sampling
 	if w.IgnoreEOS {
@@ -36,19 +65,18 @@ func NewTemplate(t Target, w Workload, asText bool) (Template, error) {
 		body["prompt"] = promptMark
 	case Chat:
 		body["messages"] = []any{map[string]any{"role": "user", "content": promptMark}}
-		if w.Dataset.Kind == Conversation {
+		if prompts == Messages {
 			body["messages"] = promptMark
 		}
 	case Generate:
 		sampling["max_new_tokens"] = tokensMark
 		body = map[string]any{"sampling_params": sampling}
-		if asText {
+		if body["input_ids"] = promptMark; prompts == Words {
+			delete(body, "input_ids")
 			body["text"] = promptMark
-		} else {
-			body["input_ids"] = promptMark
 		}
 	default:
-		return Template{}, fmt.Errorf("endpoint %q: write %q, %q or %q", w.Endpoint, Completions, Chat, Generate)
+		return nil, fmt.Errorf("endpoint %q: write %q, %q or %q", w.Endpoint, Completions, Chat, Generate)
 	}
 	body["stream"] = !w.NoStream
 	if w.Endpoint != Generate {
@@ -65,26 +93,30 @@ func NewTemplate(t Target, w Workload, asText bool) (Template, error) {
 		d := json.NewDecoder(strings.NewReader(w.ExtraBody))
 		d.UseNumber() // an integer stays as it was written
 		if err := d.Decode(&extra); err != nil {
-			return Template{}, fmt.Errorf("extra body: it is not a JSON object: %w", err)
+			return nil, fmt.Errorf("extra body: it is not a JSON object: %w", err)
 		}
 		if err := merge(body, extra); err != nil {
-			return Template{}, err
+			return nil, err
 		}
 	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		return Template{}, fmt.Errorf("extra body: %w", err)
+	return body, nil
+}
+
+// reserved reports whether only the generator can say a member of a body: it relies on it.
+func reserved(member string) bool {
+	switch member {
+	case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens",
+		"stream", "stream_options", "n":
+		return true
 	}
-	return split(text), nil
+	return false
 }
 
 // merge puts extra into body, objects into objects. What the generator relies on
 // must stay as it is.
 func merge(body, extra map[string]any) error {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
-		switch k {
-		case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens",
-			"stream", "stream_options", "n":
+		if reserved(k) {
 			return fmt.Errorf("extra body: %q is for the generator to say", k)
 		}
 		to, ok1 := body[k].(map[string]any)
@@ -112,11 +144,16 @@ func split(text []byte) Template {
 	return Template{[3][]byte{text[:i], text[afterPrompt:j], text[afterTokens:]}, false}
 }
 
-// Fill puts a prompt and a number of tokens into the holes.
-func (t Template) Fill(prompt []byte, tokens int) []byte {
+// Fill puts a prompt and a number of tokens into the holes. members are more of the object,
+// as they stand between its braces; nil: none.
+func (t Template) Fill(prompt []byte, tokens int, members []byte) []byte {
+	begin := t.pieces[0]
+	if len(members) > 0 {
+		begin = slices.Concat([]byte("{"), members, []byte(","), begin[1:])
+	}
 	first, second := prompt, strconv.AppendInt(make([]byte, 0, 20), int64(tokens), 10)
 	if t.tokens {
 		first, second = second, first
 	}
-	return slices.Concat(t.pieces[0], first, t.pieces[1], second, t.pieces[2])
+	return slices.Concat(begin, first, t.pieces[1], second, t.pieces[2])
 }

@@ -58,6 +58,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning")
 	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "shared-prefix: length of what follows it")
 	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
+	f.StringVar(&d.OfModel, "of-model", "", "trace: only requests of this model, by the trace's own name for it")
 
 	f.IntVar(&w.Requests, "requests", 500, "how many requests are measured")
 	lasts(&w.Duration, "duration", "send for this long instead of a number of requests")
@@ -167,7 +168,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	}
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer",
-		"filter", "slowdown", "input_tokens", "range_ratio", "convention",
+		"filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 	} {
 		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)
 		if said(name) && !slices.Contains(kinds, w.Dataset.Kind) {

@@ -15,6 +15,7 @@ import (
 type talk struct {
 	system []byte // a JSON string; nil: none
 	turns  []turn
+	asks   []byte // members of each request
 }
 
 // turn is one request of a conversation.
@@ -25,16 +26,24 @@ type turn struct {
 
 // spoken is a conversation as it was recorded.
 type spoken struct {
+	asking
 	system *string
 	says   []string
 	hears  []string // the answers; the last one may be missing
 }
 
 // parseTalk reads a conversation in ShareGPT's form, or a list of OpenAI's messages.
-func parseTalk(_ load.Workload, raw []byte) (s spoken, err error) {
-	var r recorded
+func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
+	var r struct {
+		recorded
+		asking
+	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return s, plainError(err)
+	}
+	s.asking = r.asking
+	if err := s.asking.check(w); err != nil {
+		return s, err
 	}
 	if r.Conversations == nil && r.Messages == nil {
 		return s, errors.New("neither a list \"messages\" nor a list \"conversations\"")
@@ -113,12 +122,12 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 			source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)
-	return &Set{talks: all, source: source, asText: true}, nil
+	return &Set{talks: all, source: source, form: load.Messages}, nil
 }
 
 // talk says how long the answers are to be: as asked, or as recorded.
 func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
-	var out talk
+	out := talk{asks: s.members()}
 	if s.system != nil {
 		out.system = quoted(*s.system)
 	}
@@ -211,7 +220,7 @@ func (d *dialogue) Request() Request {
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output), Output: t.output}
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, d.talk.asks), Output: t.output}
 }
 
 func (*dialogue) Listens() bool { return true }

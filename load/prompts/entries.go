@@ -36,26 +36,31 @@ func CheckInputs(j load.Job) error {
 			return err
 		}
 	}
-	if d.Kind == load.Text {
-		_, _, err := corpusOf(j)
-		return err
+	if check := kinds()[d.Kind].check; check != nil {
+		return check(j)
 	}
-	sound := kinds()[d.Kind].sound
-	if sound == nil {
-		return nil
-	}
-	f, err := entries(j, sound)
-	if err != nil {
-		return err
-	}
-	if len(f.found) == 0 {
-		err = fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(d.Path),
-			firstOf(f.source.BadLines))
-	}
-	return errors.Join(err, f.Close())
+	return nil
 }
 
-var errSkip = errors.New("not used") // says that an entry is sound, but not one to use
+// checkEntries looks at a file of entries as their parser does.
+func checkEntries[T any](parse func(load.Workload, []byte) (T, error)) func(load.Job) error {
+	return func(j load.Job) error {
+		f, err := entries(j, soundFor(parse))
+		if err != nil {
+			return err
+		}
+		if len(f.found) == 0 {
+			err = fmt.Errorf("data set file %s has no entry that can be used%s", filepath.Base(j.Workload.Dataset.Path),
+				firstOf(f.source.BadLines))
+		}
+		return errors.Join(err, f.Close())
+	}
+}
+
+var (
+	errSkip   = errors.New("not used")     // says that an entry is sound, but not one to use
+	errHeader = errors.New("not an entry") // says that a line names columns
+)
 
 // entry is where one entry of a file lies.
 type entry struct {
@@ -171,8 +176,11 @@ func wanted(total int, w load.Workload) int {
 }
 
 func (f *file) entry(what string, number int, at int64, raw []byte) {
-	f.seen++
 	err := f.sound(raw)
+	if errors.Is(err, errHeader) {
+		return
+	}
+	f.seen++
 	switch {
 	case err == nil:
 		f.found = append(f.found, entry{at, len(raw)})

@@ -233,7 +233,7 @@ not JSON
 {"output_tokens": 3}
 {"prompt": "five", "output_tokens": 5}`
 	bad := []string{`line 4: "prompt" is a number, which it cannot be`, "line 5: invalid character 'o' in literal null (expecting 'u')",
-		`line 6: no number "output_tokens", and the load says none`, `line 7: "output_tokens" is 0`, `line 8: no text "prompt"`}
+		`line 6: no number "output_tokens", and the load says none`, `line 7: "output_tokens" is 0`, `line 8: no text "prompt", nor a list "messages"`}
 	quotes := []string{`"a é \"q\" \u003c\u0026\u003e\n"`, `"five"`, `"one two three"`}
 	for _, c := range []struct {
 		text, endpoint, counts string

@@ -10,9 +10,9 @@ import (
 
 // item is one prompt that was read: token ids or, without a tokenizer, a string as JSON.
 type item struct {
-	ids           []int32
-	text          []byte
-	input, output int // input is 0 where nobody has counted
+	ids  []int32
+	text []byte // or a list of messages
+	ask
 }
 
 // listed are prompts that were read from a file, in their order and, when there
@@ -22,12 +22,12 @@ type listed struct {
 	skip  int
 }
 
-func (l listed) append(b []byte, i int) (_ []byte, input, output int) {
+func (l listed) append(b []byte, i int) ([]byte, ask) {
 	it := &l.items[(i+l.skip)%len(l.items)]
 	if it.text != nil {
-		return append(b, it.text...), it.input, it.output
+		return append(b, it.text...), it.ask
 	}
-	return appendIDs(b, it.ids), it.input, it.output
+	return appendIDs(b, it.ids), it.ask
 }
 
 // ready makes material of the prompts that were read. The warm-up takes the last of
@@ -39,7 +39,7 @@ func ready(items []item, warmup int, source *load.Source) (*Set, error) {
 	}
 	source.Prompts = len(items)
 	return &Set{
-		asText: items[0].text != nil,
+		form:   formOf(items[0].text != nil),
 		source: source,
 		rows: func(use uint64) maker {
 			if use == ForWarmup {
@@ -52,8 +52,10 @@ func ready(items []item, warmup int, source *load.Source) (*Set, error) {
 
 // line is one of a [load.JSONL] data set.
 type line struct {
-	Prompt       *string `json:"prompt"`
-	OutputTokens *int    `json:"output_tokens"`
+	Prompt       *string         `json:"prompt"`
+	Messages     json.RawMessage `json:"messages"` // instead of a prompt
+	OutputTokens *int            `json:"output_tokens"`
+	asking
 }
 
 // parseLine reads a line; the workload's own output length goes before the line's.
@@ -61,9 +63,23 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return l, plainError(err)
 	}
+	if string(l.Messages) == "null" {
+		l.Messages = nil
+	}
+	if err := l.asking.check(w); err != nil {
+		return l, err
+	}
+	switch asked := l.Prompt != nil && *l.Prompt != ""; {
+	case asked && l.Messages != nil:
+		return l, errors.New("both \"prompt\" and \"messages\"")
+	case l.Messages != nil:
+		err = checkMessages(w, l.Messages)
+	case !asked:
+		err = errors.New("no text \"prompt\", nor a list \"messages\"")
+	}
 	switch {
-	case l.Prompt == nil || *l.Prompt == "":
-		return l, errors.New("no text \"prompt\"")
+	case err != nil:
+		return l, err
 	case w.OutputTokens > 0:
 		l.OutputTokens = &w.OutputTokens
 	case l.OutputTokens == nil:
@@ -76,8 +92,13 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
+	talks := false
 	use := func(t tokens, l line) (it item, n int, err error) {
-		it.output = *l.OutputTokens
+		it.output, it.members = *l.OutputTokens, l.members()
+		if l.Messages != nil {
+			talks, it.text = true, l.Messages
+			return it, 1, nil
+		}
 		if t != nil {
 			if it.ids, err = t.encode(ctx, *l.Prompt); err != nil {
 				return it, 0, err
@@ -93,7 +114,19 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ready(items, job.Workload.Warmup, source)
+	set, err := ready(items, job.Workload.Warmup, source)
+	if err != nil || !talks {
+		return set, err
+	}
+	set.form = load.Messages
+	for i, it := range items {
+		if it.text[0] == '"' {
+			message := appendMessage([]byte{'['}, "user", it.text)
+			message[len(message)-1] = ']' // in place of the comma
+			items[i].text = message
+		}
+	}
+	return set, nil
 }
 
 // passes says what the two filters let through, by tokens.

@@ -39,9 +39,14 @@ type Queue interface {
 // maker makes the prompts of a run, or of its warm-up. Prompt i is the same in
 // whatever order they are made, and several goroutines may make them.
 type maker interface {
-	// append writes prompt i behind b as JSON: a list of token ids, or a string. Input and output
-	// are the lengths that this request asks for; input is 0 where nobody has counted.
-	append(b []byte, i int) (_ []byte, input, output int)
+	// append writes prompt i behind b as JSON, and says what else its request asks for.
+	append(b []byte, i int) ([]byte, ask)
+}
+
+// ask is what a request asks for beside its prompt.
+type ask struct {
+	input, output int    // lengths, in tokens; input is 0 where nobody has counted
+	members       []byte // more of its body, see [load.Template.Fill]
 }
 
 // rows are prompts that each stand alone. They are the session of each of them, too: so
@@ -63,9 +68,9 @@ func (q *rows) Begun() int { return int(q.made.Load()) }
 
 func (q *rows) Request() Request {
 	i := int(q.made.Add(1)) - 1
-	prompt, input, output := q.append(make([]byte, 0, q.room.Load()), i)
+	prompt, ask := q.append(make([]byte, 0, q.room.Load()), i)
 	q.room.Store(max(q.room.Load(), int64(len(prompt))))
-	return Request{Seq: i, Body: q.template.Fill(prompt, output), Input: input, Output: output}
+	return Request{Seq: i, Body: q.template.Fill(prompt, ask.output, ask.members), Input: ask.input, Output: ask.output}
 }
 
 func (*rows) Listens() bool { return false }

@@ -16,7 +16,7 @@ type Set struct {
 	Due []time.Duration // trace: when each session is due; nil: the load says
 
 	rows     func(use uint64) maker
-	asText   bool // prompts are strings, also where they could be token ids
+	form     load.Form
 	talks    []talk
 	source   *load.Source // nil: made here
 	template load.Template
@@ -27,8 +27,8 @@ type kind struct {
 	// open reads what is needed; total is how many requests are measured, 0: nobody
 	// knows beforehand.
 	open func(ctx context.Context, job load.Job, total int) (*Set, error)
-	// sound says what is wrong with an entry of the file. Nil: it has no entries.
-	sound func(w load.Workload, raw []byte) error
+	// check says what makes its files no use. Nil: it has none.
+	check func(job load.Job) error
 }
 
 // kinds are all of them, by their names.
@@ -36,11 +36,11 @@ func kinds() map[string]kind {
 	return map[string]kind{
 		load.Random:       {open: randomTokens},
 		load.SharedPrefix: {open: sharedPrefixes},
-		load.ShareGPT:     {shareGPT, soundFor(firstTurns)},
-		load.Text:         {open: pieces},
-		load.JSONL:        {jsonLines, soundFor(parseLine)},
-		load.Conversation: {conversations, soundFor(parseTalk)},
-		load.Trace:        {trace, soundFor(parseRecording)},
+		load.ShareGPT:     {shareGPT, checkEntries(firstTurns)},
+		load.Text:         {pieces, checkCorpus},
+		load.JSONL:        {jsonLines, checkEntries(parseLine)},
+		load.Conversation: {conversations, checkEntries(parseTalk)},
+		load.Trace:        {trace, checkTrace},
 	}
 }
 
@@ -59,7 +59,7 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.template, err = load.NewTemplate(job.Target, job.Workload, set.asText)
+	set.template, err = load.NewTemplate(job.Target, job.Workload, set.form)
 	return set, err
 }
 
@@ -92,9 +92,9 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 		if err := ctx.Err(); err != nil {
 			return nil, context.Cause(ctx)
 		}
-		var output int
-		b, _, output = all.append(b[:0], i)
-		if err := each(i, b, output); err != nil {
+		var a ask
+		b, a = all.append(b[:0], i)
+		if err := each(i, b, a.output); err != nil {
 			return nil, err
 		}
 	}

@@ -35,14 +35,14 @@ func TestSharedPrefixLengths(t *testing.T) {
 	outputs := map[int]int{}
 	prefixes := map[int]int{}
 	for i := range 4000 {
-		b, input, output := p.append(nil, i)
-		if n := bytes.Count(b, []byte(",")) + 1; n != input {
-			t.Fatalf("%d ids, said to be %d", n, input)
+		b, a := p.append(nil, i)
+		if n := bytes.Count(b, []byte(",")) + 1; n != a.input {
+			t.Fatalf("%d ids, said to be %d", n, a.input)
 		}
-		if input < 2+100 || input > 4+200 {
-			t.Fatalf("input length %d", input)
+		if a.input < 2+100 || a.input > 4+200 {
+			t.Fatalf("input length %d", a.input)
 		}
-		outputs[output]++
+		outputs[a.output]++
 		prefixes[length(p.prefix, Random(p.seed^scramble(p.use), forGroup, uint64(p.order[i]/2)))]++
 	}
 	for n := 3; n <= 6; n++ { // a quarter of 4000 each; four standard errors are 110
@@ -64,7 +64,7 @@ func TestPromptsWithoutServer(t *testing.T) {
 	sent := newSharedPrompts(job(w), ForPrompt)
 	n := 0
 	source, err := Make(t.Context(), job(w), func(i int, prompt []byte, output int) error {
-		if want, _, _ := sent.append(nil, i); string(prompt) != string(want) || output != 7 || i != n {
+		if want, _ := sent.append(nil, i); string(prompt) != string(want) || output != 7 || i != n {
 			t.Errorf("prompt %d = %s with %d tokens of output, want %s", i, prompt, output, want)
 		}
 		n++

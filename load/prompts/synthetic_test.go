@@ -44,13 +44,13 @@ func TestPromptIDs(t *testing.T) {
 	var sum, n float64
 	seen := map[string]bool{}
 	for i := range 20 {
-		b, input, output := p.append(nil, i)
+		b, a := p.append(nil, i)
 		var ids []int
 		if err := json.Unmarshal(b, &ids); err != nil {
 			t.Fatal(err)
 		}
-		if len(ids) != 3200 || input != 3200 || output != 800 {
-			t.Errorf("prompt %d has %d ids, and says %d and %d, want 3200, 3200 and 800", i, len(ids), input, output)
+		if len(ids) != 3200 || a.input != 3200 || a.output != 800 {
+			t.Errorf("prompt %d has %d ids, and says %d and %d, want 3200, 3200 and 800", i, len(ids), a.input, a.output)
 		}
 		if lo, hi := slices.Min(ids), slices.Max(ids); lo < minID || hi >= maxID {
 			t.Errorf("prompt %d has ids from %d to %d", i, lo, hi)
@@ -75,7 +75,7 @@ func TestPromptIDs(t *testing.T) {
 func TestPromptIsItsOwn(t *testing.T) {
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 50, RangeRatio: new(0.1)}, OutputTokens: 9, Endpoint: load.Completions}
 	make1 := func(j load.Job, use uint64, i int) string {
-		b, _, _ := newRandomPrompts(j, use).append(nil, i)
+		b, _ := newRandomPrompts(j, use).append(nil, i)
 		return string(b)
 	}
 	base := make1(job(w), ForPrompt, 5)
@@ -83,7 +83,7 @@ func TestPromptIsItsOwn(t *testing.T) {
 	for i := range 5 {
 		p.append(nil, i)
 	}
-	again, _, _ := p.append(nil, 5)
+	again, _ := p.append(nil, 5)
 	if string(again) != base {
 		t.Error("prompt 5 is another after prompts 0 to 4")
 	}
@@ -104,12 +104,12 @@ func TestRanges(t *testing.T) {
 	p := newRandomPrompts(job(load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 6, RangeRatio: new(0.5), Convention: load.ConventionVLLM}, OutputTokens: 4, Endpoint: load.Chat}), ForPrompt)
 	in, out := map[int]int{}, map[int]int{}
 	for i := range 500 {
-		b, input, output := p.append(nil, i)
-		if n := len(strings.Fields(string(b))); n != input {
-			t.Fatalf("%d words of %d", n, input)
+		b, a := p.append(nil, i)
+		if n := len(strings.Fields(string(b))); n != a.input {
+			t.Fatalf("%d words of %d", n, a.input)
 		}
-		in[input]++
-		out[output]++
+		in[a.input]++
+		out[a.output]++
 	}
 	for n := 3; n <= 9; n++ {
 		if in[n] < 30 {
@@ -139,19 +139,19 @@ func TestBody(t *testing.T) {
 		{load.Workload{Dataset: d, OutputTokens: 9, Endpoint: load.Generate, IgnoreEOS: true, ExtraBody: `{"sampling_params":{"top_k":5,"temperature":1}}`},
 			`{"input_ids":PROMPT,"sampling_params":{"ignore_eos":true,"max_new_tokens":9,"temperature":1,"top_k":5},"stream":true}`},
 	} {
-		tmpl, err := load.NewTemplate(load.Target{Model: "m"}, c.w, false)
+		tmpl, err := load.NewTemplate(load.Target{Model: "m"}, c.w, load.IDs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := newRandomPrompts(job(c.w), ForPrompt)
 		b := (&rows{maker: p, template: tmpl}).Request().Body
-		prompt, _, _ := p.append(nil, 0)
+		prompt, _ := p.append(nil, 0)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
 			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)
 		}
 	}
 	for _, extra := range []string{`{"prompt":1}`, `{"stream":false}`, `[]`, `x`, `{"sampling_params":{"max_new_tokens":3}}`, `{"sampling_params":3}`} {
-		if _, err := load.NewTemplate(load.Target{}, load.Workload{Endpoint: load.Generate, ExtraBody: extra}, false); err == nil {
+		if _, err := load.NewTemplate(load.Target{}, load.Workload{Endpoint: load.Generate, ExtraBody: extra}, load.IDs); err == nil {
 			t.Errorf("extra body %s: no error", extra)
 		}
 	}
@@ -161,7 +161,7 @@ func BenchmarkBody(b *testing.B) {
 	for _, n := range []int{32, 3200} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: n}, OutputTokens: 9, Endpoint: load.Completions}
-			tmpl, err := load.NewTemplate(load.Target{Model: "m"}, w, false)
+			tmpl, err := load.NewTemplate(load.Target{Model: "m"}, w, load.IDs)
 			if err != nil {
 				b.Fatal(err)
 			}

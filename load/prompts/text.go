@@ -56,7 +56,7 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	places := len(ids) - d.InputTokens + 1
 	return &Set{
 		source: &load.Source{Tokenizer: t.name(), SHA256: sum, Prompts: places},
-		asText: w.Endpoint == load.Chat,
+		form:   formOf(w.Endpoint == load.Chat),
 		rows: func(use uint64) maker {
 			return cutPrompts{seed: Seed(job), use: use, ids: ids, places: places, input: d.InputTokens,
 				output: w.OutputTokens, text: w.Endpoint == load.Chat, tokens: t}
@@ -84,14 +84,20 @@ type cutPrompts struct {
 	tokens        tokens
 }
 
-func (c cutPrompts) append(b []byte, i int) (_ []byte, input, output int) {
+func (c cutPrompts) append(b []byte, i int) ([]byte, ask) {
 	at := Random(c.seed, c.use, uint64(i)).IntN(c.places)
 	ids := c.ids[at : at+c.input]
 	if c.text {
 		text, _ := c.tokens.decode(ids)
-		return append(b, quoted(text)...), c.input, c.output
+		return append(b, quoted(text)...), ask{input: c.input, output: c.output}
 	}
-	return appendIDs(b, ids), c.input, c.output
+	return appendIDs(b, ids), ask{input: c.input, output: c.output}
+}
+
+// checkCorpus says what makes a text no use.
+func checkCorpus(job load.Job) error {
+	_, _, err := corpusOf(job)
+	return err
 }
 
 func corpusOf(j load.Job) (text []byte, sum string, err error) {

@@ -172,6 +172,14 @@ func appendIDs(b []byte, ids []int32) []byte {
 	return append(b, ']')
 }
 
+// formOf prompts that are text, also where they could be token ids, or are not.
+func formOf(text bool) load.Form {
+	if text {
+		return load.Words
+	}
+	return load.IDs
+}
+
 // quoted is text as a JSON string. Invalid UTF-8 is replaced.
 func quoted(text string) []byte {
 	b, _ := json.Marshal(text) // a string always marshals
