@@ -53,6 +53,9 @@ type Dataset struct {
 	Slowdown float64 `json:"slowdown,omitempty"`
 	// trace: only requests of this model count, by the trace's own name for it; empty: all do
 	OfModel string `json:"of_model,omitempty"`
+	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
+	// so that no server has it in its cache
+	Salt bool `json:"salt,omitempty"`
 	// path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// of that file, 64 hex digits; empty: whatever is there
@@ -121,7 +124,7 @@ type kind struct {
 }
 
 // recorded are the members of kinds that are read from files and counted.
-var recorded = []string{"sha256", "tokenizer", "tokenizer_sha256"}
+var recorded = []string{"sha256", "tokenizer", "tokenizer_sha256", "salt"}
 
 // kinds are all of them, in the order in which help names them.
 var kinds = []kind{

@@ -78,6 +78,9 @@ func prompts(d load.Dataset) string {
 	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
 		words = append(words, fmt.Sprintf("slowed down by %v", d.Slowdown))
 	}
+	if d.Salt {
+		words = append(words, "salted")
+	}
 	if d.OfModel != "" {
 		words = append(words, "of model "+d.OfModel)
 	}

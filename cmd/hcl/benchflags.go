@@ -45,6 +45,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	f.BoolVar(&d.Salt, "salt", false,
+		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
 	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
 		"which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
 	f.IntVar(&d.InputTokens, "input-tokens", 1024, "length of each prompt; of sharegpt as recorded, if not given")
@@ -167,7 +169,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 		return usage("--convention says what --range-ratio means, so it goes with that")
 	}
 	for _, member := range []string{
-		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer",
+		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt",
 		"filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 	} {
 		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)

@@ -151,9 +151,9 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 // talks hands out conversations, in their order and then again. Each may have as many
 // turns as it has, as far as the requests go.
 type talks struct {
-	set      *Set
-	total    int  // requests; 0: as many as are asked for
-	backward bool // begins with those that the measurement comes to last
+	set   *Set
+	use   uint64 // a warm-up begins with those that the measurement comes to last
+	total int    // requests; 0: as many as are asked for
 
 	next atomic.Int64 // request
 
@@ -166,7 +166,7 @@ func (q *talks) Next() (Session, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := q.begun % len(q.set.talks)
-	if q.backward {
+	if q.use == ForWarmup {
 		i = len(q.set.talks) - 1 - i
 	}
 	t := &q.set.talks[i]
@@ -179,7 +179,7 @@ func (q *talks) Next() (Session, bool) {
 	}
 	q.begun++
 	q.granted += turns
-	d := &dialogue{of: q, talk: t, turns: turns}
+	d := &dialogue{of: q, talk: t, turns: turns, number: q.begun - 1}
 	if t.system != nil {
 		d.said = appendMessage(nil, "system", t.system)
 	}
@@ -201,11 +201,12 @@ func (q *talks) giveBack(n int) {
 // dialogue is a conversation under way: one request after the other, each with
 // all that was said before.
 type dialogue struct {
-	of    *talks
-	talk  *talk
-	turns int    // that it may have
-	next  int    // turn
-	said  []byte // the messages so far, each with a comma behind it
+	of     *talks
+	talk   *talk
+	turns  int    // that it may have
+	number int    // of the conversation
+	next   int    // turn
+	said   []byte // the messages so far, each with a comma behind it
 }
 
 func appendMessage(b []byte, role string, text []byte) []byte {
@@ -216,7 +217,11 @@ func appendMessage(b []byte, role string, text []byte) []byte {
 
 func (d *dialogue) Request() Request {
 	t := d.talk.turns[d.next]
-	d.said = appendMessage(d.said, "user", t.says)
+	says := t.says
+	if d.of.set.salt && d.next == 0 {
+		says, _ = withSalt(nil, says, d.of.set.seed, d.of.use, d.number)
+	}
+	d.said = appendMessage(d.said, "user", says)
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')

@@ -73,7 +73,9 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	case asked && l.Messages != nil:
 		return l, errors.New("both \"prompt\" and \"messages\"")
 	case l.Messages != nil:
-		err = checkMessages(w, l.Messages)
+		if err = checkMessages(w, l.Messages); err == nil && w.Dataset.Salt {
+			_, err = saltable(l.Messages)
+		}
 	case !asked:
 		err = errors.New("no text \"prompt\", nor a list \"messages\"")
 	}
@@ -97,7 +99,10 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 		it.output, it.members = *l.OutputTokens, l.members()
 		if l.Messages != nil {
 			talks, it.text = true, l.Messages
-			return it, 1, nil
+			if job.Workload.Dataset.Salt {
+				it.text, err = saltable(l.Messages)
+			}
+			return it, 1, err
 		}
 		if t != nil {
 			if it.ids, err = t.encode(ctx, *l.Prompt); err != nil {
@@ -121,6 +126,9 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	set.form = load.Messages
 	for i, it := range items {
 		if it.text[0] == '"' {
+			if job.Workload.Dataset.Salt {
+				it.text = append([]byte{'"'}, append([]byte(saltHole), it.text[1:]...)...)
+			}
 			message := appendMessage([]byte{'['}, "user", it.text)
 			message[len(message)-1] = ']' // in place of the comma
 			items[i].text = message

@@ -86,6 +86,7 @@ const (
 	forGroup
 	forBlock
 	forOrder
+	forSalt
 )
 
 // Seed is that of a job's data set.

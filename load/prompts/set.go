@@ -17,6 +17,8 @@ type Set struct {
 
 	rows     func(use uint64) maker
 	form     load.Form
+	salt     bool
+	seed     uint64
 	talks    []talk
 	source   *load.Source // nil: made here
 	template load.Template
@@ -59,6 +61,7 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
+	set.salt, set.seed = job.Workload.Dataset.Salt, Seed(job)
 	set.template, err = load.NewTemplate(job.Target, job.Workload, set.form)
 	return set, err
 }
@@ -66,9 +69,9 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 // Queue are the sessions of a warm-up or a measurement of so many requests; 0: until time is up.
 func (s *Set) Queue(use uint64, total int) Queue {
 	if s.talks != nil {
-		return &talks{set: s, total: total, backward: use == ForWarmup}
+		return &talks{set: s, use: use, total: total}
 	}
-	return &rows{maker: s.rows(use), template: s.template, total: total}
+	return &rows{maker: s.maker(use), template: s.template, total: total}
 }
 
 // fileOf is where a path of the data set lies on this machine.
@@ -82,11 +85,11 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 		return nil, err
 	}
 	n := job.Workload.Requests
-	m, err := kinds()[job.Workload.Dataset.Kind].open(ctx, job, n)
+	m, err := Open(ctx, job, n)
 	if err != nil {
 		return nil, err
 	}
-	all := m.rows(ForPrompt)
+	all := m.maker(ForPrompt)
 	var b []byte
 	for i := range n {
 		if err := ctx.Err(); err != nil {
@@ -107,6 +110,9 @@ func (m *Set) Drawn(measured, warmed int) *load.Source {
 		return nil
 	}
 	s := *m.source
+	if m.salt {
+		return &s // each is like no other
+	}
 	if m.talks == nil {
 		s.Repeated = max(0, measured-s.Prompts)
 	}

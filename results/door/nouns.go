@@ -2,6 +2,7 @@ package door
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -139,7 +140,11 @@ func figures(s *load.Figures) error {
 		counted("number of tokens", s.InputTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
 		counted("throughput", s.RequestThroughput, s.InputThroughput, s.OutputThroughput, s.TotalThroughput, s.PeakOutputThroughput),
 		counted("concurrency", s.MeanConcurrency, float64(s.PeakConcurrency)))
-	for _, t := range []load.Stats{s.TTFT, s.TPOT, s.ITL, s.E2EL} {
+	if c := s.Content; c != nil {
+		err = errors.Join(err, counted("number of answers", c.Reasoned, c.Called, c.Unanswered),
+			counted("number of chunks", c.Chunks, c.ReasoningChunks, c.CallChunks), counted("number of tokens", c.ReasoningTokens))
+	}
+	for _, t := range []load.Stats{s.TTFT, *cmp.Or(s.TTFA, new(load.Stats)), s.TPOT, s.ITL, s.E2EL} {
 		err = errors.Join(err, counted("latency", float64(t.Count), t.Mean, t.Median, t.Std, t.Min, t.Max))
 		for p, v := range t.Percentiles {
 			if at, wrong := strconv.ParseFloat(p, 64); wrong != nil || !(at >= 0 && at <= 100) {
@@ -163,8 +168,8 @@ func Event(e *results.Event) error {
 
 // Record makes a record from elsewhere fit to be kept.
 func Record(r *load.Record) error {
-	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Last, r.End), counted("gap", r.Gaps...),
-		counted("number", r.Seq, r.Dropped, r.Merged, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
+	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Answered, r.Last, r.End), counted("gap", r.Gaps...),
+		counted("number", r.Seq, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
 	if err != nil {
 		return fmt.Errorf("request %d: %w", r.Seq, err)
 	}

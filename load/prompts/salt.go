@@ -1,0 +1,85 @@
+package prompts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// The length of a salt, in tokens: in ids, and in words. Either way there are more than 2⁶⁴ of them.
+const (
+	saltIDs   = 5
+	saltWords = 11
+)
+
+// saltHole is where the salt goes in a list of messages, as JSON has it. No text marshals to it but this.
+const (
+	saltMark = "\x00salt"
+	saltHole = `\u0000salt`
+)
+
+// salted are prompts of which each begins like no other: what a server has in its cache is of no use to it.
+type salted struct {
+	maker
+	seed, use uint64
+}
+
+func (s salted) append(b []byte, i int) ([]byte, ask) {
+	prompt, a := s.maker.append(nil, i)
+	b, n := withSalt(b, prompt, s.seed, s.use, i)
+	if a.input > 0 {
+		a.input += n
+	}
+	return b, a
+}
+
+// withSalt writes a prompt with its salt behind b: number i of a use. n is the length of the salt.
+func withSalt(b, prompt []byte, seed, use uint64, i int) (_ []byte, n int) {
+	at, n, words := 1, saltWords, true
+	rest := at
+	switch {
+	case bytes.Contains(prompt, []byte(saltHole)):
+		at = bytes.Index(prompt, []byte(saltHole))
+		rest = at + len(saltHole)
+	case prompt[0] == '[':
+		n, words = saltIDs, false
+	}
+	s := newSynthetic(append(b, prompt[:at]...), words)
+	s.b = s.b[:len(s.b)-1] // what opens a prompt stands there
+	s.add(Random(seed^scramble(use), forSalt, uint64(i)), n)
+	return append(append(s.b, s.between), prompt[rest:]...), n
+}
+
+// saltable is a list of messages with a hole in front of what its user says first.
+func saltable(messages []byte) ([]byte, error) {
+	var list []map[string]any
+	d := json.NewDecoder(bytes.NewReader(messages))
+	d.UseNumber() // an integer stays as it was written
+	if err := d.Decode(&list); err != nil {
+		return nil, plainError(err)
+	}
+	for i, m := range list {
+		if m["role"] != "user" {
+			continue
+		}
+		switch content := m["content"].(type) {
+		case string:
+			m["content"] = saltMark + content
+		case []any:
+			m["content"] = append([]any{map[string]any{"type": "text", "text": saltMark}}, content...)
+		default:
+			return nil, fmt.Errorf("message %d has no text that could be salted", i+1)
+		}
+		return json.Marshal(list)
+	}
+	return nil, errors.New("no message of a user that could be salted")
+}
+
+// maker makes the prompts of a use.
+func (s *Set) maker(use uint64) maker {
+	if s.salt {
+		return salted{s.rows(use), s.seed, use}
+	}
+	return s.rows(use)
+}
