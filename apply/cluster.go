@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/agent"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
@@ -172,7 +174,43 @@ func (s Scope) contractOf(ctx context.Context, _ *provision.Host, client *kube.C
 			pods = append(pods, spec)
 		}
 	}
-	return client.Check(ctx, pods)
+	findings, err := client.Check(ctx, pods)
+	if err != nil {
+		return findings, err
+	}
+	if there, err := client.HasNamespace(ctx); !there || err != nil {
+		return findings, err
+	}
+	tried, err := s.tryManifests(ctx, client)
+	return append(findings, tried...), err
+}
+
+// tryManifests asks a cluster what it would say to the objects of engines of manifests.
+func (s Scope) tryManifests(ctx context.Context, client *kube.Client) (findings []provision.Finding, err error) {
+	for _, e := range s.Engines {
+		if e.Manifests == nil || e.Host.Cluster != client.Cluster() {
+			continue
+		}
+		taken := len(e.Manifests.Objects)
+		for i, err := range client.TryObjects(ctx, kube.RunOf{Lab: s.Lab, Run: "check"}, e.Manifests.Objects) {
+			if errors.Is(err, provision.ErrUnreachable) {
+				return findings, err
+			}
+			if err != nil {
+				taken--
+				why := strings.TrimPrefix(err.Error(), client.Cluster().String()+": ")
+				findings = append(findings, provision.Finding{
+					Check: e.Label(), Level: provision.Blocked, Have: e.Manifests.Objects[i].String() + " is refused: " + why,
+					Advice: "see the object's file, and what the cluster has installed",
+				})
+			}
+		}
+		if taken > 0 {
+			have := plain.Count(taken, "object") + " would be taken"
+			findings = append(findings, provision.Finding{Check: e.Label(), Level: provision.OK, Have: have})
+		}
+	}
+	return findings, nil
 }
 
 // podOfHost is the lab's pod of a host at the moment.

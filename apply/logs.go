@@ -134,7 +134,9 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 const noRolePods = "%s: no pod in namespace %s that the selectors of its roles select has begun"
 
 // eachOfRoles passes on what the pods of an engine of manifests write, side by side.
-func eachOfRoles(ctx context.Context, client *kube.Client, log Log, pass func(string, io.ReadCloser, error) error) error {
+func eachOfRoles(
+	ctx context.Context, client *kube.Client, log Log, pass func(string, io.ReadCloser, error) error,
+) error {
 	logs, err := client.Logs(ctx, log.Engine.Manifests.Roles)
 	if err != nil {
 		return err

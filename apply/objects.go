@@ -3,12 +3,15 @@ package apply
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
@@ -105,7 +108,39 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 	for i, spec := range pods {
 		add(kube.Manifest(cluster, out.Namespace, run, spec, i+1, ""), spec.Host.Name)
 	}
+	for _, e := range operatedIn(p, cluster) {
+		said := make([]error, len(e.Manifests.Objects))
+		if out.Error == "" {
+			said = client.TryObjects(ctx, run, e.Manifests.Objects)
+		}
+		for i, of := range e.Manifests.Objects {
+			o := ofManifests(e, of)
+			if errors.Is(said[i], provision.ErrUnreachable) {
+				out.Error = text(said[i])
+			} else if said[i] != nil {
+				o.Refused = text(said[i])
+			}
+			out.Objects = append(out.Objects, o)
+		}
+	}
 	return out
+}
+
+// ofManifests is an object as it is shown, without secrets.
+func ofManifests(e *engines.Engine, o provision.Object) plan.Object {
+	out := plan.Object{Kind: o.Kind, Name: o.Name, Engine: e.Label()}
+	_ = json.Unmarshal([]byte(o.Text.String()), &out.Manifest)
+	return out
+}
+
+// operatedIn are the engines that the plan makes of objects in a cluster.
+func operatedIn(p *plan.Plan, cluster *provision.Cluster) (all []*engines.Engine) {
+	for _, d := range p.Deployments {
+		if e := d.Engine; e.Manifests != nil && e.Host.Cluster == cluster && len(d.ToDo()) > 0 && !slices.Contains(all, e) {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // runDeadline is when a cluster ends a run, whatever anybody does: of one that may last so long.

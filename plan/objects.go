@@ -22,6 +22,7 @@ type Object struct {
 	Kind     string         `json:"kind"`
 	Name     string         `json:"name"`
 	Host     string         `json:"host,omitempty"`    // that the pod is
+	Engine   string         `json:"engine,omitempty"`  // whose manifests it is of
 	Refused  string         `json:"refused,omitempty"` // why the cluster would not take it, and what to do
 	Adds     []string       `json:"adds,omitempty"`    // what the cluster itself would set
 	Manifest map[string]any `json:"manifest"`
@@ -42,6 +43,9 @@ func (t *printer) cluster(c Cluster) {
 		t.f("  %s %s", strings.ToLower(o.Kind), o.Name)
 		if o.Host != "" {
 			t.f(" for host %s", o.Host)
+		}
+		if o.Engine != "" {
+			t.f(" of %s", o.Engine)
 		}
 		t.f("\n")
 		switch {
@@ -68,8 +72,10 @@ func (t *printer) yaml(clusters []Cluster) {
 	wrote := false
 	for _, c := range clusters {
 		for _, o := range c.Objects {
-			t.f("\n---\n%s", strings.TrimSpace(o.YAML))
-			wrote = true
+			if o.YAML != "" { // one of manifests is in its file
+				t.f("\n---\n%s", strings.TrimSpace(o.YAML))
+				wrote = true
+			}
 		}
 	}
 	if wrote {

@@ -79,6 +79,7 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"planned":        (*sharedCluster).plansObjects,
 	"place":          (*sharedCluster).isAPlace,
 	"inside":         (*sharedCluster).worksInside,
+	"model":          (*sharedCluster).fetchesModel,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.

@@ -192,7 +192,8 @@ func (c *sharedCluster) operated(t *testing.T, oldnew ...string) *pods {
 func (c *sharedCluster) measuresOperated(t *testing.T) {
 	p := c.operated(t)
 	p.tells("plan", exitDone, "made in the cluster: Service mif (mif.yaml:1), InferenceService mif (mif.yaml:6)",
-		"decode: 2 pods with llm-d.ai/role=decode")
+		"decode: 2 pods with llm-d.ai/role=decode", "  service mif of manifests.mif\n  inferenceservice mif of manifests.mif\n")
+	p.tells("check", anyCode, "2 objects would be taken")
 	p.tells("apply", applied, "Ready is False: Deploying", "2 objects deleted, no pod of its roles is left")
 	var kept struct {
 		Rows []struct {

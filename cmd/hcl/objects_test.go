@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +124,74 @@ func (c *sharedCluster) worksInside(t *testing.T) {
 	out, err := in("", "cd /tmp/lab && /tmp/hcl apply --auto-approve; echo exit $?")
 	if err != nil || !strings.Contains(out, "exit 0\n") && !strings.Contains(out, "exit 3\n") {
 		t.Errorf("apply in a pod: %v: %s", err, out)
+	}
+	if left := p.objects(); left != "" {
+		t.Errorf("left in the cluster:\n%s", left)
+	}
+}
+
+// modelLab has its model fetched into a claim before its engine starts.
+const modelLab = `
+lab "model" { lease = "20s" }
+cluster "moai" {
+  %CLUSTER%
+  node_selector = { "kubernetes.io/hostname" = "%NODE%" }
+  host_network  = true
+  mounts        = ["claim/models:/models"]
+}
+host "here" {
+  cluster = cluster.moai
+}
+model "m" {
+  repo     = "org/model"
+  cache    = "/models"
+  download = true
+}
+dataset "random" "d" {
+  input_tokens = 64
+}
+engine "vllm" "e" {
+  for_each = toset(["1", "2"])
+  host     = host.here
+  model    = model.m
+  image    = "` + servedImage + `"
+  env      = { N = each.key }
+}
+benchmark "b" {
+  matrix {
+    engine = [engine.vllm.e["1"], engine.vllm.e["2"]]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 4
+  load {
+    concurrency   = 1
+    output_tokens = 16
+  }
+}
+`
+
+// claim is a volume of a node, and the namespace's claim on it.
+const claim = `
+{apiVersion: v1, kind: PersistentVolume, metadata: {name: models}, spec: {
+  capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: "", hostPath: {path: /var/lib/kubelet/hcl-models}}}
+---
+{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: models}, spec: {
+  volumeName: models, storageClassName: "", accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}
+`
+
+// fetchesModel: a model is fetched into a claim once, and is there for the pod that comes next.
+func (c *sharedCluster) fetchesModel(t *testing.T) {
+	node := c.Nodes[0]
+	p := c.pods(t, strings.ReplaceAll(modelLab, "%NODE%", node.Name))
+	files := map[string][]byte{"config.json": []byte("{}"), fetchedFile: fetched}
+	hub := testhost.NewHub(t, net.JoinHostPort(node.Outside(), "0"), files)
+	p.env = append(p.env, "HF_ENDPOINT="+hub.URL)
+	p.tells("check", exitContract, "no claim models in namespace model")
+	p.apply(claim)
+	p.tells("apply", applied)
+	if got := hub.Asked(); len(got) != len(files) {
+		t.Errorf("two pods asked for %q, want each file once", got)
 	}
 	if left := p.objects(); left != "" {
 		t.Errorf("left in the cluster:\n%s", left)

@@ -143,7 +143,8 @@ func engineNamed(cfg *hcl.Config, name string) (*engines.Engine, error) {
 		}
 	}
 	if found == nil || found.Kind == engines.External {
-		return nil, usage("there is no engine %q whose servers this lab starts; there are: %s", name, strings.Join(names, ", "))
+		there := strings.Join(names, ", ")
+		return nil, usage("there is no engine %q whose servers this lab starts; there are: %s", name, there)
 	}
 	return found, nil
 }

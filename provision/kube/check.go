@@ -127,25 +127,6 @@ func (k *checker) rights(ctx context.Context) error {
 	return nil
 }
 
-// may asks whether the login may do something.
-func (k *checker) may(ctx context.Context, a access) (bool, error) {
-	namespace := k.namespace
-	if a.everywhere {
-		namespace = ""
-	}
-	var answer struct{ Status struct{ Allowed bool } }
-	err := k.do(ctx, request{
-		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-		body: object{
-			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-			"spec": object{"resourceAttributes": object{
-				"namespace": namespace, "verb": a.verb, "group": a.group, "resource": a.resource, "subresource": a.sub,
-			}},
-		},
-	}, &answer)
-	return answer.Status.Allowed, err
-}
-
 // unknown drops the error of what may not be read: nothing is known then.
 func unknown(err error) error {
 	if hasCode(err, http.StatusForbidden) {

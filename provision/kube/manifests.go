@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -48,19 +49,16 @@ const fieldManager = "hcl"
 // are created and never changed. What was made before a failure is among the result.
 func (r *Root) Make(ctx context.Context, objects []provision.Object, want []provision.Await,
 	roles []provision.PodRole, labels map[string]string) (*Made, error) {
-	m := &Made{root: r, want: want, roles: roles, since: map[string]time.Time{}, seen: map[string]bool{},
-		known: map[string][]resource{}, its: map[string]bool{}}
+	m := made(r, roles)
+	m.want = want
 	if err := m.vacant(ctx); err != nil {
 		return m, err
 	}
-	var planned []madeObject
-	var errs []error
-	for _, o := range objects {
-		p, err := r.client.place(ctx, o, m.known)
-		if err == nil && !bindsOurs(o, objects) {
-			_, err = m.create(ctx, p, labels, true)
+	planned, errs := m.try(ctx, objects, labels)
+	for i, o := range objects {
+		if errs[i] != nil {
+			errs[i] = provision.Wrap(r.client.host, "make "+o.String(), errs[i])
 		}
-		planned, errs = append(planned, p), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return m, err
@@ -68,11 +66,30 @@ func (r *Root) Make(ctx context.Context, objects []provision.Object, want []prov
 	for _, p := range planned {
 		var err error
 		if p.uid, err = m.create(ctx, p, labels, false); err != nil {
-			return m, err
+			return m, provision.Wrap(r.client.host, "make "+p.String(), err)
 		}
 		m.objects = append(m.objects, p)
 	}
 	return m, nil
+}
+
+func made(r *Root, roles []provision.PodRole) *Made {
+	return &Made{root: r, roles: roles, since: map[string]time.Time{}, seen: map[string]bool{},
+		known: map[string][]resource{}, its: map[string]bool{}}
+}
+
+// try asks the API server what it would say to each of the objects.
+func (m *Made) try(
+	ctx context.Context, objects []provision.Object, labels map[string]string,
+) (planned []madeObject, errs []error) {
+	for _, o := range objects {
+		p, err := m.root.client.place(ctx, o, m.known)
+		if err == nil && !bindsOurs(o, objects) {
+			_, err = m.create(ctx, p, labels, true)
+		}
+		planned, errs = append(planned, p), append(errs, err)
+	}
+	return planned, errs
 }
 
 // Objects is how many there are.
@@ -167,7 +184,7 @@ func (m *Made) create(
 ) (uid string, err error) {
 	var body object
 	if err := json.Unmarshal([]byte(p.Text.Reveal()), &body); err != nil {
-		return "", fmt.Errorf("%s: %w", p, err)
+		return "", err
 	}
 	m.root.own(body, labels)
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
@@ -185,12 +202,9 @@ func (m *Made) create(
 		return err
 	})
 	if hasCode(err, http.StatusConflict) {
-		err = m.taken(ctx, p, err)
+		err = m.taken(ctx, p, dry, err)
 	}
-	if err != nil {
-		return "", provision.Wrap(c.host, "make "+p.String(), err)
-	}
-	return made.Metadata.UID, nil
+	return made.Metadata.UID, err
 }
 
 // there is what is read of an object of any kind.
@@ -219,9 +233,8 @@ func (r *Root) own(body object, labels map[string]string) {
 		if all == nil {
 			all = object{}
 		}
-		for name, value := range ours[part].(object) {
-			all[name] = value
-		}
+		more, _ := ours[part].(object)
+		maps.Copy(all, more)
 		meta[part] = all
 	}
 	meta["namespace"] = r.client.namespace
@@ -241,14 +254,18 @@ const (
 	labsObject = "it is there already, of run %s of lab %s: `hcl destroy` there removes it"
 )
 
-// taken says whose the object is that has the name.
-func (m *Made) taken(ctx context.Context, p madeObject, err error) error {
+// taken says whose the object is that has the name. When we only ask, one of an earlier run of the lab's is
+// in nobody's way: it goes before.
+func (m *Made) taken(ctx context.Context, p madeObject, dry bool, err error) error {
 	c := m.root.client
 	var now there
 	if c.do(ctx, request{path: p.path + "/" + p.Name}, &now) != nil {
 		return err
 	}
 	if lab := now.Metadata.of(provision.LabelLab); lab != "" && now.Metadata.of(labelPart) != "" {
+		if dry && lab == m.root.Lab {
+			return nil
+		}
 		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, now.Metadata.of(provision.LabelRun), lab)
 	}
 	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.resource, p.Name))
@@ -346,7 +363,8 @@ func (m *Made) Strangers(ctx context.Context, name string) string {
 		}
 	}
 	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices"
-	slicesOf, err := listAt[slice](ctx, &c.server, path, url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}})
+	of := url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}}
+	slicesOf, err := listAt[slice](ctx, &c.server, path, of)
 	if err != nil || len(m.roles) == 0 {
 		return ""
 	}

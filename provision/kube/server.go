@@ -220,6 +220,25 @@ func (s *server) there(ctx context.Context, path string) (bool, error) {
 	return true, unknown(err)
 }
 
+// may asks whether the login may do something.
+func (s *server) may(ctx context.Context, a access) (bool, error) {
+	namespace := s.namespace
+	if a.everywhere {
+		namespace = ""
+	}
+	var answer struct{ Status struct{ Allowed bool } }
+	err := s.do(ctx, request{
+		method: http.MethodPost, path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		body: object{
+			"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+			"spec": object{"resourceAttributes": object{
+				"namespace": namespace, "verb": a.verb, "group": a.group, "resource": a.resource, "subresource": a.sub,
+			}},
+		},
+	}, &answer)
+	return answer.Status.Allowed, err
+}
+
 // delete deletes the object at a path; one that is not there is deleted. A server that is away for a while is
 // asked again.
 func (s *server) delete(ctx context.Context, path, policy string) error {
@@ -235,6 +254,8 @@ func (s *server) delete(ctx context.Context, path, policy string) error {
 	return err
 }
 
+const waits = "its API server %s does not answer: hcl waits up to %s for it"
+
 // again does what may be done twice until the API server answers.
 func (s *server) again(ctx context.Context, do func() error) error {
 	begin := time.Now()
@@ -248,7 +269,7 @@ func (s *server) again(ctx context.Context, do func() error) error {
 		case ctx.Err() != nil || since > s.patience.away:
 			return err
 		case since > s.patience.quiet:
-			s.outage.tell(fmt.Sprintf("its API server %s does not answer: hcl waits up to %s for it", s.base.Host, s.patience.away))
+			s.outage.tell(fmt.Sprintf(waits, s.base.Host, s.patience.away))
 		}
 		if !s.pause(ctx) {
 			return errors.Join(context.Cause(ctx), err)

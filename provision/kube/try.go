@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // Try asks the API server what it would make of an object that [RootManifest] or [Manifest] has made:
@@ -46,6 +47,34 @@ func (c *Client) try(ctx context.Context, manifest object) (made object, adds []
 	}
 	return made, added(manifest, made), nil
 }
+
+const mayNot = "you may not %s, and hcl deletes what it makes: ask who runs the cluster for that right, see `%s auth " +
+	"can-i --list -n %s`"
+
+// TryObjects asks the API server what it would say to each object of manifests that a run of the lab made, one
+// error each, and whether it could be looked at and deleted. Nothing is made.
+func (c *Client) TryObjects(ctx context.Context, run RunOf, objects []provision.Object) []error {
+	m := made(&Root{RunOf: run, client: c, name: run.rootName(), uid: nobody}, nil)
+	planned, errs := m.try(ctx, objects, nil)
+	for i, p := range planned {
+		resource, group, _ := strings.Cut(p.resource, ".")
+		for _, verb := range []string{"get", "delete"} {
+			if errs[i] != nil {
+				break
+			}
+			a := access{verb: verb, group: group, resource: resource}
+			may, err := c.may(ctx, a)
+			if err == nil && !may {
+				err = provision.Fail(c.host, provision.ErrForbidden, mayNot, a, c.kubectl, c.namespace)
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// nobody is the uid of a root that is not there yet.
+const nobody = "00000000-0000-0000-0000-000000000000"
 
 // podOfJob is the pod of a Job's template.
 func podOfJob(job object) object {
