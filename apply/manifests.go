@@ -138,11 +138,16 @@ func (o *operated) tail(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailWithin)
 	defer cancel()
 	logs, _ := o.Logs(ctx)
-	i := slices.IndexFunc(logs, func(l kube.Log) bool { return l.Before || !l.Ready })
-	if i < 0 {
-		return nil
+	for _, l := range logs {
+		if l.Ready && !l.Before {
+			continue
+		}
+		lines := linesOf(l.Open(ctx, false, tailLines))
+		if len(lines) > 0 && !strings.HasPrefix(lines[0], "unable to retrieve container logs") { // it is removed
+			return lines
+		}
 	}
-	return linesOf(logs[i].Open(ctx, false, tailLines))
+	return nil
 }
 
 // said puts last log lines behind why the engine does not serve.

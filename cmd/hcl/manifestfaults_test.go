@@ -89,7 +89,7 @@ func (c *sharedCluster) meetsMistakes(t *testing.T) {
 	p.kubectl("-n", p.namespace, "run", "theirs", "--labels=app=theirs", "--image", toolsImage, "--", "sleep", "3600")
 	before := p.kubectl("-n", p.namespace, "get", "configmap/theirs", "pod/theirs", "-o", "jsonpath={.items[*].metadata.uid}")
 	for _, verb := range []string{"plan", "check"} {
-		p.tells(verb, anyCode, "the cluster knows no apiVersion odin.moreh.io/v1", `unknown field "spec.port"`, "not of hcl, which")
+		p.tells(verb, anyCode, "InferenceService a (no_operator.yaml:1): the cluster knows no", `unknown field "spec.port"`, "not of hcl, which")
 	}
 	said := p.tells("apply", exitFailed, "9 cells")
 	for name, m := range manifestMistakes {

@@ -28,7 +28,7 @@ func (c *Client) Logs(ctx context.Context, roles []provision.PodRole) (all []Log
 			ready := p.Status.Conditions.of("Ready").Status == "True"
 			for _, s := range p.containers() {
 				log := Log{role.Name, p.Metadata.Name, s.Name, true, ready, c}
-				if s.LastState.Terminated != nil {
+				if s.LastState.Terminated != nil && s.State.Terminated == nil { // nodes keep the log of one that ended
 					all = append(all, log)
 				}
 				if log.Before = false; s.State.Waiting == nil {
