@@ -208,6 +208,7 @@ func (s *server) handler() http.Handler {
 		"PUT /v1/prepare":                       held(s.settings.put),
 		"DELETE /v1/cache":                      held(s.cache.forget),
 		"PUT /v1/jobs/{id}":                     held(s.jobs.put),
+		"POST /v1/jobs/{id}/begin":              held(s.jobs.begin),
 		"GET /v1/jobs/{id}/events":              s.jobs.events,
 		"GET /v1/jobs/{id}/records":             s.jobs.records,
 		"DELETE /v1/jobs/{id}":                  held(s.jobs.forget),

@@ -329,16 +329,28 @@ type Measured struct {
 //
 // Something may have been measured also where there is an error.
 func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(load.Progress)) (Measured, error) {
-	path := "/v1/jobs/" + url.PathEscape(id)
+	m, _, err := Sender{Client: a}.carryOut(ctx, id, spec, func(e Event) {
+		if e.Progress != nil {
+			progress(*e.Progress)
+		}
+	})
+	return m, err
+}
+
+func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+
+// carryOut is [Client.Run] that tells all events, and returns the last of them too.
+func (a Sender) carryOut(ctx context.Context, id string, spec Job, each func(Event)) (m Measured, last Event, err error) {
+	path := jobPath(id)
 	if err := a.insist(ctx, func() error { return a.call(ctx, "PUT", path, jobOrder{spec, spec.Load.Secrets}, nil) }); err != nil {
-		return Measured{}, err
+		return m, last, err
 	}
 	// Whatever happens, the host forgets the job; without a connection the agent's
 	// lease does that.
 	defer a.forget(ctx, path)
 
-	last, err := a.followToEnd(ctx, path, progress)
-	m := Measured{Summary: last.Summary, Telemetry: last.Telemetry}
+	last, err = a.followToEnd(ctx, path, each)
+	m = Measured{Summary: last.Summary, Telemetry: last.Telemetry}
 	if err == nil && last.Summary != nil {
 		err = a.insist(ctx, func() error {
 			m.Records, err = a.records(ctx, path)
@@ -346,12 +358,12 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 		})
 	}
 	if unknown(err) {
-		return Measured{}, ErrJobLost
+		return Measured{}, last, ErrJobLost
 	}
 	if last.Error != "" {
 		err = errors.Join(errors.New(last.Error), err)
 	}
-	return m, err
+	return m, last, err
 }
 
 // forget has the host drop what it has at a path, also when ctx has ended, unless
@@ -383,15 +395,13 @@ func (a *Client) persist(ctx context.Context, try func() (more bool, err error))
 }
 
 // followToEnd returns a job's last event.
-func (a *Client) followToEnd(ctx context.Context, path string, progress func(load.Progress)) (e Event, err error) {
+func (a *Client) followToEnd(ctx context.Context, path string, each func(Event)) (e Event, err error) {
 	next := 0
 	err = a.persist(ctx, func() (more bool, err error) {
 		before := next
 		e, err = a.follow(ctx, path, next, func(e Event) {
 			next = e.Seq + 1
-			if e.Progress != nil {
-				progress(*e.Progress)
-			}
+			each(e)
 		})
 		return next > before, err
 	})

@@ -35,11 +35,13 @@ type Job struct {
 type Event struct {
 	Seq      int            `json:"seq"` // from 0, without holes
 	Progress *load.Progress `json:"progress,omitempty"`
+	Ready    bool           `json:"ready,omitempty"` // of a share of a load: it waits for the others
 	Done     bool           `json:"done,omitempty"`
 	Summary  *load.Summary  `json:"summary,omitempty"` // with Done: what was measured, also when Error is set
 	Error    string         `json:"error,omitempty"`   // with Done: why the job ended early
 	// Telemetry is, with Done, what was read meanwhile; nil: nothing was asked for.
 	Telemetry *telemetry.Record `json:"telemetry,omitempty"`
+	Gaps      *load.Histogram   `json:"gaps,omitempty"` // with Done: see [load.Result]
 }
 
 // job is one run of the generator. Its events stay in memory, its records go to
@@ -47,7 +49,8 @@ type Event struct {
 type job struct {
 	cancel context.CancelFunc
 	file   string
-	done   chan struct{} // closed with the last event
+	begins chan time.Time // of a share: when it begins; has room for that
+	done   chan struct{}  // closed with the last event
 
 	mu     sync.Mutex
 	events []Event
@@ -147,7 +150,8 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 		spec, secrets := order.Job, order.secret()
 		spec.Load.Secrets, spec.Load.Calibrated = order.Secrets, js.calibrated
 		ctx, cancel := context.WithCancel(js.works.ctx)
-		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"), done: make(chan struct{}), more: make(chan struct{})}
+		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"),
+			begins: make(chan time.Time, 1), done: make(chan struct{}), more: make(chan struct{})}
 		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
 			cancel()
 			return errEnding
@@ -160,13 +164,18 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 
 func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
 	sampler := telemetry.Start(ctx, spec.Telemetry)
-	result, err := measure.Run(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) })
+	var begin measure.Begin
+	if !spec.Load.Share.Whole() {
+		begin = j.wait
+	}
+	result, err := measure.RunWhen(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) }, begin)
 	var m Measured
 	if result != nil {
 		m = Measured{Summary: &result.Summary, Records: result.Records}
 	}
 	done := Event{Done: true, Summary: m.Summary, Telemetry: sampler.Stop(m.Window())}
 	if result != nil {
+		done.Gaps = result.Gaps
 		if kept := writeRecords(j.file, result.Records); kept != nil {
 			err = errors.Join(err, fmt.Errorf("keep the records: %w", kept))
 		}

@@ -46,8 +46,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.Model = m.t.row.Model
 	server := m.t.server(engines.BaseURL(m.t.d.Engine))
 	defer server.close()
-	from := m.t.sender(m.cell)
-	apart := from != m.t.home()
+	from := m.t.senders(m.cell)
 
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -56,8 +55,10 @@ func (m *measurement) load(ctx context.Context) error {
 		defer close(watched)
 		m.watch(running, server, cancel)
 	}()
-	if apart {
-		defer context.AfterFunc(from.lease.held, func() { cancel(context.Cause(from.lease.held)) })()
+	for _, s := range from {
+		if s != m.t.home() {
+			defer context.AfterFunc(s.lease.held, func() { cancel(context.Cause(s.lease.held)) })()
+		}
 	}
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
@@ -65,19 +66,20 @@ func (m *measurement) load(ctx context.Context) error {
 	lost := context.Cause(running)
 	cancel(nil)
 	<-watched
-	m.collect(ctx, got.Telemetry, beside, from, got.Window())
+	m.collect(ctx, got.Telemetry, beside, from[0], got.Window())
 	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
 
 	whole := err == nil && got.Summary != nil && got.Summary.Failed == 0
-	senderGone := apart && from.lease.held.Err() != nil
+	gone := m.gone(from)
 	switch {
-	case whole && (senderGone || ctx.Err() != nil): // just when it was over
+	case whole && (gone != nil || ctx.Err() != nil): // just when it was over
 		lost = nil
 	case ctx.Err() != nil:
 		return nil // interrupted: not a measurement, and not a failure
-	case senderGone: // which says nothing of the engine
-		return m.t.blame(from, context.Cause(from.lease.held))
+	case gone != nil: // which says nothing of the engine
+		return m.t.blame(gone, context.Cause(gone.lease.held))
 	}
+	at := culprit(from, err)
 	lost = cmp.Or(lost, m.t.objects.ended(ctx, 0))
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server, stillWithin)
@@ -86,9 +88,9 @@ func (m *measurement) load(ctx context.Context) error {
 	case ctx.Err() != nil && !whole:
 		return nil
 	case lost != nil: // numbers from a dying engine are not a measurement
-		return errors.Join(failed(ofStart, nil, lost), m.t.blame(from, full(from.host, err)))
+		return errors.Join(failed(ofStart, nil, lost), m.t.blame(at, full(at.host, err)))
 	case err != nil:
-		return errors.Join(failed(ofCell, nil, err), m.t.blame(from, full(from.host, err)))
+		return errors.Join(failed(ofCell, nil, err), m.t.blame(at, full(at.host, err)))
 	case got.Summary.Completed == 0:
 		return errors.New(withTail(unanswered(got.Summary), m.t.tail(ctx)))
 	}
@@ -96,10 +98,46 @@ func (m *measurement) load(ctx context.Context) error {
 		return err
 	}
 	m.out.Summary = got.Summary
+	m.tellClocks()
 	throttled(m.out.Summary, got.Telemetry)
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.objects.doubts(), m.t.unproved(got.before), got.left,
 		m.t.joined(ctx))...)
 	return nil
+}
+
+// gone is a host beside the engine's that cannot send its share any more; nil: all can.
+func (m *measurement) gone(from []*session) *session {
+	i := slices.IndexFunc(from, func(s *session) bool { return s != m.t.home() && s.lease.held.Err() != nil })
+	if i < 0 {
+		return nil
+	}
+	return from[i]
+}
+
+// culprit is the host that an error is about, of those that send a load.
+func culprit(from []*session, err error) *session {
+	of := new(agent.SenderError)
+	if errors.As(err, &of) {
+		if i := slices.IndexFunc(from, func(s *session) bool { return s.host == of.Host }); i >= 0 {
+			return from[i]
+		}
+	}
+	return from[0]
+}
+
+// maxClock is how far a client's clock may be from the caller's without a word.
+const maxClock = time.Second
+
+// tellClocks warns of clients whose clocks are wrong: it costs the measurement nothing, and their
+// logs cannot be read beside others.
+func (m *measurement) tellClocks() {
+	for _, c := range m.out.Summary.Clients {
+		apart := time.Duration(c.Clock.Ahead * float64(time.Millisecond)).Round(100 * time.Millisecond)
+		if apart.Abs() > maxClock {
+			m.tell.say(Warning, "the clock of %s is %s from this machine's. The load began at the same moment everywhere; "+
+				"only logs cannot be laid side by side: sudo timedatectl set-ntp true", c.Host, apart)
+		}
+	}
 }
 
 // watch ends the measurement of a cell when the engine has ended, or hangs. Nothing probes the
@@ -170,27 +208,33 @@ type sent struct {
 	before map[*member]tally // what its members had counted then
 }
 
-// send has the sender's agent send the load, and returns what was measured.
-func (m *measurement) send(ctx context.Context, from *session, server *server,
+// send has the senders' agents send the load, and returns what was measured.
+func (m *measurement) send(ctx context.Context, from []*session, server *server,
 	read telemetry.Plan) (got sent, err error) {
-	if from != m.t.home() {
-		to := m.cell.Load().Target
+	senders, to := make([]agent.Sender, len(from)), m.cell.Load().Target
+	for i, s := range from {
+		senders[i].Client = s.agent
 		for _, base := range append([]string{to.BaseURL}, to.BaseURLs...) {
-			if err := reaches(ctx, from, base); err != nil {
+			if s == m.t.home() {
+				break
+			}
+			if err := reaches(ctx, s, base); err != nil {
 				return got, err
 			}
 		}
 	}
 	for attempt := 0; ; attempt++ {
 		m.out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
-		job := m.out.Job.Job              // as the host gets it; where its files lie there is of no interest later
-		job.Files = from.files
+		for i, s := range from {
+			senders[i].Load = m.out.Job.Job // as the host gets it; where its files lie there is of no interest later
+			senders[i].Load.Files = s.files
+		}
 		got.left = m.t.leftovers(ctx, server, m.t.row.Model)
 		got.before = m.t.tally(ctx)
 		m.silent.Store(0)
 		m.out.CacheReset = m.t.resetCaches(ctx, server)
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
-		got.Measured, err = from.agent.Run(ctx, id, agent.Job{Load: job, Telemetry: read}, func(p load.Progress) {
+		got.Measured, err = agent.RunTogether(ctx, id, senders, read, func(p load.Progress) {
 			m.silent.Store(int64(p.Silent * float64(time.Second)))
 			m.tell.tell(Event{Type: Progress, Progress: &p})
 		})

@@ -67,7 +67,7 @@ func TestAddresses(t *testing.T) {
 	e := &engines.Engine{Kind: engines.GroupKind, Name: "g", Group: &engines.Group{Roles: []engines.Role{serve}}}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 1}
 	var cells []hcl.Cell
-	for _, from := range []*provision.Host{nil, hosts[2]} {
+	for _, from := range [][]*provision.Host{nil, hosts[2:]} {
 		cells = append(cells, hcl.Cell{Engine: e, Workload: w, From: from})
 	}
 	d := plan.New(&hcl.Config{Hosts: hosts, Benchmarks: []hcl.Benchmark{{Name: "b", Cells: cells}}}, plan.Options{}).Deployments[0]

@@ -36,15 +36,16 @@ func (t *trial) prepare(ctx context.Context) error {
 
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
-		from := t.sender(c)
-		switch err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
-		case err == nil:
-		case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
-			return failed(ofDeployment, nil, err)
-		case from == t.home() && ctx.Err() != nil:
-			return context.Cause(ctx)
-		default:
-			return t.blame(from, err)
+		for _, from := range t.senders(c) {
+			switch err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
+			case err == nil:
+			case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
+				return failed(ofDeployment, nil, err)
+			case from == t.home() && ctx.Err() != nil:
+				return context.Cause(ctx)
+			default:
+				return t.blame(from, err)
+			}
 		}
 	}
 	return nil

@@ -88,3 +88,64 @@ func TestLoadFrom(t *testing.T) {
 	}
 	b.clean()
 }
+
+// TestLoadFromSeveral: three clients send one load, each prompt once, and are measured as one. A
+// client that cannot send its share is named, and nothing is measured without it.
+func TestLoadFromSeveral(t *testing.T) {
+	t.Parallel()
+	host, ref := engineOn(t, testhost.Options{}, map[string]string{"ENGINE_ITL": "5ms"})
+	clients := make([]*testhost.Host, 3)
+	for i := range clients {
+		clients[i] = testhost.New(t, testhost.Options{Name: fmt.Sprint("c", i), Namespace: true})
+	}
+	cabled, err := testhost.Cable(append([]*testhost.Host{host}, clients...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, host)
+	lab := one(ref, fmt.Sprintf("flags = { host = %q }", cabled[0]), "from = [host.c0, host.c1, host.c2]")
+	lab = strings.NewReplacer("requests = 4", "requests = 30", "concurrency = 2", "concurrency = 6", "[4, 8]", "[4]").Replace(lab)
+	for i, c := range clients {
+		b.opt.SSH.KnownHosts = append(b.opt.SSH.KnownHosts, c.KnownHosts)
+		lab += fmt.Sprintf("\nhost \"c%d\" {\n%s\nruntime = \"process\"\n}\n", i, reached(c))
+	}
+	r := b.apply(t.Context(), lab, nil)
+	if r.err != nil || len(r.rows) != 1 {
+		t.Fatalf("%+v, %v; events %+v", r.Outcome, r.err, r.events)
+	}
+	for _, row := range r.rows {
+		s := row.Summary
+		if s == nil || s.Completed != 30 || len(s.Clients) != 3 || row.Identity["load.from"] != "another host, another host, another host" {
+			t.Fatalf("row %v: %s %+v, identity %v", row.Axes, row.Error, s, row.Identity)
+		}
+		for i, c := range s.Clients {
+			if c.Host != fmt.Sprint("c", i) || c.Requests != 10 || c.Completed != 10 || c.Clock.Within <= 0 || c.Clock.Within > 1000 {
+				t.Errorf("client %d: %+v", i, c)
+			}
+		}
+		records, err := b.store.Records(t.Context(), row.RunID, row.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen, by := map[int]bool{}, [3]int{}
+		for i, x := range records {
+			seen[x.Seq] = true
+			if by[x.Client]++; x.Client != x.Seq%6%3 || i > 0 && x.Sent < records[i-1].Sent {
+				t.Errorf("request %d of client %d, at %v", x.Seq, x.Client, x.Sent)
+			}
+		}
+		if len(records) != 30 || len(seen) != 30 || by != [3]int{10, 10, 10} {
+			t.Errorf("%d records, %d of them different; by client %v", len(records), len(seen), by)
+		}
+	}
+	b.clean()
+
+	// None has room for its streams.
+	wide := strings.NewReplacer("concurrency = 6", `rate = "inf"`, "requests = 30", "requests = 5000000").Replace(lab)
+	b.store = newBench(t, host).store
+	if r = b.apply(t.Context(), wide, nil); r.err != nil || r.Void != 1 || !strings.Contains(r.rows[0].Error, "sends a part of the load: ") ||
+		!strings.Contains(r.rows[0].Error, "open files, and the limit is") {
+		t.Errorf("without room: %+v, %v, %+v", r.Outcome, r.err, r.rows)
+	}
+	b.clean()
+}

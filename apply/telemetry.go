@@ -30,7 +30,14 @@ type watching struct {
 // load comes from another or there is none. Of several members each host reads its
 // own, and what its part of the network has transferred.
 func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job telemetry.Plan, beside []watching) {
-	from := cmp.Or(c.From(), d.Host())
+	from := d.Host()
+	for i, h := range c.From() {
+		if i == 0 {
+			from = h
+			continue
+		}
+		beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true}})
+	}
 	if l := c.Load(); l != nil {
 		job = telemetry.Plan{Host: true, Engines: more}
 		if e := engines.Exports(d.Engine); e != nil && !d.Grouped() {

@@ -63,7 +63,7 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 			jobHost, besideHost bool
 		}{
 			{&plan.Load{}, c.count, 0, true, false},
-			{&plan.Load{From: &provision.Host{Name: "client"}}, 0, c.count, true, false},
+			{&plan.Load{From: []*provision.Host{{Name: "client"}}}, 0, c.count, true, false},
 			{&plan.Batch{}, 0, c.count, false, true},
 		} {
 			job, beside := readWhile(d, &plan.Cell{Task: task.Task})

@@ -71,11 +71,15 @@ func order(c *plan.Cell) int {
 	return 1
 }
 
-func (t *trial) sender(c *plan.Cell) *session {
-	if h := c.From(); h != nil {
-		return t.at[h]
+// senders are the sessions of the hosts that send a cell's load, or do its work.
+func (t *trial) senders(c *plan.Cell) (all []*session) {
+	for _, h := range c.From() {
+		all = append(all, t.at[h])
 	}
-	return t.home()
+	if all == nil {
+		return []*session{t.home()}
+	}
+	return all
 }
 
 // carryOut measures the deployment's cells, and starts the engine as often as it is lost:

@@ -80,6 +80,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 1},
 		cells: join(eachOf("tools", 1, "sim.thinker"), eachOf("day", 1, "sim.thinker")),
 	},
+	"three-clients": {
+		hosts: 4,
+		loads: map[string]int{"box": 1},
+		cells: join(eachOf("alone", 1, "vllm.box"), eachOf("together", 3, "vllm.box")),
+	},
 	"skeleton-8xh200": {
 		hosts: 1,
 		loads: map[string]int{"box": 2},

@@ -205,12 +205,8 @@ func checkTogether(b *block, c Cell) bool {
 			return false
 		}
 	}
-	if front := frontHost(e); c.From != nil && c.From != front && !c.Offline {
-		if _, err := engines.RemoteURLs(e, c.From); err != nil {
-			b.errOnce(b.arg("load.from").at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
-				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, c.From.Name, e.Address(), err)
-			return false
-		}
+	if !checkFrom(b, c) {
+		return false
 	}
 	if c.Offline {
 		mode := b.arg("mode").at
@@ -238,4 +234,45 @@ func checkTogether(b *block, c Cell) bool {
 	b.errOnce(x.at, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. "+
 		"Raise it, or ask for less.", input, output, input+output, flag, e.Address(), most)
 	return false
+}
+
+// checkFrom holds the hosts that a load is sent from against the engine and against the load.
+func checkFrom(b *block, c Cell) bool {
+	if len(c.From) == 0 || c.Offline {
+		return true
+	}
+	e, at := c.Engine, b.arg("load.from").at
+	if from := c.From[0]; len(c.From) > 1 || from != frontHost(e) {
+		if _, err := engines.RemoteURLs(e, from); err != nil {
+			b.errOnce(at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
+				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, from.Name, e.Address(), err)
+			return false
+		}
+	}
+	if len(c.From) == 1 {
+		return true
+	}
+	for i, h := range c.From {
+		if slices.Contains(c.From[:i], h) {
+			b.errOnce(at, "One client twice", "host.%s is named twice. Two clients on one machine measure each other, "+
+				"and one has room for all the streams that its machine can carry. Remove one.", h.Name)
+			return false
+		}
+		if serves := func(m engines.Member) bool { return m.Engine.Host == h }; slices.ContainsFunc(engines.Members(e), serves) {
+			b.errOnce(at, "Client beside the engine", "host.%s runs %s, and would send a part of its load: what a client "+
+				"there takes of the processors, the others do not, and its way is shorter. Send from other hosts, or "+
+				"from it alone.", h.Name, e.Address())
+			return false
+		}
+	}
+	good := true
+	for _, p := range c.Workload.ShareProblems(len(c.From)) {
+		place, said := placeOf(b, p.Field)
+		if !said {
+			place = at
+		}
+		b.errOnce(place, "Too little to share", "%s.", title(p.Text))
+		good = false
+	}
+	return good
 }

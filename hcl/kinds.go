@@ -324,12 +324,29 @@ func referenceList[N any](block, example string) of[[]*N] {
 	}}}
 }
 
+// orOne is a list of blocks that may be one block alone, and is not empty.
+func orOne[N any](many of[[]*N], block, examples string) of[[]*N] {
+	k := many.kind
+	k.noun, k.want = block+" or "+k.noun, "hosts of this lab, such as "+examples
+	k.convert = func(v cty.Value) (any, error) {
+		if referred(v, "") != nil {
+			v = cty.TupleVal([]cty.Value{v})
+		}
+		if v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0 {
+			return nil, noFit
+		}
+		return many.kind.convert(v)
+	}
+	return of[[]*N]{k}
+}
+
 // Kinds of references.
 var (
 	hostOfLab    = reference[provision.Host]("host", "host.name")
 	clusterOfLab = reference[provision.Cluster]("cluster", "cluster.name")
 	modelOfLab   = reference[engines.Model]("model", "model.name")
 	hostsOfLab   = referenceList[provision.Host]("host", "[host.a, host.b]")
+	clientsOfLab = orOne(hostsOfLab, "host", "host.client or [host.c0, host.c1]")
 	engineOfLab  = reference[engines.Engine]("engine", "engine.vllm.h200")
 	groupOfLab   = reference[engines.Engine]("group", "group.name")
 	measured     = reference[engines.Engine]("engine", "engine.vllm.h200", "group")

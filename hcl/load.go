@@ -49,7 +49,7 @@ type Cell struct {
 	Workload load.Workload
 	Offline  bool               // nothing is sent: the engine's own benchmark is given what it takes of the workload
 	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
-	From     *provision.Host    // where the load is sent from; nil: the engine's own host
+	From     []*provision.Host  // where the load is sent from, by all together; nil: the engine's own host
 }
 
 // Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a

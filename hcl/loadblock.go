@@ -31,7 +31,7 @@ func loadBlock() *blockType {
 		arg("cooldown", span, func(c *Cell, d load.Duration) { c.Workload.CutEnd = d }),
 		arg("timeout", span, func(c *Cell, d load.Duration) { c.Workload.Timeout = d }),
 		arg("stall", span, func(c *Cell, d load.Duration) { c.Workload.Stall = d }),
-		arg("from", hostOfLab, func(c *Cell, h *provision.Host) { c.From = h }),
+		arg("from", clientsOfLab, func(c *Cell, list []*provision.Host) { c.From = list }),
 	)
 	t.hint = "How requests are sent. Say `concurrency`, `rate`, or both, or `stages`; offline, and with a trace, neither."
 	return t

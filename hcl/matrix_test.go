@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +180,48 @@ host "client" { address = "client" }
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) ||
 			!strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
+			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
+		}
+	}
+}
+
+// TestLoadFromSeveral: each client is a machine of its own, beside the engine's, and has a part of
+// the load.
+func TestLoadFromSeveral(t *testing.T) {
+	for _, tt := range []struct{ name, from, load, want string }{
+		{"three", "[host.c0, host.c1, host.c2]", "concurrency = 3", ""},
+		{"one in a list", "[host.c0]", "concurrency = 1", ""},
+		{"one twice", "[host.c0, host.c1, host.c0]", "concurrency = 3", "host.c0 is named twice"},
+		{"the engine's", "[host.h, host.c1]", "concurrency = 3", "host.h runs engine.vllm.a, and would send a part of its load"},
+		{"none", "[]", "concurrency = 3", "hosts of this lab, such as host.client or [host.c0, host.c1]"},
+		{"unknown", "[host.c0, host.c7]", "concurrency = 3", "host.c7"},
+		{"no host", "[host.c0, model.m]", "concurrency = 3", "hosts of this lab, such as"},
+		{"fewer slots", "[host.c0, host.c1, host.c2]", "concurrency = 2", "Concurrency 2 cannot be shared by 3 hosts"},
+		{"a stage of fewer", "[host.c0, host.c1]", `stages = [{ duration = "1m", concurrency = 1 }]`,
+			"Stage 1: a concurrency of 1 cannot be shared by 2 hosts"},
+		{"fewer requests", "[host.c0, host.c1, host.c2, host.c3, host.c4]", `rate = "inf"`, "Requests 4 cannot be shared by 5 hosts"},
+	} {
+		requests := "requests = 4"
+		if strings.Contains(tt.load, "stages") {
+			requests = ""
+		}
+		text := common + vllm("a", `flags = { host = "0.0.0.0" }`) + fmt.Sprintf(`benchmark "b" {
+  engine   = engine.vllm.a
+  dataset  = dataset.random.d
+  %s
+  load {
+    %s
+    output_tokens = 4
+    from          = %s
+  }
+}
+`, requests, tt.load, tt.from)
+		for i := range 5 {
+			text += fmt.Sprintf("host \"c%d\" { address = \"c%d\" }\n", i, i)
+		}
+		_, p := loadText(t, text, Vars{})
+		said := printed(t, p)
+		if tt.want == "" && p.HasErrors() || tt.want != "" && !strings.Contains(strings.Join(strings.Fields(said), " "), tt.want) {
 			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
 		}
 	}

@@ -88,6 +88,24 @@ type Source struct {
 	// different prompts, or conversations, that were measured and that the warm-up had sent before
 	Warmed   int `json:"warmed,omitempty"`
 	Measured int `json:"measured,omitempty"` // of so many; 0 where Warmed is
+	// Of a client that has sent a share: the prompts, or conversations, that it began, and
+	// those of its warm-up.
+	Sessions       int `json:"sessions,omitempty"`
+	WarmupSessions int `json:"warmup_sessions,omitempty"`
+}
+
+// Drawn is the source of a run that has measured and warmed up with so many sessions, which are
+// prompts or conversations.
+func (s Source) Drawn(measured, warmed int, conversations bool) Source {
+	s.Sessions, s.WarmupSessions = 0, 0
+	if !conversations {
+		s.Repeated = max(0, measured-s.Prompts)
+	}
+	measured, warmed = min(measured, s.Prompts), min(warmed, s.Prompts)
+	if again := measured + warmed - s.Prompts; again > 0 {
+		s.Measured, s.Warmed = measured, again
+	}
+	return s
 }
 
 // Inputs returns the paths that the data set reads, as they are written: a path

@@ -28,6 +28,8 @@ type Progress struct {
 type Result struct {
 	Summary Summary
 	Records []Record // in the order in which requests were dispatched
+	// Gaps are all times between chunks, where the records have lost some; else nil.
+	Gaps *Histogram
 }
 
 // Job is one run of the generator, complete: what the agent is handed.
@@ -51,6 +53,8 @@ type Job struct {
 	// Files says where the paths of the data set ([Dataset.Inputs]) lie on the
 	// machine that runs the job. What is not in it lies where it says.
 	Files map[string]string `json:"files,omitempty"`
+
+	Share Share `json:"share,omitzero"` // of it, where several clients send the load
 }
 
 // Target is the server under load.

@@ -6,12 +6,13 @@ import "time"
 // the measurement, on the monotonic clock.
 type Record struct {
 	Seq       int           `json:"seq"`
-	Scheduled time.Duration `json:"scheduled"` // when its arrival was due; closed loop: when it became the next to send
-	Ready     time.Duration `json:"ready"`     // Scheduled, or when the concurrency cap let it go, if that was later
-	Sent      time.Duration `json:"sent"`      // just before the request was written
-	First     time.Duration `json:"first"`     // first chunk with content, or a whole answer; 0: none came
-	Last      time.Duration `json:"last"`      // last chunk with content, or a whole answer
-	End       time.Duration `json:"end"`       // the answer was complete, or had failed
+	Client    int           `json:"client,omitempty"` // that has sent it: the place in [Summary.Clients]
+	Scheduled time.Duration `json:"scheduled"`        // when its arrival was due; closed loop: when it became the next to send
+	Ready     time.Duration `json:"ready"`            // Scheduled, or when the concurrency cap let it go, if that was later
+	Sent      time.Duration `json:"sent"`             // just before the request was written
+	First     time.Duration `json:"first"`            // first chunk with content, or a whole answer; 0: none came
+	Last      time.Duration `json:"last"`             // last chunk with content, or a whole answer
+	End       time.Duration `json:"end"`              // the answer was complete, or had failed
 	// Gaps are the times between successive content chunks, len = chunks−1. A run
 	// of millions of tokens keeps those of every second, fourth, … request.
 	Gaps []time.Duration `json:"gaps,omitempty"`

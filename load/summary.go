@@ -25,6 +25,10 @@ type Summary struct {
 	Untrimmed *Part   `json:"untrimmed,omitempty"` // the whole run, where its beginning or end was cut
 	Steady    *Part   `json:"steady,omitempty"`    // the steady state of a closed loop, where one was found
 	Series    *Series `json:"series,omitempty"`    // the whole run over time
+
+	// Clients are the hosts that have sent the load, where several did: each with the figures of
+	// its share, which are no part of any other number.
+	Clients []Client `json:"clients,omitempty"`
 }
 
 // Part is a run, or a part of it: what was seen of the server, what that took here, and
@@ -108,7 +112,8 @@ type Content struct {
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 }
 
-// Generator is what sending and reading took of the process that did it.
+// Generator is what sending and reading took of the process that did it. Of several clients it has
+// the sums of what is counted or shared, and of times those of the client that is worst.
 type Generator struct {
 	// ReadLag is how long what had come may have waited until it was read, at most
 	// and of each read: the loop's own delay. With TLS: how long the last of what a read

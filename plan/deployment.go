@@ -127,7 +127,9 @@ func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
 		add(m.Host)
 	}
 	for _, c := range cells {
-		add(c.From())
+		for _, h := range c.From() {
+			add(h)
+		}
 	}
 	return list
 }

@@ -99,7 +99,7 @@ func TestEstimateOfSenders(t *testing.T) {
 	cfg.Benchmarks = cfg.Benchmarks[1:]
 	cfg.Hosts[0].PricePerHour = 30
 	c := &cfg.Benchmarks[0].Cells[0]
-	c.Workload.Duration, c.From = load.Duration(time.Hour), &provision.Host{Name: "client", PricePerHour: 2}
+	c.Workload.Duration, c.From = load.Duration(time.Hour), []*provision.Host{{Name: "client", PricePerHour: 2}}
 	cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
 	e := New(cfg, Options{}).Estimate()
 	if e == nil || e.Cost != 64 || len(e.Hosts) != 2 || e.UnknownStarts != 1 || e.UnknownCells != 0 {

@@ -34,9 +34,7 @@ func newLine(c *Cell) *line {
 		}
 	}
 	l.status = string(c.Status) + " " + strings.Replace(c.Why, c.measured, "", 1)
-	if h := c.From(); h != nil {
-		l.status += " from " + h.Name
-	}
+	l.status += c.sentFrom()
 	return l
 }
 
@@ -103,10 +101,7 @@ func (l *line) coordinates() string {
 func (l *line) String() string {
 	marks := map[Status][2]string{Measure: {"+", ""}, Stale: {"~", "stale: "}, Done: {"=", "up to date: "}}
 	c := l.first
-	s := marks[c.Status][0] + " " + l.coordinates()
-	if h := c.From(); h != nil {
-		s += " from host " + h.Name
-	}
+	s := marks[c.Status][0] + " " + l.coordinates() + c.sentFrom()
 	if l.id != "" {
 		s += "  " + l.id
 	}
@@ -158,7 +153,7 @@ func (d *Deployment) foldsWith(o *Deployment) bool {
 }
 
 // sentFrom reports whether a cell's load comes from another host.
-func sentFrom(c *Cell) bool { return c.From() != nil }
+func sentFrom(c *Cell) bool { return len(c.From()) > 0 }
 
 func (d *Deployment) benchmarks() names {
 	var there names

@@ -100,7 +100,9 @@ func TestFromBeside(t *testing.T) {
 		{hosts[2], []string{"http://203.0.113.1:20000", "http://203.0.113.2:20064"}},
 		{hosts[1], []string{"http://203.0.113.1:20000", "http://127.0.0.1:20064"}},
 	} {
-		cfg.Benchmarks[0].Cells[0].From = c.from
+		if cfg.Benchmarks[0].Cells[0].From = nil; c.from != nil {
+			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{c.from}
+		}
 		to := New(cfg, Options{}).Deployments[0].Cells[0].Load().Target
 		if got := append([]string{to.BaseURL}, to.BaseURLs...); !slices.Equal(got, c.want) {
 			t.Errorf("from %v: %q, want %q", c.from, got, c.want)

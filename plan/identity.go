@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hclbench/engines"
 	"hclbench/hcl"
@@ -25,8 +26,8 @@ type loadIdentity struct {
 
 // loadOf is everything about a cell's load that can change a number: the workload and the
 // headers that it is sent with. Secret headers count as "(sensitive)", and the engine's
-// key, which opens a door and steers nothing, not at all. Of a host that the load is
-// sent from it counts that it is another than the engine's, and what it has.
+// key, which opens a door and steers nothing, not at all. Of hosts that the load is
+// sent from it counts how many they are, that they are others than the engine's, and what they have.
 func loadOf(c hcl.Cell) loadIdentity {
 	counts := c.Workload.Fingerprint
 	if c.Offline {
@@ -36,8 +37,13 @@ func loadOf(c hcl.Cell) loadIdentity {
 	for name, value := range counts() {
 		pairs["load."+name] = value
 	}
-	if c.From != nil {
-		pairs["load.from"] = cmp.Or(c.From.GPUs.String(), "another host")
+	var clients []string
+	for _, h := range c.From {
+		clients = append(clients, cmp.Or(h.GPUs.String(), "another host"))
+	}
+	if len(clients) > 0 {
+		slices.Sort(clients)
+		pairs["load.from"] = strings.Join(clients, ", ")
 	}
 	if !c.Offline { // which sends nothing
 		for _, h := range c.Headers {

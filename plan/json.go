@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"io"
+	"strings"
 
 	"hclbench/provision"
 	"hclbench/results"
@@ -115,7 +116,7 @@ func (d *Deployment) json() jsonDeployment {
 		switch t := c.Task.(type) {
 		case *Load:
 			if t.From != nil {
-				jc.From, jc.URL = t.From.Name, t.Target.BaseURL
+				jc.From, jc.URL = strings.Join(c.clients(), ", "), t.Target.BaseURL
 			}
 		case *Batch:
 			jc.Command = argv(t.Bench.Container)

@@ -105,7 +105,7 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 				byEngine[c.Engine] = d
 				p.Deployments = append(p.Deployments, d)
 			}
-			if c.From == d.Host() || c.Offline {
+			if len(c.From) == 1 && c.From[0] == d.Host() || c.Offline {
 				c.From = nil
 			}
 			load := loadOf(c)

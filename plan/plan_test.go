@@ -255,9 +255,12 @@ func TestLoadFrom(t *testing.T) {
 		cfg := lab()
 		cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
 		cfg.Benchmarks = cfg.Benchmarks[1:]
-		cfg.Benchmarks[0].Cells[0].From = h
-		if h != nil && h.Name == "h200" {
-			cfg.Benchmarks[0].Cells[0].From = cfg.Engines[0].Host
+		switch {
+		case h == nil:
+		case h.Name == "h200":
+			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{cfg.Engines[0].Host}
+		default:
+			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{h}
 		}
 		return New(cfg, Options{})
 	}
@@ -289,6 +292,40 @@ func TestLoadFrom(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
+	}
+}
+
+// TestLoadFromSeveral: how many hosts send counts, and what they have; not which, nor in which order.
+func TestLoadFromSeveral(t *testing.T) {
+	a, b := &provision.Host{Name: "a", Address: "203.0.113.30"}, &provision.Host{Name: "b", Address: "203.0.113.31"}
+	gpus := &provision.Host{Name: "c", Address: "203.0.113.32", GPUs: provision.GPUs{Count: 1, Model: "L4", Vendor: provision.NVIDIA}}
+	from := func(hosts ...*provision.Host) *Plan {
+		cfg := lab()
+		cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
+		cfg.Benchmarks = cfg.Benchmarks[1:]
+		cfg.Benchmarks[0].Cells[0].From = hosts
+		return New(cfg, Options{})
+	}
+	id := func(p *Plan) string { return p.Deployments[0].Cells[0].ID }
+	one, two := from(a), from(a, b)
+	if id(one) != id(from(b)) || id(two) == id(one) || id(two) != id(from(b, a)) || id(from(a, gpus)) != id(from(gpus, a)) || id(from(a, gpus)) == id(two) {
+		t.Errorf("ids %s of one and %s of two", id(one), id(two))
+	}
+	if got := two.Deployments[0].Cells[0].Identity()["load.from"]; got != "another host, another host" {
+		t.Errorf("load.from is %q", got)
+	}
+	if hosts := two.Deployments[0].Hosts(); len(hosts) != 3 {
+		t.Errorf("hosts %v", hosts)
+	}
+	text := printed(t, two, false)
+	for _, want := range []string{"+ repetition=1,2 from hosts a, b", "host b (203.0.113.31)\n\n  sends load to engine.vllm.h200 on host h200"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	var doc bytes.Buffer
+	if err := two.JSON(&doc); err != nil || !strings.Contains(doc.String(), `"from": "a, b"`) {
+		t.Errorf("%v in\n%s", err, doc.String())
 	}
 }
 

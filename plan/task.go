@@ -80,7 +80,7 @@ type Task interface {
 // Load is requests that are sent to the deployment's server.
 type Load struct {
 	load.Job
-	From *provision.Host // where they are sent from; nil: the host of the deployment
+	From []*provision.Host // where they are sent from, by all together; nil: the host of the deployment
 }
 
 // Batch is given to the engine's own benchmark, which runs in a container or process of
@@ -106,13 +106,33 @@ func (c *Cell) Batch() *Batch {
 	return b
 }
 
-// From is the host that the cell's load is sent from; nil: the deployment's, or nothing
+// From are the hosts that the cell's load is sent from; nil: the deployment's, or nothing
 // is sent.
-func (c *Cell) From() *provision.Host {
+func (c *Cell) From() []*provision.Host {
 	if l := c.Load(); l != nil {
 		return l.From
 	}
 	return nil
+}
+
+// clients are the names of the hosts that the load is sent from, where it says them.
+func (c *Cell) clients() (there names) {
+	for _, h := range c.From() {
+		there.add(h.Name)
+	}
+	return there
+}
+
+// sentFrom is " from host client", " from hosts c0, c1", or nothing.
+func (c *Cell) sentFrom() string {
+	switch there := c.clients(); len(there) {
+	case 0:
+		return ""
+	case 1:
+		return " from host " + there[0]
+	default:
+		return " from hosts " + strings.Join(there, ", ")
+	}
 }
 
 func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task, error) {
@@ -125,14 +145,16 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 		return &Batch{batchOf(c), seed, engines.ServedModel(e), bench, started}, nil
 	}
 	target := load.Target{BaseURL: engines.BaseURL(e), BaseURLs: engines.MoreURLs(e), Model: engines.ServedModel(e)}
-	if c.From != nil {
-		urls, err := engines.RemoteURLs(e, c.From)
+	var from *provision.Host // of several, none is a host of the engine: what one reaches all do
+	if len(c.From) > 0 {
+		from = c.From[0]
+		urls, err := engines.RemoteURLs(e, from)
 		if err != nil {
-			return nil, fmt.Errorf("load from host %s on %s: %w", c.From.Name, e, err)
+			return nil, fmt.Errorf("load from host %s on %s: %w", from.Name, e, err)
 		}
 		target.BaseURL, target.BaseURLs = urls[0], urls[1:]
 	}
-	target.TokenizeURL = engines.TokenizeURL(e, c.From)
+	target.TokenizeURL = engines.TokenizeURL(e, from)
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
 	return &Load{job, c.From}, nil

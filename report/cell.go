@@ -283,6 +283,9 @@ func Text(w io.Writer, s *load.Summary) error {
 		}
 		b.WriteByte('\n')
 	}
+	if g := clientsOf(s); g != nil {
+		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+	}
 	if text := surest(s); text != "" {
 		line("At most, 99 % sure", text)
 	}

@@ -23,6 +23,24 @@ type pace struct {
 	atOnce bool      // all that they send is due at the start, and waits for them in our queue
 }
 
+// of is a client's share of the pace: its sessions at their moments, and its workers in their
+// shifts.
+func (x pace) of(s load.Share) pace {
+	if s.Whole() {
+		return x
+	}
+	x.due, x.crew = every(s, x.due), every(s, x.crew)
+	x.limit, x.sockets = s.Part(x.limit), min(len(x.due), (x.sockets+s.Clients-1)/s.Clients)
+	return x
+}
+
+func every[T any](s load.Share, all []T) (own []T) {
+	for i := s.Client; i < len(all); i += s.Clients {
+		own = append(own, all[i])
+	}
+	return own
+}
+
 // paceOf is the pace that a workload asks for. recorded are the times of a trace.
 func paceOf(w load.Workload, seed uint64, recorded []time.Duration) pace {
 	limit, ramp := time.Duration(w.Duration), time.Duration(w.Ramp)

@@ -33,19 +33,31 @@ const progressEvery = 500 * time.Millisecond // how often a run says where it st
 // together with what was measured until then. The result is nil only when the job cannot be run at
 // all.
 func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
+	return RunWhen(ctx, job, progress, nil)
+}
+
+// Begin says when the measurement of a client begins that is ready for it. It may wait for the
+// other clients of the load.
+type Begin func(ctx context.Context) (time.Time, error)
+
+// RunWhen is [Run] of a client that sends a share of a load, which it begins with the others.
+func RunWhen(ctx context.Context, job load.Job, progress func(load.Progress), begin Begin) (*load.Result, error) {
 	g, err := newGenerator(job, progress)
 	if err != nil {
 		return nil, err
 	}
 	defer g.client.Close()
+	g.begin = begin
 	return g.run(ctx)
 }
 
 type generator struct {
 	job      load.Job
+	own      load.Workload // the job's, or its share of it
 	set      *prompts.Set
 	client   wire.Client
 	progress func(load.Progress)
+	begin    Begin // nil: at once
 
 	newSleeper func(context.Context) sleeper // of the schedule of arrivals
 }
@@ -54,7 +66,8 @@ func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error
 	if err := job.Workload.Check(); err != nil {
 		return nil, err
 	}
-	if err := wire.AllowFiles(sockets(job.Workload)); err != nil {
+	own := job.Slice().Workload(job.Workload)
+	if err := wire.AllowFiles(sockets(own)); err != nil {
 		return nil, err
 	}
 	c, err := wire.New(job)
@@ -64,7 +77,7 @@ func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error
 	if progress == nil {
 		progress = func(load.Progress) {}
 	}
-	return &generator{job: job, client: c, progress: progress, newSleeper: newClock}, nil
+	return &generator{job: job, own: own, client: c, progress: progress, newSleeper: newClock}, nil
 }
 
 // sockets is how many connections a workload may need at once, as far as that
@@ -108,19 +121,23 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	if w.Warmup > 0 {
 		c := cmp.Or(w.Concurrency, 16) // enough for a server to capture its graphs and fill its caches
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
-		warm.watched(func() { warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}) })
+		warm.watched(func() { warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share)) })
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
 	var took load.Generator
 	p.watched(func() {
-		p.follow(ctx, paceOf(w, prompts.Seed(g.job), g.set.Due))
+		p.follow(ctx, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
 	})
 
 	records := withoutSecrets(g.job, p.collect())
+	for i, slice := 0, g.job.Slice(); i < len(records); i++ {
+		records[i].Seq = slice.Nth(records[i].Seq)
+	}
+	w = g.own
 	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
-	p.tally.complete(&s)
+	complete(&s, p.tally.dropped())
 	s = s.Under(w.SLO, records) // by all gaps
 	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe([]float64{50, 99, 99.9}), g.job.Calibrated
 	warmed := 0
@@ -135,7 +152,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 		part.Verdict = evidence{workload: w, records: records}.verdict(*part, source)
 		source = nil // what the warm-up has sent before is said once
 	}
-	return &load.Result{Summary: s, Records: records}, ctx.Err()
+	return &load.Result{Summary: s, Records: records, Gaps: p.tally.dropped()}, ctx.Err()
 }
 
 // prepare makes the data set ready, and says how many requests there will be.
@@ -147,6 +164,9 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 	}
 	if g.set.Due != nil {
 		total = len(g.set.Due)
+	}
+	if slice := g.job.Slice(); total > 0 && slice.Count(total) == 0 {
+		return 0, slice.NothingToSend(total)
 	}
 	return total, nil
 }
@@ -186,11 +206,11 @@ type phase struct {
 func (g *generator) newPhase(use uint64, total int) *phase {
 	now := time.Now()
 	p := &phase{
-		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: total,
+		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: g.job.Slice().Count(total),
 		began: now, quiet: now, tally: tally{limit: maxGaps},
 	}
 	if !p.warmup {
-		p.crowd = newWatch(g.job.Workload)
+		p.crowd = newWatch(g.own)
 	}
 	return p
 }

@@ -72,16 +72,24 @@ func (t *tally) giveBack(records []load.Record) {
 	}
 }
 
+// dropped are all gaps, where some were not kept; nil: all were.
+func (t *tally) dropped() *load.Histogram {
+	if t.level == 0 {
+		return nil
+	}
+	return &t.all
+}
+
 // complete describes ITL by all gaps where the records have lost some.
-func (t *tally) complete(s *load.Summary) {
+func complete(s *load.Summary, all *load.Histogram) {
 	for _, x := range s.Parts() {
-		if x.ITLFrom != "" && x.Window == nil {
+		if x.ITLFrom != "" && x.Window == nil && all != nil {
 			var percentiles []float64
 			for p := range x.ITL.Percentiles {
 				v, _ := strconv.ParseFloat(p, 64) // we wrote it
 				percentiles = append(percentiles, v)
 			}
-			x.ITL, x.ITLFrom = t.all.Stats(percentiles), load.FromHistogram
+			x.ITL, x.ITLFrom = all.Stats(percentiles), load.FromHistogram
 		}
 	}
 }

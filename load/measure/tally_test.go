@@ -50,7 +50,7 @@ func TestTally(t *testing.T) {
 	if got.ITLFrom != load.FromSample || got.ITL.Count != 4000 || !near(got.ITL.Mean, exact.ITL.Mean, 1e-9) || !near(got.ITL.Median, exact.ITL.Median, 0.15) {
 		t.Errorf("from a sample (%q): %+v, exactly: %+v", got.ITLFrom, got.ITL, exact.ITL)
 	}
-	small.complete(&got)
+	complete(&got, small.dropped())
 	if got.ITLFrom != load.FromHistogram || got.ITL.Count != 4000 || !near(got.ITL.Std, exact.ITL.Std, 1e-6) || !near(got.ITL.Percentiles["99"], exact.ITL.Percentiles["99"], 1e-3) || got.ITL.Max != exact.ITL.Max {
 		t.Errorf("from the histogram (%q): %+v, exactly: %+v", got.ITLFrom, got.ITL, exact.ITL)
 	}

@@ -50,11 +50,36 @@ func (p *phase) follow(ctx context.Context, x pace) {
 		})
 	}
 	prepared.Wait()
-	p.g.client.Open(ctx, x.atFirst())
-	p.before, p.zero = spentNow(), time.Now()
+	p.start(ctx, x.atFirst())
 	close(start)
 	p.open(ctx, x.due, x.limit)
 	workers.Wait()
+}
+
+// Before a common beginning: connections are made, and what is spent counts from then on. Servers
+// keep a connection longer that is not used.
+const (
+	openAhead  = 2 * time.Second
+	spendAhead = 5 * time.Millisecond
+)
+
+// start opens connections, and the clock: at once, or with the other clients of the load.
+func (p *phase) start(ctx context.Context, connections int) {
+	if p.g.begin == nil || p.warmup {
+		p.g.client.Open(ctx, connections)
+		p.before, p.zero = spentNow(), time.Now()
+		return
+	}
+	at, err := p.g.begin(ctx)
+	if err != nil { // ctx has ended, and nothing is sent
+		at = time.Now()
+	}
+	sleep := newTimer()
+	defer sleep.stop()
+	sleep.until(ctx, at.Add(-openAhead))
+	p.g.client.Open(ctx, connections)
+	sleep.until(ctx, at.Add(-spendAhead))
+	p.before, p.zero = spentNow(), at
 }
 
 // open begins a session at each moment of at, at most limit of them at a time (0: any

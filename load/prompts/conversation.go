@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,7 +154,7 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 type talks struct {
 	set   *Set
 	use   uint64 // a warm-up begins with those that the measurement comes to last
-	total int    // requests; 0: as many as are asked for
+	total int    // requests; 0: as many as are asked for; [none]
 
 	next atomic.Int64 // request
 
@@ -162,24 +163,46 @@ type talks struct {
 	granted int // requests, to conversations
 }
 
-func (q *talks) Next() (Session, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	i := q.begun % len(q.set.talks)
+// at is the n-th conversation of all that are handed out, by whichever client.
+func (q *talks) at(n int) *talk {
+	i := n % len(q.set.talks)
 	if q.use == ForWarmup {
 		i = len(q.set.talks) - 1 - i
 	}
-	t := &q.set.talks[i]
+	return &q.set.talks[i]
+}
+
+// share is how many of so many requests are in this client's conversations.
+func (q *talks) share(total int) (own int) {
+	if q.set.slice.Whole() || total == 0 {
+		return total
+	}
+	for n, left := 0, total; left > 0; n++ {
+		turns := min(len(q.at(n).turns), left)
+		if turns == 0 {
+			break
+		}
+		if left -= turns; q.set.slice.Owns(n) {
+			own += turns
+		}
+	}
+	return cmp.Or(own, none)
+}
+
+func (q *talks) Next() (Session, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.at(q.set.slice.Nth(q.begun))
 	turns := len(t.turns)
-	if q.total > 0 {
+	if q.total != 0 {
 		turns = min(turns, q.total-q.granted)
 	}
-	if turns == 0 {
+	if turns <= 0 {
 		return nil, false
 	}
 	q.begun++
 	q.granted += turns
-	d := &dialogue{of: q, talk: t, turns: turns, number: q.begun - 1}
+	d := &dialogue{of: q, talk: t, turns: turns, number: q.set.slice.Nth(q.begun - 1)}
 	if t.system != nil {
 		d.said = appendMessage(nil, "system", t.system)
 	}

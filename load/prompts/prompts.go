@@ -11,7 +11,7 @@ import (
 
 // Request is one request to be sent.
 type Request struct {
-	Seq           int // of the warm-up or the measurement, in the order in which they were made
+	Seq           int // of this client's, in the order in which they were made
 	Body          []byte
 	Input, Output int // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
 }
@@ -54,6 +54,7 @@ type ask struct {
 type rows struct {
 	maker
 	template    load.Template
+	slice       load.Slice
 	total       int          // 0: as many as are asked for
 	begun, made atomic.Int64 // sessions and requests
 	room        atomic.Int64 // that the longest prompt so far took
@@ -68,7 +69,7 @@ func (q *rows) Begun() int { return int(q.made.Load()) }
 
 func (q *rows) Request() Request {
 	i := int(q.made.Add(1)) - 1
-	prompt, ask := q.append(make([]byte, 0, q.room.Load()), i)
+	prompt, ask := q.append(make([]byte, 0, q.room.Load()), q.slice.Nth(i))
 	q.room.Store(max(q.room.Load(), int64(len(prompt))))
 	return Request{Seq: i, Body: q.template.Fill(prompt, ask.output, ask.members), Input: ask.input, Output: ask.output}
 }

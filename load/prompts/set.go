@@ -22,6 +22,7 @@ type Set struct {
 	talks    []talk
 	source   *load.Source // nil: made here
 	template load.Template
+	slice    load.Slice // that is sent from here
 }
 
 // kind is how data sets of one kind are made ready.
@@ -61,18 +62,27 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.salt, set.seed = job.Workload.Dataset.Salt, Seed(job)
+	set.slice, set.salt, set.seed = job.Slice(), job.Workload.Dataset.Salt, Seed(job)
 	set.template, err = load.NewTemplate(job.Target, job.Workload, set.form)
 	return set, err
 }
 
-// Queue are the sessions of a warm-up or a measurement of so many requests; 0: until time is up.
+// Queue are the job's sessions of a warm-up or a measurement of so many requests in all; 0: until
+// time is up.
 func (s *Set) Queue(use uint64, total int) Queue {
 	if s.talks != nil {
-		return &talks{set: s, use: use, total: total}
+		q := &talks{set: s, use: use}
+		q.total = q.share(total)
+		return q
 	}
-	return &rows{maker: s.maker(use), template: s.template, total: total}
+	q := &rows{maker: s.maker(use), template: s.template, slice: s.slice, total: s.slice.Count(total)}
+	if total > 0 {
+		q.total = cmp.Or(q.total, none)
+	}
+	return q
 }
+
+const none = -1 // of a total: another client sends all of it
 
 // fileOf is where a path of the data set lies on this machine.
 func fileOf(j load.Job, path string) string { return cmp.Or(j.Files[path], path) }
@@ -104,23 +114,21 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 	return m.Drawn(n, 0), nil
 }
 
-// Drawn is the source of a run that has measured and warmed up with so many sessions.
+// Drawn is the source of a run that has measured and warmed up with so many sessions. That of a
+// share only counts them: what was sent twice, all clients tell together.
 func (m *Set) Drawn(measured, warmed int) *load.Source {
 	if m.source == nil {
 		return nil
 	}
-	s := *m.source
 	if m.salt {
-		return &s // each is like no other
+		return new(*m.source) // each is like no other
 	}
-	if m.talks == nil {
-		s.Repeated = max(0, measured-s.Prompts)
+	if !m.slice.Whole() {
+		s := *m.source
+		s.Sessions, s.WarmupSessions = measured, warmed
+		return &s
 	}
-	measured, warmed = min(measured, s.Prompts), min(warmed, s.Prompts)
-	if again := measured + warmed - s.Prompts; again > 0 {
-		s.Measured, s.Warmed = measured, again
-	}
-	return &s
+	return new(m.source.Drawn(measured, warmed, m.talks != nil))
 }
 
 func firstOf(lines []string) string {

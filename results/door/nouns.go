@@ -131,6 +131,10 @@ func Summary(s *load.Summary) error {
 			err = errors.Join(err, oneOf("verdict", part.Verdict.Verdict, append(verdicts(), "")...), figures(&part.Figures))
 		}
 	}
+	for i := range s.Clients {
+		c := &s.Clients[i]
+		err = errors.Join(err, Lines(&c.Host), oneOf("verdict", c.Verdict.Verdict, verdicts()...), figures(&c.Figures))
+	}
 	return err
 }
 
@@ -169,7 +173,7 @@ func Event(e *results.Event) error {
 // Record makes a record from elsewhere fit to be kept.
 func Record(r *load.Record) error {
 	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Answered, r.Last, r.End), counted("gap", r.Gaps...),
-		counted("number", r.Seq, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
+		counted("number", r.Seq, r.Client, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
 	if err != nil {
 		return fmt.Errorf("request %d: %w", r.Seq, err)
 	}

@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"hclbench/load"
+	"hclbench/load/measure"
+	"hclbench/provision"
+	"hclbench/telemetry"
+)
+
+// Sender is one of the clients of a load: the agent of its host, and the load as that host gets it.
+type Sender struct {
+	*Client
+	Load load.Job
+}
+
+// SenderError is why a host could not send its share of a load. Without it there is no load to
+// measure.
+type SenderError struct {
+	Host *provision.Host
+	Err  error
+}
+
+func (e *SenderError) Error() string {
+	return fmt.Sprintf("%s sends a part of the load: %v", e.Host, e.Err)
+}
+
+// Unwrap implements errors.
+func (e *SenderError) Unwrap() error { return e.Err }
+
+const (
+	// beginAhead is how long before the moment at which they begin all clients are told of it: they
+	// make their connections meanwhile.
+	beginAhead = 3 * time.Second
+	// trips is how often a clock is asked for: the shortest trip there and back tells most.
+	trips = 20
+)
+
+// together is a load that several senders carry out.
+type together struct {
+	id      string
+	senders []Sender
+	ready   chan struct{} // one of each sender that is ready to begin
+	clocks  []load.Clock
+
+	mu     sync.Mutex
+	states []load.Progress
+}
+
+// RunTogether has senders carry out one load, each its share of it, which they begin at the same
+// moment of their own clocks, as [Client.Run] does of one. What they measure is put together.
+// The first of them reads what is to be read meanwhile. The error of a load of which a share
+// is missing is a [SenderError], and then nothing was measured.
+func RunTogether(ctx context.Context, id string, senders []Sender, read telemetry.Plan,
+	progress func(load.Progress)) (Measured, error) {
+	first := senders[0]
+	if len(senders) == 1 {
+		return first.Run(ctx, id, Job{Load: first.Load, Telemetry: read}, progress)
+	}
+	t := &together{id: id, senders: senders, ready: make(chan struct{}, len(senders)),
+		clocks: make([]load.Clock, len(senders)), states: make([]load.Progress, len(senders))}
+	if err := first.Watch(ctx, id, read); err != nil {
+		return Measured{}, &SenderError{first.host, err}
+	}
+	all, err := t.run(ctx, progress)
+	if err != nil {
+		first.forget(ctx, watchPath(id))
+		return Measured{}, err
+	}
+	whole := measure.Merge(first.Load, all)
+	m := Measured{Summary: &whole.Summary, Records: whole.Records}
+	m.Telemetry, err = first.EndWatch(ctx, id, m.Window())
+	return m, err
+}
+
+// run has all senders do their share. The first failure ends the work of the others.
+func (t *together) run(ctx context.Context, progress func(load.Progress)) ([]measure.Shared, error) {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	all := make([]measure.Shared, len(t.senders))
+	var working sync.WaitGroup
+	for i, s := range t.senders {
+		working.Go(func() {
+			m, gaps, err := t.share(ctx, i, progress)
+			if err != nil {
+				end(&SenderError{s.host, err})
+				return
+			}
+			all[i] = measure.Shared{Host: s.host.Name, Result: &load.Result{Summary: *m.Summary, Records: m.Records, Gaps: gaps}}
+		})
+	}
+	for range t.senders {
+		select {
+		case <-t.ready:
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() == nil {
+		if err := t.begin(ctx); err != nil {
+			end(err)
+		}
+	}
+	working.Wait()
+	if ctx.Err() == nil {
+		if err := t.each(func(i int, s Sender) error {
+			after, err := s.clock(ctx)
+			t.clocks[i].Gained = after.Ahead - t.clocks[i].Ahead
+			t.clocks[i].Within = max(t.clocks[i].Within, after.Within)
+			return err
+		}); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		all[i].Clock = t.clocks[i]
+	}
+	return all, context.Cause(ctx)
+}
+
+// share has a sender do its part.
+func (t *together) share(ctx context.Context, i int, progress func(load.Progress)) (Measured, *load.Histogram, error) {
+	job := t.senders[i].Load
+	job.Share = load.Share{Client: i, Clients: len(t.senders)}
+	m, last, err := t.senders[i].carryOut(ctx, t.id, Job{Load: job}, func(e Event) {
+		if e.Ready {
+			t.ready <- struct{}{}
+		}
+		if e.Progress != nil {
+			t.tell(i, *e.Progress, progress)
+		}
+	})
+	if err == nil && m.Summary == nil {
+		err = errors.New("it has measured nothing")
+	}
+	return m, last.Gaps, err
+}
+
+// tell says where all of them stand, as one of them has gone on: one word after the other.
+func (t *together) tell(i int, now load.Progress, progress func(load.Progress)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.states[i] = now
+	all := load.Progress{Silent: now.Silent}
+	for _, p := range t.states {
+		all.Elapsed, all.Silent = max(all.Elapsed, p.Elapsed), min(all.Silent, p.Silent)
+		all.Sent, all.Done, all.Failed = all.Sent+p.Sent, all.Done+p.Done, all.Failed+p.Failed
+		all.InFlight, all.OutputTokens = all.InFlight+p.InFlight, all.OutputTokens+p.OutputTokens
+		all.Total, all.Warmup = all.Total+p.Total, all.Warmup || p.Warmup
+		all.Overloaded = all.Overloaded || p.Overloaded
+	}
+	progress(all)
+}
+
+// each asks all senders at once, and returns the first failure.
+func (t *together) each(ask func(i int, s Sender) error) error {
+	errs := make([]error, len(t.senders))
+	var asking sync.WaitGroup
+	for i, s := range t.senders {
+		asking.Go(func() {
+			if err := ask(i, s); err != nil {
+				errs[i] = &SenderError{s.host, err}
+			}
+		})
+	}
+	asking.Wait()
+	return cmp.Or(errs...)
+}
+
+// begin looks at all clocks, and tells all senders when to begin.
+func (t *together) begin(ctx context.Context) error {
+	if err := t.each(func(i int, s Sender) (err error) {
+		t.clocks[i], err = s.clock(ctx)
+		return err
+	}); err != nil {
+		return err
+	}
+	at := time.Now().Add(beginAhead)
+	return t.each(func(i int, s Sender) error {
+		own := at.Add(time.Duration(t.clocks[i].Ahead * float64(time.Millisecond))).Round(0) // by the wall
+		return s.insist(ctx, func() error { return s.call(ctx, "POST", jobPath(t.id)+"/begin", own, nil) })
+	})
+}
+
+// clock compares the host's clock with the caller's.
+func (s Sender) clock(ctx context.Context) (best load.Clock, err error) {
+	for n := range trips {
+		err := s.insist(ctx, func() error {
+			asked := time.Now()
+			in, err := s.Info(ctx)
+			took := time.Since(asked)
+			if within := load.Ms(took) / 2; err == nil && (n == 0 || within < best.Within) {
+				best = load.Clock{Ahead: load.Ms(in.Now.Sub(asked.Add(took / 2).Round(0))), Within: within}
+			}
+			return err
+		})
+		if err != nil {
+			return best, err
+		}
+	}
+	return best, nil
+}
+
+// begin tells a job that waits for the other clients of its load when all of them begin, by this
+// host's clock. A job that was told before does not listen.
+func (js *jobs) begin(_ http.ResponseWriter, r *http.Request) error {
+	j, err := js.find(r)
+	if err != nil {
+		return err
+	}
+	var at time.Time
+	if err := read(r, &at); err != nil {
+		return err
+	}
+	select {
+	case j.begins <- at:
+	default:
+	}
+	return nil
+}
+
+// wait says that the job is ready, and waits to be told when it begins.
+func (j *job) wait(ctx context.Context) (time.Time, error) {
+	j.add(Event{Ready: true})
+	select {
+	case at := <-j.begins:
+		return time.Now().Add(time.Until(at)), nil // from here on no change of the clock concerns it
+	case <-ctx.Done():
+		return time.Time{}, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/provision"
+	"hclbench/sim"
+	"hclbench/telemetry"
+)
+
+// skewed is the way to an agent whose host's clock is ahead.
+type skewed struct {
+	http.RoundTripper
+	by time.Duration
+}
+
+func (s skewed) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/begin") {
+		var at time.Time
+		if err := json.NewDecoder(r.Body).Decode(&at); err != nil {
+			return nil, err
+		}
+		text, _ := json.Marshal(at.Add(-s.by))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}
+	resp, err := s.RoundTripper.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/info") {
+		return resp, err
+	}
+	var in Info
+	if err := json.NewDecoder(resp.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	in.Now = in.Now.Add(s.by)
+	text, _ := json.Marshal(in)
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// several are agents that each hold a lease, and the job that they send together.
+func several(t *testing.T, job load.Job, names ...string) (all []Sender) {
+	t.Helper()
+	for _, name := range names {
+		a, _ := serve(t, shortDir(t))
+		hold(t, a, lease("run-"+name, "store", time.Minute))
+		a.host = &provision.Host{Name: name}
+		all = append(all, Sender{a, job})
+	}
+	return all
+}
+
+// TestTogether: agents whose clocks are a minute apart begin a load at the same moment, send each
+// request once, and what they have measured is one measurement.
+func TestTogether(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 11, 4).Load
+	job.Workload.Concurrency = 4
+	senders := several(t, job, "c0", "c1", "c2")
+	senders[1].http.Transport = skewed{senders[1].http.Transport, time.Minute}
+	var last load.Progress
+	m, err := RunTogether(t.Context(), "job", senders, telemetry.Plan{Host: true}, func(p load.Progress) { last = p })
+	check(t, err)
+	if m.Summary.Completed != 11 || len(m.Records) != 11 || len(m.Summary.Clients) != 3 || m.Telemetry == nil {
+		t.Fatalf("%+v, %d records", m.Summary, len(m.Records))
+	}
+	if last.Total != 11 || last.Sent != 11 || last.Done != 11 {
+		t.Errorf("the last progress is %+v", last)
+	}
+	seen := map[int]bool{}
+	for _, r := range m.Records {
+		seen[r.Seq] = true
+		if r.Client != r.Seq%4%3 {
+			t.Errorf("client %d sent request %d", r.Client, r.Seq)
+		}
+	}
+	if len(seen) != 11 {
+		t.Errorf("requests %v", seen)
+	}
+	for i, c := range m.Summary.Clients {
+		want := map[bool]float64{true: 60_000}[i == 1]
+		if c.Host != senders[i].host.Name || c.Clock.Ahead < want-1000 || c.Clock.Ahead > want+1000 {
+			t.Errorf("client %d: %s, %+v", i, c.Host, c.Clock)
+		}
+	}
+	if m.Window().Zero.After(time.Now()) { // by the first client's clock
+		t.Errorf("it began at %v", m.Window().Zero)
+	}
+}
+
+// TestTogetherFails: a client that cannot send ends the work of the others, and is named.
+func TestTogetherFails(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 40, 4).Load
+	job.Workload.Concurrency = 4
+	fails := func(senders []Sender, host, says string) {
+		t.Helper()
+		m, err := RunTogether(t.Context(), "job", senders, telemetry.Plan{}, func(load.Progress) {})
+		of := new(SenderError)
+		if !errors.As(err, &of) || of.Host.Name != host || !strings.Contains(err.Error(), says) || m.Summary != nil {
+			t.Errorf("%+v, %v", m.Summary, err)
+		}
+	}
+	senders := several(t, job, "c0", "c1")
+	senders[1].Load.Workload.Dataset = load.Dataset{Kind: load.JSONL, Path: filepath.Join(t.TempDir(), "none.jsonl")}
+	fails(senders, "c1", "host c1 sends a part of the load: ")
+
+	few := job
+	few.Workload.Requests, few.Workload.Concurrency = 0, 0
+	few.Workload.Rate, few.Workload.Duration = 0.9, load.Duration(time.Second)
+	fails(several(t, few, "c0", "c1"), "c1", "client 2 of 2 has nothing to send: there are 1 requests in all")
+}

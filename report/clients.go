@@ -1,0 +1,39 @@
+package report
+
+import (
+	"fmt"
+
+	"hclbench/load"
+	"hclbench/report/number"
+)
+
+// clientsOf has a line for each host that has sent a share of the load; nil: one host has sent it all.
+func clientsOf(s *load.Summary) *sheet {
+	if len(s.Clients) == 0 {
+		return nil
+	}
+	columns := []column{{name: "Client", left: true}, {name: "requests"}, {name: "TTFT p50"}, {name: "p99"},
+		{name: "ITL p50"}, {name: "p99 ms"}, {name: "read lag"}, {name: "of a core"}, {name: "late ms"},
+		{name: "clock ms"}, {name: "verdict", left: true}}
+	var lines [][]string
+	for _, c := range s.Clients {
+		lag := ""
+		if c.ReadLag != nil {
+			lag = number.Text(c.ReadLag.Percentiles["99"])
+		}
+		clock := fmt.Sprintf("%s ± %s", number.Text(c.Clock.Ahead), number.Text(c.Clock.Within))
+		lines = append(lines, []string{c.Host, number.Whole(c.Requests),
+			number.Text(c.TTFT.Median), high(c.TTFT), number.Text(c.ITL.Median), high(c.ITL),
+			lag, number.Text(100*c.CPUShare) + "%", number.Text(c.Late), clock, c.Verdict.Verdict})
+	}
+	return tabulate(columns, lines)
+}
+
+// high is the 99th percentile, where it was asked for and there are enough values to carry it.
+func high(s load.Stats) string {
+	v, known := s.Percentiles["99"]
+	if !known || s.Count < load.Needs(99) {
+		return ""
+	}
+	return number.Text(v)
+}
