@@ -76,8 +76,10 @@ func RunTogether(ctx context.Context, id string, senders []Sender, read telemetr
 	}
 	whole := measure.Merge(first.Load, all)
 	m := Measured{Summary: &whole.Summary, Records: whole.Records}
-	m.Telemetry, err = first.EndWatch(ctx, id, m.Window())
-	return m, err
+	if m.Telemetry, err = first.EndWatch(ctx, id, m.Window()); err != nil { // which costs no request
+		m.Telemetry = &telemetry.Record{Interval: telemetry.Interval.Seconds(), Problems: []string{err.Error()}}
+	}
+	return m, nil
 }
 
 // run has all senders do their share. The first failure ends the work of the others.
@@ -128,14 +130,18 @@ func (t *together) run(ctx context.Context, progress func(load.Progress)) ([]mea
 func (t *together) share(ctx context.Context, i int, progress func(load.Progress)) (Measured, *load.Histogram, error) {
 	job := t.senders[i].Load
 	job.Share = load.Share{Client: i, Clients: len(t.senders)}
+	var once sync.Once
 	m, last, err := t.senders[i].carryOut(ctx, t.id, Job{Load: job}, func(e Event) {
 		if e.Ready {
-			t.ready <- struct{}{}
+			once.Do(func() { t.ready <- struct{}{} })
 		}
 		if e.Progress != nil {
 			t.tell(i, *e.Progress, progress)
 		}
 	})
+	t.mu.Lock()
+	t.states[i].InFlight = 0 // whatever it told last
+	t.mu.Unlock()
 	if err == nil && m.Summary == nil {
 		err = errors.New("it has measured nothing")
 	}
@@ -147,9 +153,13 @@ func (t *together) tell(i int, now load.Progress, progress func(load.Progress)) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.states[i] = now
-	all := load.Progress{Silent: now.Silent}
+	var all load.Progress
 	for _, p := range t.states {
-		all.Elapsed, all.Silent = max(all.Elapsed, p.Elapsed), min(all.Silent, p.Silent)
+		// Who waits for no answer cannot say that the engine is silent, or that it is not.
+		if p.InFlight > 0 && (all.InFlight == 0 || p.Silent < all.Silent) {
+			all.Silent = p.Silent
+		}
+		all.Elapsed = max(all.Elapsed, p.Elapsed)
 		all.Sent, all.Done, all.Failed = all.Sent+p.Sent, all.Done+p.Done, all.Failed+p.Failed
 		all.InFlight, all.OutputTokens = all.InFlight+p.InFlight, all.OutputTokens+p.OutputTokens
 		all.Total, all.Warmup = all.Total+p.Total, all.Warmup || p.Warmup

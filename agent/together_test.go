@@ -58,6 +58,18 @@ func several(t *testing.T, job load.Job, names ...string) (all []Sender) {
 	return all
 }
 
+// TestSilentTogether: an engine is silent for as long as it is to every client that waits for an answer.
+func TestSilentTogether(t *testing.T) {
+	w := &together{states: make([]load.Progress, 3)}
+	var all load.Progress
+	for i, p := range []load.Progress{{Sent: 9, Done: 9}, {Sent: 9, Done: 4, InFlight: 5, Silent: 40}, {Sent: 9, Done: 7, InFlight: 2, Silent: 30}} {
+		w.tell(i, p, func(now load.Progress) { all = now })
+	}
+	if all.Silent != 30 || all.InFlight != 7 || all.Sent != 27 {
+		t.Errorf("all of them: %+v", all)
+	}
+}
+
 // TestTogether: agents whose clocks are a minute apart begin a load at the same moment, send each
 // request once, and what they have measured is one measurement.
 func TestTogether(t *testing.T) {

@@ -83,6 +83,9 @@ func (w Workload) End() time.Duration {
 	return end
 }
 
+// SaltTokens is how many tokens a salt adds to a prompt, at most.
+const SaltTokens = 11
+
 // Longest is the length of the longest prompt and of the longest answer, in
 // tokens; 0 for what only the data set's file tells.
 func (w Workload) Longest() (input, output int) {
@@ -96,6 +99,9 @@ func (w Workload) Longest() (input, output int) {
 		input = d.PrefixTokens + d.QuestionTokens
 	case ShareGPT:
 		output = max(output, d.OutputTokens)
+	}
+	if d.Salt && input > 0 {
+		input += SaltTokens
 	}
 	return input, output
 }

@@ -171,10 +171,10 @@ func TestConversationEnds(t *testing.T) {
 		t.Errorf("%d completed, %d failed, %d input tokens", s.Completed, s.Failed, s.InputTokens)
 	}
 
-	_, slow := engine(t, sim.Config{TTFT: 60 * time.Millisecond, ITL: -1})
-	w.Requests, w.Duration = 0, load.Duration(100*time.Millisecond)
+	_, slow := engine(t, sim.Config{TTFT: 600 * time.Millisecond, ITL: -1})
+	w.Requests, w.Duration = 0, load.Duration(time.Second)
 	if s := run(t, slow, w).Summary; s.Completed != 2 {
-		t.Errorf("%d requests in 100 ms of 60 ms each, want 2", s.Completed)
+		t.Errorf("%d requests in 1 s of 600 ms each, want 2", s.Completed)
 	}
 }
 

@@ -206,17 +206,18 @@ func miscounted(records []load.Record) (output, input int) {
 	return output, input
 }
 
+// loops says whether a workload is a closed loop of requests that stand alone.
+func loops(w load.Workload) bool {
+	return w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace && w.Dataset.Kind != load.Conversation
+}
+
 // filled is the mean number of requests in flight of a closed loop, from the first dispatch to the
-// last: while there was always another to send. It says nothing of runs of less than three rounds.
+// last, of several clients of the one that ended first: while there was always another to send. It says nothing of runs of less than three rounds.
 func filled(w load.Workload, records []load.Record) (mean float64, ok bool) {
-	if w.Rate != 0 || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace || w.Dataset.Kind == load.Conversation ||
-		len(records) < 3*w.Concurrency {
+	if !loops(w) || len(records) < 3*w.Concurrency {
 		return 0, false
 	}
-	first, last := max(load.FirstDispatch(records), time.Duration(w.Ramp)), time.Duration(0)
-	for i := range records {
-		last = max(last, records[i].Sent)
-	}
+	first, last := max(load.FirstDispatch(records), time.Duration(w.Ramp)), slices.Min(lastDispatches(records))
 	return meanInFlight(records, first, last), last > first
 }
 

@@ -135,10 +135,15 @@ func (f ofClients) with(v load.Verdict) load.Verdict {
 func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (found ofClients) {
 	run := time.Duration(s.Duration * float64(time.Second))
 	limit := load.Ms(max(maxApart, time.Duration(apartOfRun*float64(run))))
-	for _, c := range s.Clients {
+	sent := make([]int, len(s.Clients)) // in a window too, in which a client may have nothing to send
+	for _, r := range records {
+		sent[r.Client]++
+	}
+	found.suspect.uneven(w, s, records)
+	for i, c := range s.Clients {
 		unknown := c.Clock.Within + math.Abs(c.Clock.Gained)
 		switch {
-		case c.Requests == 0:
+		case sent[i] == 0:
 			found.void.add(true, 0, 0, sentNothing, c.Host)
 		case c.Late > limit:
 			found.void.above(c.Late, limit, beganLate, c.Host, c.Late, limit)
@@ -158,6 +163,31 @@ func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (f
 		found.suspect.unlike(w, s.Clients, records)
 	}
 	return found
+}
+
+// uneven finds the client that had sent its share of a closed loop well before another had: its slots
+// stood empty for the rest, where one client alone would have filled them.
+func (r *reasons) uneven(w load.Workload, s *load.Summary, records []load.Record) {
+	if !loops(w) || s.Window != nil || w.Duration != 0 {
+		return
+	}
+	last := lastDispatches(records)
+	first := slices.Index(last, slices.Min(last))
+	apart := (slices.Max(last) - last[first]).Seconds()
+	limit := max(load.MaxLittle*s.Duration, load.Ms(maxApart)/1e3)
+	r.above(apart, limit, unevenShares, s.Clients[first].Host, apart, limit)
+}
+
+// lastDispatches are when each client sent its last request.
+func lastDispatches(records []load.Record) []time.Duration {
+	var last []time.Duration
+	for _, x := range records {
+		for len(last) <= x.Client {
+			last = append(last, 0)
+		}
+		last[x.Client] = max(last[x.Client], x.Sent)
+	}
+	return last
 }
 
 // unlike finds the client whose latencies differ from those of the others by more than chance
@@ -224,6 +254,9 @@ var (
 	beganLate    = doubt{"client-late", nil, "%s sent its first request %.0f ms after it was due (the limit is %.0f ms)"}
 	clockUnknown = doubt{"client-clock", nil, "when %s began and ended is known to %.0f ms only, by its clock before " +
 		"and after the load (the limit is %.0f ms): see that its time is kept, and that the network to it is not busy"}
+	unevenShares = doubt{"clients-uneven", []string{"input_throughput", "output_throughput", "total_throughput", "request_throughput"},
+		"%s had sent its share %.3g s before another had (the limit is %.3g s), and its slots stood empty: " +
+			"a load of several hosts whose answers differ in length is better ended by duration"}
 	unlikeStart = doubt{"clients-unlike", []string{"ttft", "e2el", "normalized_latency"},
 		"the time to first token was %.3g ms at %s and %.3g ms at %s, more than chance explains: " + unlikeWhy}
 	unlikePace = doubt{"clients-unlike", nil,

@@ -209,6 +209,8 @@ func TestClientsAreJudged(t *testing.T) {
 		}, load.Void, []string{"c1 sent its first request 3000 ms after it was due (the limit is"}},
 		"clock":     {func(p []Shared) { p[2].Clock = load.Clock{Ahead: 60_000, Within: 700, Gained: -800} }, load.Void, []string{"when c2 began and ended is known to 1500 ms only"}},
 		"far clock": {func(p []Shared) { p[2].Clock = load.Clock{Ahead: 60_000, Within: 1, Gained: -2} }, load.Valid, nil},
+		"uneven": {func(p []Shared) { p[0].Records = p[0].Records[:len(p[0].Records)/2] }, load.Suspect,
+			[]string{"c0 had sent its share"}},
 		"slower": {func(p []Shared) {
 			for i := range p[1].Records {
 				p[1].Records[i].First += 30 * msec

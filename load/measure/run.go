@@ -165,8 +165,8 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 	if g.set.Due != nil {
 		total = len(g.set.Due)
 	}
-	if slice := g.job.Slice(); total > 0 && slice.Count(total) == 0 {
-		return 0, slice.NothingToSend(total)
+	if total > 0 && g.set.Share(prompts.ForPrompt, total) == 0 {
+		return 0, g.job.Slice().NothingToSend(total)
 	}
 	return total, nil
 }

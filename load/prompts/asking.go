@@ -21,13 +21,13 @@ type asking struct {
 	Extra          map[string]json.RawMessage `json:"extra"` // any others
 }
 
-// all are the members by their names.
+// all are the members that say something, by their names: many files have an empty list where there is no tool.
 func (a asking) all() map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	maps.Copy(all, a.Extra)
 	for name, value := range map[string]json.RawMessage{"tools": a.Tools, "tool_choice": a.ToolChoice,
 		"parallel_tool_calls": a.ParallelCalls, "response_format": a.ResponseFormat} {
-		if value != nil && string(value) != "null" {
+		if !slices.Contains([]string{"", "null", "[]", `""`, `"[]"`, "{}"}, string(value)) {
 			all[name] = value
 		}
 	}

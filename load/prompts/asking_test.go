@@ -55,7 +55,7 @@ func bodies(t *testing.T, d load.Dataset, endpoint string, n int) (list []string
 // TestAsking: what an entry says of tools, of the answer's form and of anything else is sent as it
 // stands there, with its own requests alone.
 func TestAsking(t *testing.T) {
-	rows := `{"prompt":"plain","output_tokens":3,"tools":null}
+	rows := `{"prompt":"plain","output_tokens":3,"tools":[],"tool_choice":null}
 {"prompt":"called","output_tokens":4,"tools":` + weather + `,"tool_choice":"required"}
 {"messages":[{"role":"system","content":"s"},{"role":"user","content":[{"type":"text","text":"listed"}]}],"output_tokens":5,"extra":{"min_p":0.1}}
 {"prompt":"formed","output_tokens":6,"response_format":` + form + `}`
@@ -90,7 +90,6 @@ func TestAsking(t *testing.T) {
 // TestBadAsking: what no engine takes is said of the line, before anything is sent.
 func TestBadAsking(t *testing.T) {
 	for _, c := range []struct{ kind, endpoint, entry, want string }{
-		{load.JSONL, load.Chat, `"prompt":"a","tools":[]`, `"tools" is not a list of tools`},
 		{load.JSONL, load.Chat, `"prompt":"a","tools":"weather"`, `"tools" is not a list of tools`},
 		{load.JSONL, load.Chat, `"prompt":"a","tools":[{"type":"function","function":{}}]`, `tool 1 is a function without a "name"`},
 		{load.JSONL, load.Completions, `"prompt":"a","tools":` + weather, `"tools" needs the endpoint "chat"`},

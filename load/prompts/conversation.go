@@ -1,7 +1,6 @@
 package prompts
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,7 +173,7 @@ func (q *talks) at(n int) *talk {
 
 // share is how many of so many requests are in this client's conversations.
 func (q *talks) share(total int) (own int) {
-	if q.set.slice.Whole() || total == 0 {
+	if q.set.slice.Whole() {
 		return total
 	}
 	for n, left := 0, total; left > 0; n++ {
@@ -186,7 +185,7 @@ func (q *talks) share(total int) (own int) {
 			own += turns
 		}
 	}
-	return cmp.Or(own, none)
+	return own
 }
 
 func (q *talks) Next() (Session, bool) {

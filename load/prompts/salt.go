@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"hclbench/load"
 )
 
 // The length of a salt, in tokens: in ids, and in words. Either way there are more than 2⁶⁴ of them.
 const (
 	saltIDs   = 5
-	saltWords = 11
+	saltWords = load.SaltTokens
 )
 
 // saltHole is where the salt goes in a list of messages, as JSON has it. No text marshals to it but this.

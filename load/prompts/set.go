@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"hclbench/load"
@@ -71,15 +72,25 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 // time is up.
 func (s *Set) Queue(use uint64, total int) Queue {
 	if s.talks != nil {
-		q := &talks{set: s, use: use}
-		q.total = q.share(total)
-		return q
+		return &talks{set: s, use: use, total: s.queued(use, total)}
 	}
-	q := &rows{maker: s.maker(use), template: s.template, slice: s.slice, total: s.slice.Count(total)}
-	if total > 0 {
-		q.total = cmp.Or(q.total, none)
+	return &rows{maker: s.maker(use), template: s.template, slice: s.slice, total: s.queued(use, total)}
+}
+
+// Share is how many of so many requests are this client's.
+func (s *Set) Share(use uint64, total int) int {
+	if s.talks != nil {
+		return (&talks{set: s, use: use}).share(total)
 	}
-	return q
+	return s.slice.Count(total)
+}
+
+// queued is the total of a queue, of which 0 is no limit.
+func (s *Set) queued(use uint64, total int) int {
+	if total == 0 {
+		return 0
+	}
+	return cmp.Or(s.Share(use, total), none)
 }
 
 const none = -1 // of a total: another client sends all of it
@@ -107,6 +118,9 @@ func Make(ctx context.Context, job load.Job, each func(i int, prompt []byte, out
 		}
 		var a ask
 		b, a = all.append(b[:0], i)
+		if len(a.members) > 0 {
+			return nil, fmt.Errorf("an entry asks for %s, which no engine's own benchmark takes: measure it with a load", a.members)
+		}
 		if err := each(i, b, a.output); err != nil {
 			return nil, err
 		}
