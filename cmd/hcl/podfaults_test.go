@@ -89,7 +89,7 @@ var podFaults = []podFault{
 // outOfMemory has an engine take ever more memory, of a pod that may not have all of its node's.
 var outOfMemory = []string{
 	"host \"n\" { cluster = cluster.moai }", "host \"n\" {\n  cluster = cluster.moai\n  limits  = { memory = \"512Mi\" }\n}",
-	"engine \"sim\" \"a\" {\n  host  = host.n\n  flags = { ttft = \"5ms\", itl = \"5ms\" }\n}",
+	"engine \"sim\" \"a\" {\n  host  = host.n\n  flags = { ttft = \"5ms\", itl = \"20ms\" }\n}",
 	"model \"m\" { repo = \"m\" }\nengine \"vllm\" \"a\" {\n  host  = host.n\n  model = model.m\n" +
 		"  image = \"" + servedImage + "\"\n  env   = { ENGINE_FAULT = \"grow-after=12\" }\n}",
 	"engine.sim.a", "engine.vllm.a",
