@@ -25,7 +25,7 @@ import (
 // engine is a deployment's engine on its hosts: what of it is up, and how it is asked.
 type engine struct {
 	d       *plan.Deployment
-	at      map[*provision.Host]*session // of all hosts that the deployment needs
+	at      sessions
 	tell    teller
 	secrets plain.Secrets
 	members []*member // that are up, in order of starting; none: others run the engine

@@ -46,7 +46,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.Model = m.t.row.Model
 	server := m.t.server(engines.BaseURL(m.t.d.Engine))
 	defer server.close()
-	from := m.t.senders(m.cell)
+	from := m.t.at.of(m.t.d.Senders(m.cell))
 
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -55,11 +55,7 @@ func (m *measurement) load(ctx context.Context) error {
 		defer close(watched)
 		m.watch(running, server, cancel)
 	}()
-	for _, s := range from {
-		if s != m.t.home() {
-			defer context.AfterFunc(s.lease.held, func() { cancel(context.Cause(s.lease.held)) })()
-		}
-	}
+	defer m.endsWith(from, cancel)()
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
 	got, err := m.send(running, from, server, read)
@@ -103,6 +99,22 @@ func (m *measurement) load(ctx context.Context) error {
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.objects.doubts(), m.t.unproved(got.before), got.left,
 		m.t.joined(ctx))...)
 	return nil
+}
+
+// endsWith ends the load when a host beside the engine's is lost that sends a share of it, until
+// what it returns is called.
+func (m *measurement) endsWith(from []*session, end context.CancelCauseFunc) (stop func()) {
+	var stops []func() bool
+	for _, s := range from {
+		if s != m.t.home() {
+			stops = append(stops, context.AfterFunc(s.lease.held, func() { end(context.Cause(s.lease.held)) }))
+		}
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
 }
 
 // gone is a host beside the engine's that cannot send its share any more; nil: all can.

@@ -36,7 +36,7 @@ func (t *trial) prepare(ctx context.Context) error {
 
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
-		for _, from := range t.senders(c) {
+		for _, from := range t.at.of(t.d.Senders(c)) {
 			switch err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
 			case err == nil:
 			case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read

@@ -160,10 +160,10 @@ func (e *podLost) Unwrap() error { return e.error }
 
 // rent opens a pod for each host of a trial that is one, side by side, in place of the cluster's own
 // session. give gives them back.
-func (r *run) rent(ctx context.Context, d *plan.Deployment, at map[*provision.Host]*session) (give func(), err error) {
+func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give func(), err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	rented := map[*provision.Host]*session{}
+	rented := sessions{}
 	var errs []error
 	for h, root := range at {
 		if h.Cluster == nil {
@@ -198,7 +198,7 @@ const measuredLater = "what it was rented for is measured by the next apply"
 
 // giveBack closes the sessions of pods, each of which is deleted with its own. A pod that was lost costs
 // what it was rented for; what does not go is looked for again at the end of the run, with its root.
-func (r *run) giveBack(ctx context.Context, rented map[*provision.Host]*session) {
+func (r *run) giveBack(ctx context.Context, rented sessions) {
 	var all sync.WaitGroup
 	for _, s := range rented {
 		all.Go(func() {

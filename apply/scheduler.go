@@ -70,7 +70,7 @@ func (s *scheduler) lose(h *provision.Host, err error) {
 // take waits until the deployment may be carried out, and returns the sessions of its
 // hosts, which are its own until [scheduler.give]; none when ctx ends. It is a failure
 // that one of them cannot be used.
-func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (map[*provision.Host]*session, error) {
+func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (sessions, error) {
 	for {
 		s.mu.Lock()
 		news := s.news
@@ -89,8 +89,8 @@ func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (map[*provisio
 
 // try takes the hosts of a deployment if it is the first in line at all of them. The
 // lock is held.
-func (s *scheduler) try(d *plan.Deployment) (map[*provision.Host]*session, error) {
-	at, first := map[*provision.Host]*session{}, true
+func (s *scheduler) try(d *plan.Deployment) (sessions, error) {
+	at, first := sessions{}, true
 	for _, h := range d.Hosts() {
 		switch p := s.places[h]; {
 		case p.over && slices.Contains(d.Serving(), h):

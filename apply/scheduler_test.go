@@ -25,7 +25,7 @@ func TestScheduler(t *testing.T) {
 	s := newScheduler([]*plan.Deployment{wide, narrow, sent})
 	held, lose := context.WithCancel(t.Context())
 	open := func(h *provision.Host) { s.opened(h, &session{host: h, lease: &lease{held: held}}) }
-	try := func(d *plan.Deployment) (map[*provision.Host]*session, error) {
+	try := func(d *plan.Deployment) (sessions, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.try(d)

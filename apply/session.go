@@ -19,6 +19,18 @@ import (
 	"hclbench/provision/look"
 )
 
+// sessions are those of the hosts that a deployment needs.
+type sessions map[*provision.Host]*session
+
+// of are the sessions of hosts, in their order.
+func (at sessions) of(hosts []*provision.Host) []*session {
+	all := make([]*session, len(hosts))
+	for i, h := range hosts {
+		all[i] = at[h]
+	}
+	return all
+}
+
 // session is one place at work: its connection, its agent, the lease, and what it is.
 // It knows no plan.
 type session struct {

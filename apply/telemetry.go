@@ -30,12 +30,9 @@ type watching struct {
 // load comes from another or there is none. Of several members each host reads its
 // own, and what its part of the network has transferred.
 func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job telemetry.Plan, beside []watching) {
-	from := d.Host()
-	for i, h := range c.From() {
-		if i == 0 {
-			from = h
-			continue
-		}
+	senders := d.Senders(c)
+	from := senders[0]
+	for _, h := range senders[1:] {
 		beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true}})
 	}
 	if l := c.Load(); l != nil {

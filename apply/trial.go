@@ -11,7 +11,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/plan"
-	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -28,7 +27,7 @@ type trial struct {
 	doubts []string     // why every measurement of this start is suspect
 }
 
-func newTrial(r *run, d *plan.Deployment, at map[*provision.Host]*session) *trial {
+func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 	h := d.Host()
 	tell := teller{about: Event{Host: h.Name, Engine: d.Engine.Label()}, to: r.told}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
@@ -69,17 +68,6 @@ func order(c *plan.Cell) int {
 		return 0
 	}
 	return 1
-}
-
-// senders are the sessions of the hosts that send a cell's load, or do its work.
-func (t *trial) senders(c *plan.Cell) (all []*session) {
-	for _, h := range c.From() {
-		all = append(all, t.at[h])
-	}
-	if all == nil {
-		return []*session{t.home()}
-	}
-	return all
 }
 
 // carryOut measures the deployment's cells, and starts the engine as often as it is lost:

@@ -143,6 +143,14 @@ func (d *Deployment) hostsName() string {
 	return cmp.Or(strings.Join(names, ", "), d.Host().Name)
 }
 
+// Senders are the hosts that a cell's load is sent from, or that do its work.
+func (d *Deployment) Senders(c *Cell) []*provision.Host {
+	if from := c.From(); from != nil {
+		return from
+	}
+	return []*provision.Host{d.Host()}
+}
+
 // Host is where the deployment's engine serves, or where the load runs when
 // someone else runs it.
 func (d *Deployment) Host() *provision.Host {

@@ -47,6 +47,18 @@ func Banner(as, model, url string) []string {
 	}
 }
 
+func (c Config) listen(ctx context.Context, address string) (net.Listener, error) {
+	var how net.ListenConfig
+	if c.SharePort {
+		how.Control = sharePort
+	}
+	l, err := how.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
 // sharePort lets others listen on a socket's port too.
 func sharePort(_, _ string, socket syscall.RawConn) (err error) {
 	failed := socket.Control(func(fd uintptr) {
@@ -68,13 +80,9 @@ func Serve(ctx context.Context, cfg Config, listen string, log io.Writer) error 
 	}
 	ctx, alive := cfg.mortal(ctx)
 	defer alive()
-	var how net.ListenConfig
-	if cfg.SharePort {
-		how.Control = sharePort
-	}
-	l, err := how.Listen(ctx, "tcp", listen)
+	l, err := cfg.listen(ctx, listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	engine := New(cfg)
 	engine.address, engine.log = l.Addr().String(), func(line string) { fmt.Fprintln(log, line) }

@@ -89,13 +89,7 @@ func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
 	if err != nil {
 		at := x.Since()
 		class, text := c.classify(context.Cause(ctx), err)
-		switch {
-		case class != load.ClassTruncated:
-		case seen.meter == nil:
-			class = load.ClassConnect
-		case seen.reused && !seen.answered.Load() && at-x.Record.Sent < staleWithin:
-			class, text = stale(text)
-		}
+		class, text = seen.unanswered(class, text, at-x.Record.Sent)
 		x.Record.Fail(at, class, text)
 		return
 	}
@@ -152,6 +146,18 @@ type sight struct {
 	meter    *meter // of its connection; nil: it has got none
 	reused   bool   // the connection had carried another request
 	answered atomic.Bool
+}
+
+// unanswered is why a request has no answer that ended so long after it was sent.
+func (s *sight) unanswered(class, text string, after time.Duration) (string, string) {
+	switch {
+	case class != load.ClassTruncated:
+	case s.meter == nil:
+		class = load.ClassConnect
+	case s.reused && !s.answered.Load() && after < staleWithin:
+		return stale(text)
+	}
+	return class, text
 }
 
 func (s *sight) trace() *httptrace.ClientTrace {

@@ -1,0 +1,223 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/number"
+	"io"
+	"strings"
+	"time"
+)
+
+// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines the names.
+func Text(w io.Writer, s *load.Summary) error {
+	var b bytes.Buffer
+	line := func(name, text string) { fmt.Fprintf(&b, "%-19s %s\n", name, text) }
+	for _, f := range requestLines(s) {
+		line(f.Name, f.Value)
+	}
+	b.WriteByte('\n')
+	lines := throughputLines(s)
+	width := 0
+	for _, f := range lines {
+		width = max(width, len(f.Name))
+	}
+	for i, f := range lines {
+		line(first(i, "Throughput"), fmt.Sprintf("%*s %s", width, f.Name, f.Value))
+	}
+	b.WriteByte('\n')
+	if g := latencies(s); g.rows > 0 {
+		b.WriteString(strings.Join(g.lines(), "\n") + "\n")
+		if marks := g.marks(); marks != nil {
+			b.WriteString(fewerText(marks) + "\n")
+		}
+		b.WriteByte('\n')
+	}
+	if g := clientsOf(s); g != nil {
+		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+	}
+	if text := surest(s); text != "" {
+		line("At most, 99 % sure", text)
+	}
+	if s.PeakConcurrency > 0 {
+		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
+	}
+	line("Verdict", s.Verdict.Verdict)
+	for _, r := range s.Verdict.Texts() {
+		fmt.Fprintln(&b, "  -", r)
+	}
+	if len(s.ErrorSamples) > 0 {
+		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
+	}
+	for _, e := range s.ErrorSamples {
+		fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// requestLines are what was sent and what came back.
+func requestLines(s *load.Summary) (lines []fact) {
+	add := func(name, format string, args ...any) {
+		lines = append(lines, fact{name, fmt.Sprintf(format, args...)})
+	}
+	known := func(name string, n int) string {
+		if !s.Knows(name) {
+			return "unknown" // others have measured, and do not tell
+		}
+		return number.Whole(n)
+	}
+	failures := s.Failures()
+	if failures != "" {
+		failures = " (" + failures + ")"
+	}
+	add("Requests", "%s sent, %s completed, %s failed%s",
+		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), failures)
+	if s.Knows("duration_s") {
+		add("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
+	}
+	for _, t := range []struct {
+		name, member string
+		n, asked     int64
+	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
+		asked := ""
+		if t.asked != t.n && s.Knows("asked_"+t.member) {
+			asked = ", " + number.Whole(t.asked) + " asked for"
+		}
+		if s.Knows(t.member) {
+			add(t.name, "%s tokens%s", number.Whole(t.n), asked)
+		}
+	}
+	if s.UsageMissing > 0 {
+		add("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
+	}
+	if c := s.Content; c != nil {
+		add("Answers", "%s", contentText(c, s.OutputTokens))
+	}
+	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
+		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
+			number.Whole(s.PeakConcurrency))
+	}
+	if text := steadyText(s); text != "" {
+		add("Steady state", "%s", text)
+	}
+	return lines
+}
+
+// steadyText says when a closed loop was full, what it gave then, and how long it took before and
+// after; empty: no such time was found.
+func steadyText(s *load.Summary) string {
+	if s.Steady == nil || s.Steady.Window == nil {
+		return ""
+	}
+	whole := s.Figures
+	if s.Untrimmed != nil {
+		whole = s.Untrimmed.Figures
+	}
+	from, to := time.Duration(s.Steady.Window.From).Seconds(), time.Duration(s.Steady.Window.To).Seconds()
+	return fmt.Sprintf("from %s to %s s, with %s output tokens/s (the whole run %s); ramp %s s, tail %s s",
+		number.Short(from), number.Short(to), number.Text(s.Steady.OutputThroughput), number.Text(whole.OutputThroughput),
+		number.Text(from), number.Text(max(0, whole.Duration-to)))
+}
+
+// contentText says what answers were made of, beside text.
+func contentText(c *load.Content, tokens int64) string {
+	var parts []string
+	if c.Reasoned > 0 {
+		share := fmt.Sprintf("%s of %s chunks", number.Whole(int(c.ReasoningChunks)), number.Whole(int(c.Chunks)))
+		if c.ReasoningTokens > 0 {
+			share = fmt.Sprintf("%s of %s tokens", number.Whole(int(c.ReasoningTokens)), number.Whole(int(tokens)))
+		}
+		parts = append(parts, fmt.Sprintf("%s with reasoning (%s)", number.Whole(c.Reasoned), share))
+	}
+	if c.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("%s of reasoning alone", number.Whole(c.Unanswered)))
+	}
+	if c.Called > 0 {
+		parts = append(parts, fmt.Sprintf("%s with a tool call (%s of %s chunks)", number.Whole(c.Called),
+			number.Whole(int(c.CallChunks)), number.Whole(int(c.Chunks))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// throughputLines are what came out each second, each under its number.
+func throughputLines(s *load.Summary) (lines []fact) {
+	best := ""
+	if s.PeakOutputThroughput > 0 {
+		best = ", " + number.Text(s.PeakOutputThroughput) + " in the best second"
+	}
+	for _, t := range []struct {
+		member, text string
+		v            float64
+	}{
+		{"output_throughput", "output tokens/s" + best, s.OutputThroughput},
+		{"input_throughput", "input tokens/s", s.InputThroughput},
+		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
+		{"request_throughput", "requests/s", s.RequestThroughput},
+	} {
+		if x, ok := s.Intervals[t.member]; ok {
+			t.text += ", in 95 of 100 runs " + boundsText(x)
+		}
+		if s.Knows(t.member) {
+			lines = append(lines, fact{number.Text(t.v), t.text})
+		}
+	}
+	if s.Goodput != nil {
+		lines = append(lines, fact{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
+	}
+	return lines
+}
+
+// latencies are the times of a summary, a line each, with the percentiles that any of them has, and
+// below each a line with the intervals that it has.
+func latencies(s *load.Summary) *sheet {
+	type timing struct {
+		name, member string
+		stats        load.Stats
+		ofServer     bool // a sample of what it does; what we did ourselves is known
+	}
+	var known []load.Stats
+	var lines []func(statistic string) entry
+	var names []string
+	for _, t := range []timing{
+		{"TTFT  to the first token", "ttft_ms", s.TTFT, true},
+		{"TTFA  to the answer's first token", "ttfa_ms", ttfa.of(s), true},
+		{"TPOT  per token after it", "tpot_ms", s.TPOT, true},
+		{"ITL   between chunks", "itl_ms", s.ITL, true},
+		{"E2EL  whole request", "e2el_ms", s.E2EL, true},
+		{"Queue in the generator", "queue_ms", s.Queue, false},
+		{"Late against schedule", "send_lag_ms", s.SendLag, false},
+	} {
+		if t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0 {
+			continue // others publish figures without the count
+		}
+		known, names = append(known, t.stats), append(names, t.name)
+		lines = append(lines, func(statistic string) entry {
+			if n := t.stats.Lacks(statistic); n > 0 && t.ofServer {
+				return entry{Needs: n}
+			}
+			if v, ok := figureOf(s, t.stats, t.member, statistic); ok {
+				return entry{Text: number.Text(v)}
+			}
+			return entry{}
+		})
+		if bounded(s, t.member) {
+			names = append(names, "  in 95 of 100 runs")
+			lines = append(lines, func(statistic string) (e entry) {
+				if x, ok := s.Intervals[t.member+"."+statistic]; ok {
+					e.Text = boundsText(x)
+				}
+				return e
+			})
+		}
+	}
+	label := column{name: "Latency (ms)", left: true}.filled(len(names), func(i int) string { return names[i] })
+	table := &sheet{rows: len(names), columns: []column{label}}
+	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, percentiles(known)...), "max") {
+		c := column{name: strings.Replace(statistic, "median", "p50", 1)}
+		table.columns = append(table.columns, c.with(len(names), func(i int) entry { return lines[i](statistic) }))
+	}
+	return table
+}
