@@ -17,7 +17,7 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.ShareGPT, "path", "sha256 tokenizer filter input_tokens output_tokens salt"},
 		{load.Text, "path input_tokens", "tokenizer salt"},
 		{load.JSONL, "path", "sha256 tokenizer salt"},
-		{load.Conversation, "path", "sha256 tokenizer salt"},
+		{load.Conversation, "path", "sha256 tokenizer salt think_time"},
 		{load.Trace, "path", "sha256 slowdown of_model"},
 	}
 }
@@ -42,6 +42,7 @@ func datasetBlock() *blockType {
 			arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
 			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
 			arg("slowdown", number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
+			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
 			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
 			arg("of_model", text, func(d *dataset, s string) { d.OfModel = s }),
 			arg("seed", whole[uint64](0, 1<<53), func(d *dataset, n uint64) { d.Seed = n }),

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // The data set kinds.
@@ -53,6 +54,9 @@ type Dataset struct {
 	Slowdown float64 `json:"slowdown,omitempty"`
 	// trace: only requests of this model count, by the trace's own name for it; empty: all do
 	OfModel string `json:"of_model,omitempty"`
+	// conversation: how long its user takes on average to ask again, drawn from an exponential
+	// distribution; 0: no time
+	ThinkTime Duration `json:"think_time,omitempty"`
 	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
 	// so that no server has it in its cache
 	Salt bool `json:"salt,omitempty"`
@@ -153,7 +157,7 @@ var kinds = []kind{
 		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
-	{name: Conversation, needs: []string{"path"}, may: recorded, ownOutputs: true, noBatch: true},
+	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time"}, recorded...), ownOutputs: true, noBatch: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
 }
 
@@ -244,6 +248,8 @@ func (d Dataset) numbers(p *problems, k kind) {
 			p.add(n.value < 0, "dataset."+n.member, "%d: it cannot be a negative number", n.value)
 		}
 	}
+	p.add(d.ThinkTime < 0 || d.ThinkTime > maxThinkTime, "dataset.think_time", "%v: write a time of at most %v",
+		d.ThinkTime, maxThinkTime)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
 	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero",
@@ -252,6 +258,9 @@ func (d Dataset) numbers(p *problems, k kind) {
 		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
 	}
 }
+
+// maxThinkTime is more than any server keeps a prefix for.
+const maxThinkTime = Duration(24 * time.Hour)
 
 func spaced(member string) string { return strings.ReplaceAll(member, "_", " ") }
 

@@ -98,6 +98,7 @@ func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.prefix_tokens", d.PrefixTokens)
 	add(f, "dataset.question_tokens", d.QuestionTokens)
 	add(f, "dataset.filter", d.Filter)
+	add(f, "dataset.think_time", d.ThinkTime)
 	add(f, "dataset.salt", d.Salt)
 	add(f, "dataset.of_model", d.OfModel)
 	if !math.IsNaN(d.Slowdown) {

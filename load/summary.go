@@ -94,6 +94,9 @@ type Figures struct {
 	// Content is of what kinds the answers were; nil: of text alone.
 	Content *Content `json:"content,omitempty"`
 
+	// Sessions are what conversations took; nil: there were none.
+	Sessions *Sessions `json:"sessions,omitempty"`
+
 	// Intervals are those of figures that have one, by their names in JSON:
 	// "output_throughput", "ttft_ms.mean", "ttft_ms.p99".
 	Intervals map[string]Interval `json:"intervals,omitempty"`
@@ -110,6 +113,19 @@ type Content struct {
 	CallChunks      int64 `json:"call_chunks"`
 	// among the output tokens, by the server's usage; 0: there were none, or it does not tell
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
+}
+
+// Sessions are conversations, those that have ended: all of their requests are here, and completed.
+type Sessions struct {
+	Begun      int     `json:"begun"`
+	Ended      int     `json:"ended"`
+	Throughput float64 `json:"throughput"` // ended / duration
+	// from the first request to the end of the last answer, with the time that their users thought
+	Duration Stats `json:"duration_ms"`
+	// of each, on average
+	Requests     float64 `json:"requests"`
+	InputTokens  float64 `json:"input_tokens"`
+	OutputTokens float64 `json:"output_tokens"`
 }
 
 // Generator is what sending and reading took of the process that did it. Of several clients it has

@@ -78,6 +78,9 @@ func prompts(d load.Dataset) string {
 	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
 		words = append(words, fmt.Sprintf("slowed down by %v", d.Slowdown))
 	}
+	if d.ThinkTime > 0 {
+		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))
+	}
 	if d.Salt {
 		words = append(words, "salted")
 	}

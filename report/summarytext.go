@@ -96,6 +96,11 @@ func requestLines(s *load.Summary) (lines []fact) {
 	if c := s.Content; c != nil {
 		add("Answers", "%s", contentText(c, s.OutputTokens))
 	}
+	if x := s.Sessions; x != nil && x.Ended > 0 {
+		add("Sessions", "%s begun, %s ended: each %s requests, %s output tokens and %s s on average, %s s the longest",
+			number.Whole(x.Begun), number.Whole(x.Ended), number.Text(x.Requests), number.Text(x.OutputTokens),
+			number.Text(x.Duration.Mean/1e3), number.Text(x.Duration.Max/1e3))
+	}
 	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
 		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
 			number.Whole(s.PeakConcurrency))

@@ -45,6 +45,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	lasts(&d.ThinkTime, "think-time", "conversation: how long its user takes on average to ask again")
 	f.BoolVar(&d.Salt, "salt", false,
 		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
 	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
@@ -169,7 +170,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 		return usage("--convention says what --range-ratio means, so it goes with that")
 	}
 	for _, member := range []string{
-		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt",
+		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
 		"filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 	} {
 		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)

@@ -1,12 +1,13 @@
-# What models are asked today: chats that offer tools and want answers of a form, and
-# requests at the times at which people made them. The engine is simulated, so
+# What models are asked today: chats that offer tools and want answers of a form,
+# conversations whose users take their time, and requests at the times at which people
+# made them. The engine is simulated, so
 #
 #     hcl apply examples/workloads
 #
 # runs here in seconds. For a real engine change its block, and the paths to your own files.
 
 lab "workloads" {
-  description = "Tools, forms of answers, and a recorded day"
+  description = "Tools, forms of answers, conversations, and a recorded day"
 }
 
 host "here" {
@@ -37,6 +38,14 @@ dataset "trace" "day" {
   slowdown = 0.5       # twice as fast as it was
 }
 
+# Conversations whose users think before they ask again. The salt keeps those of one cell out of
+# the cache of the next.
+dataset "conversation" "talks" {
+  path       = "talks.jsonl"
+  think_time = "300ms"
+  salt       = true
+}
+
 benchmark "tools" {
   engine   = engine.sim.thinker
   dataset  = dataset.jsonl.tools
@@ -45,6 +54,18 @@ benchmark "tools" {
     concurrency = 4
     endpoint    = "chat"
     ignore_eos  = false
+  }
+}
+
+benchmark "talks" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.conversation.talks
+  requests = 28
+  load {
+    concurrency   = 4 # live conversations, with those whose user thinks
+    output_tokens = 48
+    endpoint      = "chat"
+    ignore_eos    = false
   }
 }
 

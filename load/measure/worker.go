@@ -150,6 +150,11 @@ func (w *worker) closed(ctx context.Context, shifts []shift, atOnce bool, t tick
 					return
 				}
 			}
+			if ready = max(ready, idle+t.After); t.After > 0 {
+				if ready >= s.to || !sleep.until(ctx, p.zero.Add(ready)) {
+					break
+				}
+			}
 			t.scheduled = ready
 			if atOnce {
 				t.scheduled = 0
@@ -178,6 +183,8 @@ func (p *phase) arrive(ctx context.Context, sleep sleeper, from time.Duration) b
 func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	p := w.p
 	ready, end := t.scheduled, p.g.job.Workload.End()
+	sleep := newTimer()
+	defer sleep.stop()
 	for {
 		w.do(ctx, t, ready)
 		idle := time.Since(p.zero)
@@ -186,8 +193,11 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 			if t, ok = p.take(w.session); !ok {
 				return
 			}
-			t.scheduled = idle
-			w.do(ctx, t, idle)
+			t.scheduled = idle + t.After
+			if end > 0 && t.scheduled >= end || t.After > 0 && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
+				break
+			}
+			w.do(ctx, t, t.scheduled)
 			idle = time.Since(p.zero)
 		}
 		w.session = nil
@@ -202,6 +212,7 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, load.Record{
 		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output,
+		Session: t.Session, Turn: t.Turn, Final: t.Final,
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)

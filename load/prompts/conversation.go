@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"hclbench/load"
 )
@@ -247,7 +248,21 @@ func (d *dialogue) Request() Request {
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, d.talk.asks), Output: t.output}
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, d.talk.asks),
+		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.turns, After: d.thinks()}
+}
+
+// longestThought bounds how much longer than on average a user takes.
+const longestThought = 10
+
+// thinks is how long the user takes before the next turn.
+func (d *dialogue) thinks() time.Duration {
+	mean := time.Duration(d.of.set.think)
+	if mean == 0 || d.next == 0 {
+		return 0
+	}
+	r := Random(d.of.set.seed^scramble(d.of.use), forThinking, uint64(d.number)<<32|uint64(d.next))
+	return time.Duration(min(r.ExpFloat64(), longestThought) * float64(mean))
 }
 
 func (*dialogue) Listens() bool { return true }

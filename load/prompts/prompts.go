@@ -5,6 +5,7 @@ package prompts
 import (
 	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"hclbench/load"
 )
@@ -14,6 +15,10 @@ type Request struct {
 	Seq           int // of this client's, in the order in which they were made
 	Body          []byte
 	Input, Output int // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
+
+	Session, Turn int           // of a conversation, from 1; 0: it stands alone
+	Final         bool          // the conversation has no more
+	After         time.Duration // how long after the answer before it goes
 }
 
 // Session is requests that each wait for the answer to the one before: a conversation,
@@ -88,6 +93,7 @@ const (
 	forBlock
 	forOrder
 	forSalt
+	forThinking
 )
 
 // Seed is that of a job's data set.

@@ -20,6 +20,7 @@ type Set struct {
 	form     load.Form
 	salt     bool
 	seed     uint64
+	think    load.Duration
 	talks    []talk
 	source   *load.Source // nil: made here
 	template load.Template
@@ -63,7 +64,9 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.slice, set.salt, set.seed = job.Slice(), job.Workload.Dataset.Salt, Seed(job)
+	d := job.Workload.Dataset
+	set.salt, set.seed, set.think = d.Salt, Seed(job), d.ThinkTime
+	set.slice = job.Slice()
 	set.template, err = load.NewTemplate(job.Target, job.Workload, set.form)
 	return set, err
 }

@@ -148,7 +148,13 @@ func figures(s *load.Figures) error {
 		err = errors.Join(err, counted("number of answers", c.Reasoned, c.Called, c.Unanswered),
 			counted("number of chunks", c.Chunks, c.ReasoningChunks, c.CallChunks), counted("number of tokens", c.ReasoningTokens))
 	}
-	for _, t := range []load.Stats{s.TTFT, *cmp.Or(s.TTFA, new(load.Stats)), s.TPOT, s.ITL, s.E2EL} {
+	ofSessions := load.Stats{}
+	if x := s.Sessions; x != nil {
+		ofSessions = x.Duration
+		err = errors.Join(err, counted("number of sessions", x.Begun, x.Ended), counted("throughput", x.Throughput),
+			counted("size of a session", x.Requests, x.InputTokens, x.OutputTokens))
+	}
+	for _, t := range []load.Stats{ofSessions, s.TTFT, *cmp.Or(s.TTFA, new(load.Stats)), s.TPOT, s.ITL, s.E2EL} {
 		err = errors.Join(err, counted("latency", float64(t.Count), t.Mean, t.Median, t.Std, t.Min, t.Max))
 		for p, v := range t.Percentiles {
 			if at, wrong := strconv.ParseFloat(p, 64); wrong != nil || !(at >= 0 && at <= 100) {
@@ -173,7 +179,7 @@ func Event(e *results.Event) error {
 // Record makes a record from elsewhere fit to be kept.
 func Record(r *load.Record) error {
 	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Answered, r.Last, r.End), counted("gap", r.Gaps...),
-		counted("number", r.Seq, r.Client, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
+		counted("number", r.Seq, r.Client, r.Session, r.Turn, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput), Lines(&r.Finish, &r.Class))
 	if err != nil {
 		return fmt.Errorf("request %d: %w", r.Seq, err)
 	}

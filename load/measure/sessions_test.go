@@ -1,0 +1,81 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+)
+
+// TestThinking: a conversation's user takes the time that the seed says before asking again, in a
+// closed loop and in an open one, and none of it is in a latency.
+func TestThinking(t *testing.T) {
+	turn := `{"role":"user","content":"a"},{"role":"assistant","content":"b"}`
+	path := written(t, `{"messages":[`+turn+`,`+turn+`,`+turn+`]}`)
+	for _, w := range []load.Workload{{Concurrency: 3}, {Rate: 200}, {Stages: []load.Stage{{Duration: load.Duration(200 * time.Millisecond), Concurrency: 3}}}} {
+		w.Dataset = load.Dataset{Kind: load.Conversation, Path: path, ThinkTime: load.Duration(20 * time.Millisecond)}
+		w.Endpoint, w.OutputTokens = load.Chat, 2
+		if w.Stages == nil {
+			w.Requests = 18
+		}
+		_, target := listening(t, true)
+		got := run(t, target, w)
+		set, err := prompts.Open(t.Context(), load.Job{Target: target, Workload: w, Seed: 1}, w.Requests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		thought := map[[2]int]time.Duration{}
+		for q := set.Queue(prompts.ForPrompt, w.Requests); len(thought) < 3*len(got.Records); { // no fewer sessions than began
+			s, ok := q.Next()
+			if !ok {
+				break
+			}
+			for goes := true; goes; goes = s.Heard(true, nil) {
+				r := s.Request()
+				thought[[2]int{r.Session, r.Turn}] = r.After
+			}
+		}
+		last := map[int]load.Record{}
+		for _, r := range got.Records {
+			before, after := last[r.Session], thought[[2]int{r.Session, r.Turn}]
+			if r.Turn != before.Turn+1 || r.Final != (r.Turn == 3) || (after > 0) != (r.Turn > 1) {
+				t.Errorf("session %d: turn %d, final %v, comes after turn %d and %v", r.Session, r.Turn, r.Final, before.Turn, after)
+			}
+			if r.Turn > 1 && (r.Ready < before.End+after || r.Sent < r.Ready || r.Scheduled != r.Ready) {
+				t.Errorf("session %d: turn %d was ready at %v and sent at %v, when its user had thought for %v from %v", r.Session, r.Turn, r.Ready, r.Sent, after, before.End)
+			}
+			last[r.Session] = r
+		}
+		s := got.Summary.Sessions
+		if s == nil || s.Begun != len(last) || w.Requests > 0 && (s.Ended != 6 || s.Requests != 3 || s.OutputTokens != 6) || s.Ended > 0 && s.Duration.Count != s.Ended {
+			t.Errorf("sessions %+v of %d", s, len(last))
+		}
+	}
+}
+
+// TestSessions: what conversations took, by hand. One that failed, and one that goes on, have not ended.
+func TestSessions(t *testing.T) {
+	ms := time.Millisecond
+	records := []load.Record{
+		{Session: 1, Turn: 1, Sent: 0, Last: 10 * ms, InputTokens: 5, OutputTokens: 2},
+		{Session: 2, Turn: 1, Sent: 5 * ms, Last: 20 * ms, InputTokens: 6, OutputTokens: 4},
+		{Session: 1, Turn: 2, Final: true, Sent: 90 * ms, Last: 100 * ms, InputTokens: 8, OutputTokens: 2},
+		{Session: 2, Turn: 2, Final: true, Sent: 30 * ms, Class: load.ClassStall},
+		{Session: 3, Turn: 1, Sent: 40 * ms, Last: 60 * ms, OutputTokens: 9},
+		{Session: 4, Turn: 1, Final: true, Sent: 50 * ms, Last: 90 * ms, InputTokens: 1, OutputTokens: 6},
+		{Session: 5, Turn: 3, Final: true, Sent: 60 * ms, Last: 70 * ms}, // it began before
+		{Sent: 60 * ms, Last: 70 * ms},
+	}
+	got := sessions(2*time.Second, []float64{50}, records)
+	want := &load.Sessions{Begun: 4, Ended: 2, Throughput: 1, Requests: 1.5, InputTokens: 7, OutputTokens: 5,
+		Duration: load.Stats{Count: 2, Mean: 70, Median: 70, Std: 30, Min: 40, Max: 100, Percentiles: map[string]float64{"50": 70}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sessions (-want +got):\n%s", diff)
+	}
+	if got := sessions(time.Second, nil, records[7:]); got != nil {
+		t.Errorf("sessions of requests that stand alone: %+v", got)
+	}
+}
