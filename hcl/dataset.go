@@ -17,7 +17,8 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.ShareGPT, "path", "sha256 tokenizer filter input_tokens output_tokens salt"},
 		{load.Text, "path input_tokens", "tokenizer salt"},
 		{load.JSONL, "path", "sha256 tokenizer salt"},
-		{load.Conversation, "path", "sha256 tokenizer salt think_time"},
+		{load.Conversation, "path", "sha256 tokenizer salt think_time history"},
+		{load.RandomConversation, "turns question_tokens", "prefix_tokens range_ratio think_time"},
 		{load.Trace, "path", "sha256 slowdown of_model"},
 	}
 }
@@ -42,6 +43,8 @@ func datasetBlock() *blockType {
 			arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
 			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
 			arg("slowdown", number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
+			arg("turns", whole(1, 10_000), func(d *dataset, n int) { d.Turns = n }),
+			arg("history", word(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
 			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
 			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
 			arg("of_model", text, func(d *dataset, s string) { d.OfModel = s }),
@@ -73,6 +76,7 @@ func datasetHints() map[string]string {
 	return map[string]string{
 		"input_tokens":      "Length of a prompt, in tokens.",
 		"path":              "The file, relative to the lab's directory.",
+		"turns":             "How many requests a conversation has.",
 		"groups":            "How many beginnings there are.",
 		"prompts_per_group": "How many prompts begin with each.",
 		"prefix_tokens":     "Length of a beginning, in tokens.",

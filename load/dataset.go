@@ -18,7 +18,9 @@ const (
 	Text         = "text"          // a file or folder of text, cut to an exact length
 	JSONL        = "jsonl"         // prompts in a file, one JSON object to a line
 	Conversation = "conversation"  // conversations of several turns
-	Trace        = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
+	// conversations of several turns, of random tokens of an exact length
+	RandomConversation = "random-conversation"
+	Trace              = "trace" // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
 )
 
 // The two meanings that range_ratio has: vLLM and SGLang use the same word for different ranges.
@@ -27,6 +29,14 @@ const (
 	ConventionSGLang = "sglang"
 	// ConventionVLLM draws lengths from [L·(1−r), L·(1+r)]; r = 0 is fixed length.
 	ConventionVLLM = "vllm"
+)
+
+// The histories of conversations.
+const (
+	// Answered has what the server has answered; but calls of tools are as recorded, as their results are.
+	Answered = "answered"
+	// Recorded has the answers of the file, so that all servers are asked the same.
+	Recorded = "recorded"
 )
 
 // Dataset says what prompts are made of. Which members mean something depends on the kind.
@@ -39,10 +49,11 @@ type Dataset struct {
 	Convention string   `json:"convention,omitempty"` // what RangeRatio means; empty means [ConventionSGLang]
 	Seed       uint64   `json:"seed,omitempty"`       // mixed into every cell's own seed
 
+	Turns           int `json:"turns,omitempty"`             // random-conversation: of each
 	Groups          int `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
 	PromptsPerGroup int `json:"prompts_per_group,omitempty"` // shared-prefix
-	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // shared-prefix: length of a beginning
-	QuestionTokens  int `json:"question_tokens,omitempty"`   // shared-prefix: length of what follows it
+	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // length of a beginning: of a group's prompts, or of all conversations
+	QuestionTokens  int `json:"question_tokens,omitempty"`   // length of what follows it, and of every later turn
 	// of the file, or for text the folder, relative to the lab's directory
 	Path   string `json:"path,omitempty"`
 	SHA256 string `json:"sha256,omitempty"` // of the file, 64 hex digits; empty: whatever is there
@@ -54,9 +65,11 @@ type Dataset struct {
 	Slowdown float64 `json:"slowdown,omitempty"`
 	// trace: only requests of this model count, by the trace's own name for it; empty: all do
 	OfModel string `json:"of_model,omitempty"`
-	// conversation: how long its user takes on average to ask again, drawn from an exponential
+	// of conversations: how long a user takes on average to ask again, drawn from an exponential
 	// distribution; 0: no time
 	ThinkTime Duration `json:"think_time,omitempty"`
+	// conversation: which answers the next turns are told of, [Answered] or [Recorded]; empty: Answered
+	History string `json:"history,omitempty"`
 	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
 	// so that no server has it in its cache
 	Salt bool `json:"salt,omitempty"`
@@ -141,6 +154,7 @@ type kind struct {
 	// a seed, and no others.
 	needs, may []string
 	ownOutputs bool // it says itself how long answers are
+	talks      bool // its requests are turns of conversations
 	cut        bool // its text is cut to input_tokens, where they are said
 	noBatch    bool // its requests have times, or wait for answers
 }
@@ -157,7 +171,10 @@ var kinds = []kind{
 		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
-	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time"}, recorded...), ownOutputs: true, noBatch: true},
+	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "history"}, recorded...), ownOutputs: true, noBatch: true,
+		talks: true},
+	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
+		may: []string{"prefix_tokens", "range_ratio", "think_time"}, noBatch: true, talks: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
 }
 
@@ -203,6 +220,9 @@ func (d Dataset) OwnOutputs() bool {
 	return d.kind().ownOutputs
 }
 
+// Talks reports whether its requests are turns of conversations.
+func (d Dataset) Talks() bool { return d.kind().talks }
+
 // WithoutServer says why prompts of the data set cannot be made where no server is.
 func (d Dataset) WithoutServer() error {
 	switch k := d.kind(); {
@@ -226,10 +246,10 @@ func (d Dataset) problems(p *problems) {
 	}
 	p.add(slices.Contains(k.needs, "path") && d.Path == "", "dataset.path",
 		"a data set of kind %q: a path is needed, it is read from a file", d.Kind)
-	for _, c := range []struct{ name, value string }{{"convention", d.Convention}, {"filter", d.Filter}} {
-		p.add(k.has(c.name) && c.value != "" && c.value != ConventionSGLang && c.value != ConventionVLLM,
-			"dataset."+c.name,
-			"%s %q: write %q or %q", c.name, c.value, ConventionSGLang, ConventionVLLM)
+	for _, c := range []struct{ name, value, one, other string }{{"convention", d.Convention, ConventionSGLang, ConventionVLLM},
+		{"filter", d.Filter, ConventionSGLang, ConventionVLLM}, {"history", d.History, Answered, Recorded}} {
+		p.add(k.has(c.name) && c.value != "" && c.value != c.one && c.value != c.other, "dataset."+c.name,
+			"%s %q: write %q or %q", c.name, c.value, c.one, c.other)
 	}
 }
 
@@ -240,7 +260,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 	}{
 		{"input_tokens", d.InputTokens}, {"output_tokens", d.OutputTokens}, {"groups", d.Groups},
 		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
-		{"question_tokens", d.QuestionTokens},
+		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns},
 	} {
 		if slices.Contains(k.needs, n.member) {
 			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)
@@ -248,6 +268,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 			p.add(n.value < 0, "dataset."+n.member, "%d: it cannot be a negative number", n.value)
 		}
 	}
+	p.add(d.Turns > maxTurns, "dataset.turns", "%d turns: at most %d are possible", d.Turns, maxTurns)
 	p.add(d.ThinkTime < 0 || d.ThinkTime > maxThinkTime, "dataset.think_time", "%v: write a time of at most %v",
 		d.ThinkTime, maxThinkTime)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
@@ -258,6 +279,9 @@ func (d Dataset) numbers(p *problems, k kind) {
 		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
 	}
 }
+
+// maxTurns bounds a conversation that is made.
+const maxTurns = 10_000
 
 // maxThinkTime is more than any server keeps a prefix for.
 const maxThinkTime = Duration(24 * time.Hour)

@@ -98,7 +98,9 @@ func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.prefix_tokens", d.PrefixTokens)
 	add(f, "dataset.question_tokens", d.QuestionTokens)
 	add(f, "dataset.filter", d.Filter)
+	add(f, "dataset.turns", d.Turns)
 	add(f, "dataset.think_time", d.ThinkTime)
+	add(f, "dataset.history", unless(Answered, d.History))
 	add(f, "dataset.salt", d.Salt)
 	add(f, "dataset.of_model", d.OfModel)
 	if !math.IsNaN(d.Slowdown) {

@@ -31,6 +31,8 @@ type Record struct {
 	Session         int  `json:"session,omitempty"` // number of its conversation, from 1; 0: it stands alone
 	Turn            int  `json:"turn,omitempty"`    // of the conversation, from 1
 	Final           bool `json:"final,omitempty"`   // the conversation has no more
+	// the answer that was recorded calls a tool, whose result the next turn brings
+	ToCall bool `json:"to_call,omitempty"`
 	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
 	NoUsage     bool   `json:"no_usage,omitempty"`
 	AskedInput  int    `json:"asked_input"` // length of the prompt that was made

@@ -126,6 +126,10 @@ type Sessions struct {
 	Requests     float64 `json:"requests"`
 	InputTokens  float64 `json:"input_tokens"`
 	OutputTokens float64 `json:"output_tokens"`
+	// Of all turns that were answered, those whose recorded answer calls a tool, and those of them whose
+	// answer called none.
+	ToCall   int `json:"to_call,omitempty"`
+	Uncalled int `json:"uncalled,omitempty"`
 }
 
 // Generator is what sending and reading took of the process that did it. Of several clients it has

@@ -97,6 +97,8 @@ func (w Workload) Longest() (input, output int) {
 		output = Lengths(w.OutputTokens, d.RangeRatio, d.Convention).High
 	case SharedPrefix:
 		input = d.PrefixTokens + d.QuestionTokens
+	case RandomConversation:
+		input = d.PrefixTokens + d.Turns*d.QuestionTokens + max(0, d.Turns-1)*output
 	case ShareGPT:
 		output = max(output, d.OutputTokens)
 	}

@@ -69,6 +69,9 @@ func prompts(d load.Dataset) string {
 	case d.Kind == load.SharedPrefix:
 		asks := plain.Count(d.QuestionTokens, "token")
 		words = append(words, fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, asks))
+	case d.Kind == load.RandomConversation:
+		asks := plain.Count(d.QuestionTokens, "token")
+		words = append(words, fmt.Sprintf("%s, %d + %s in each", plain.Count(d.Turns, "turn"), d.PrefixTokens, asks))
 	case d.InputTokens > 0:
 		words = append(words, plain.Count(d.InputTokens, "token")+" in")
 	}
@@ -80,6 +83,9 @@ func prompts(d load.Dataset) string {
 	}
 	if d.ThinkTime > 0 {
 		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))
+	}
+	if d.History == load.Recorded {
+		words = append(words, "told of recorded answers")
 	}
 	if d.Salt {
 		words = append(words, "salted")

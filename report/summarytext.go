@@ -101,6 +101,10 @@ func requestLines(s *load.Summary) (lines []fact) {
 			number.Whole(x.Begun), number.Whole(x.Ended), number.Text(x.Requests), number.Text(x.OutputTokens),
 			number.Text(x.Duration.Mean/1e3), number.Text(x.Duration.Max/1e3))
 	}
+	if x := s.Sessions; x != nil && x.Uncalled > 0 {
+		add("", "%s of %s answers called no tool where the recorded one does: an engine without a parser of tool calls "+
+			"makes none", number.Whole(x.Uncalled), number.Whole(x.ToCall))
+	}
 	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
 		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
 			number.Whole(s.PeakConcurrency))

@@ -45,7 +45,10 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
-	lasts(&d.ThinkTime, "think-time", "conversation: how long its user takes on average to ask again")
+	lasts(&d.ThinkTime, "think-time", "conversations: how long a user takes on average to ask again")
+	f.StringVar(&d.History, "history", "",
+		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
+	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
 	f.BoolVar(&d.Salt, "salt", false,
 		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
 	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
@@ -58,8 +61,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 		"what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
 	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
 	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
-	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning")
-	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "shared-prefix: length of what follows it")
+	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
+	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
 	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
 	f.StringVar(&d.OfModel, "of-model", "", "trace: only requests of this model, by the trace's own name for it")
 
@@ -143,7 +146,7 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) {
 	if !b.said("output-tokens") && d.OwnOutputs() {
 		w.OutputTokens = 0
 	}
-	if !b.said("endpoint") && d.Kind == load.Conversation {
+	if !b.said("endpoint") && d.Talks() {
 		w.Endpoint = load.Chat
 	}
 	if !b.said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
@@ -171,7 +174,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	}
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
-		"filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
+		"history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 	} {
 		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)
 		if said(name) && !slices.Contains(kinds, w.Dataset.Kind) {

@@ -7,7 +7,7 @@
 # runs here in seconds. For a real engine change its block, and the paths to your own files.
 
 lab "workloads" {
-  description = "Tools, forms of answers, conversations, and a recorded day"
+  description = "Tools, forms of answers, conversations, agents, and a recorded day"
 }
 
 host "here" {
@@ -46,6 +46,21 @@ dataset "conversation" "talks" {
   salt       = true
 }
 
+# An agent at work: the results of its tools come as late as they did when it was recorded, and
+# every engine is told of the same answers.
+dataset "conversation" "agent" {
+  path    = "agent.jsonl"
+  history = "recorded"
+}
+
+# Conversations without a file: four turns each, behind instructions that all share.
+dataset "random-conversation" "chats" {
+  turns           = 4
+  prefix_tokens   = 200
+  question_tokens = 40
+  think_time      = "100ms"
+}
+
 benchmark "tools" {
   engine   = engine.sim.thinker
   dataset  = dataset.jsonl.tools
@@ -66,6 +81,29 @@ benchmark "talks" {
     output_tokens = 48
     endpoint      = "chat"
     ignore_eos    = false
+  }
+}
+
+benchmark "agent" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.conversation.agent
+  requests = 18
+  load {
+    concurrency   = 3
+    output_tokens = 40
+    endpoint      = "chat"
+    ignore_eos    = false
+  }
+}
+
+benchmark "chats" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.random-conversation.chats
+  requests = 32
+  load {
+    concurrency   = 4
+    output_tokens = 32
+    endpoint      = "chat"
   }
 }
 

@@ -24,7 +24,7 @@ const (
 func (r *reasons) drifting(w load.Workload, records []load.Record) {
 	c := newCut(w, records)
 	if c.to-c.from < shortest || len(records) < max(batches*perBatch, rounds*w.Concurrency) || !unchanging(w) ||
-		w.Dataset.Kind == load.Conversation { // whose turns grow
+		w.Dataset.Talks() { // whose turns grow
 		return
 	}
 	note := func(values []float64, least float64, up, down doubt) {

@@ -173,7 +173,7 @@ func (r *reasons) warmed(w load.Workload, x *load.Source) {
 		return
 	}
 	what := "prompts"
-	if w.Dataset.Kind == load.Conversation {
+	if w.Dataset.Talks() {
 		what = "conversations"
 	}
 	r.above(float64(x.Warmed), maxWarmed*float64(x.Measured), sentBefore, x.Warmed, x.Measured, what)
@@ -208,7 +208,7 @@ func miscounted(records []load.Record) (output, input int) {
 
 // loops says whether a workload is a closed loop of requests that stand alone.
 func loops(w load.Workload) bool {
-	return w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace && w.Dataset.Kind != load.Conversation
+	return w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace && !w.Dataset.Talks()
 }
 
 // filled is the mean number of requests in flight of a closed loop, from the first dispatch to the

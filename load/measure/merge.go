@@ -91,7 +91,7 @@ func sourceOf(w load.Workload, clients []Shared) *load.Source {
 	if first == nil || w.Dataset.Salt { // each prompt is like no other
 		return first
 	}
-	return new(first.Drawn(measured, warmed, w.Dataset.Kind == load.Conversation))
+	return new(first.Drawn(measured, warmed, w.Dataset.Talks()))
 }
 
 // together is what several generators took, see [load.Generator].
@@ -194,7 +194,7 @@ func lastDispatches(records []load.Record) []time.Duration {
 // explains, and enough to matter: the batches of all are of the same time, so that what the engine
 // does in one concerns all of them.
 func (r *reasons) unlike(w load.Workload, clients []load.Client, records []load.Record) {
-	if w.NoStream || !unchanging(w) || w.Dataset.Kind == load.Conversation {
+	if w.NoStream || !unchanging(w) || w.Dataset.Talks() {
 		return
 	}
 	of := make([][]load.Record, len(clients))

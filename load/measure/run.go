@@ -101,7 +101,7 @@ func requests(w load.Workload) int {
 		return w.Requests // at most
 	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }):
 		return 0
-	case w.Dataset.Kind == load.Conversation && (staged || w.Duration > 0):
+	case w.Dataset.Talks() && (staged || w.Duration > 0):
 		return w.Requests // of conversations, only their beginnings have a rate
 	case staged:
 		return fit(legs(w), w.End())

@@ -16,6 +16,7 @@ type session struct {
 
 // sessions are those of records, in a run of so long; nil: there are none.
 func sessions(d time.Duration, percentiles []float64, records []load.Record) *load.Sessions {
+	var out load.Sessions
 	all := map[int]session{}
 	for i := range records {
 		r := &records[i]
@@ -30,13 +31,18 @@ func sessions(d time.Duration, percentiles []float64, records []load.Record) *lo
 			s.requests++
 			s.input, s.output = s.input+r.InputTokens, s.output+r.OutputTokens
 			s.final, s.last = r.Final, r.Last
+			if r.ToCall {
+				out.ToCall++
+			}
+			if r.ToCall && r.Calls == 0 {
+				out.Uncalled++
+			}
 		}
 		all[r.Session] = s
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	var out load.Sessions
 	var took []float64
 	for _, s := range all {
 		if s.begun {

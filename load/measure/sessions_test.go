@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/load/prompts"
+	"hclbench/sim"
 )
 
 // TestThinking: a conversation's user takes the time that the seed says before asking again, in a
@@ -77,5 +79,39 @@ func TestSessions(t *testing.T) {
 	}
 	if got := sessions(time.Second, nil, records[7:]); got != nil {
 		t.Errorf("sessions of requests that stand alone: %+v", got)
+	}
+}
+
+// TestToolTurns: the results of tools are sent as long after the call as they came when it was recorded, and answers that call
+// nothing where the recorded ones do are counted, as the engine knows them.
+func TestToolTurns(t *testing.T) {
+	const talk = `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+{"role": "tool", "tool_call_id": "x", "content": "1", "delay": 30}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}],
+"tools": [{"type": "function", "function": {"name": "f"}}]}`
+	e, target := engine(t, instant(sim.Config{CallEvery: 2}))
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, strings.ReplaceAll(talk, "\n", " ")), History: load.Recorded}, Endpoint: load.Chat,
+		OutputTokens: 3, Requests: 15, Concurrency: 1}
+	got := run(t, target, w)
+	asked, called := 0, 0
+	for i, r := range got.Records {
+		if r.ToCall != (r.Turn == 1) {
+			t.Errorf("turn %d: its recorded answer calls a tool: %t", r.Turn, r.ToCall)
+		}
+		if wait := r.Ready - max(0, got.Records[max(0, i-1)].End); r.Turn == 2 && wait < 30*time.Millisecond {
+			t.Errorf("turn %d was ready %v after the answer before it", r.Turn, wait)
+		}
+		if r.ToCall {
+			asked++
+		}
+		if r.ToCall && r.Calls > 0 {
+			called++
+		}
+	}
+	s, truth := got.Summary, e.Truth()
+	if x := s.Sessions; x == nil || x.Ended != 5 || x.ToCall != 5 || asked != 5 || x.Uncalled != 5-called || s.Content == nil || s.Content.Called != truth.Called || truth.Called == 0 {
+		t.Errorf("sessions %+v, content %+v, by the records %d of %d called, the engine called %d times", x, s.Content, called, asked, truth.Called)
+	}
+	if s.InputTokens != truth.PromptTokens || s.OutputTokens != truth.CompletionTokens {
+		t.Errorf("%d and %d tokens, by the engine %d and %d", s.InputTokens, s.OutputTokens, truth.PromptTokens, truth.CompletionTokens)
 	}
 }

@@ -22,7 +22,7 @@ type sight struct {
 
 // newWatch watches a workload; nil: in this one requests pile up by what is asked, or never.
 func newWatch(w load.Workload) *watch {
-	if w.Rate == 0 || !unchanging(w) || w.Dataset.Kind == load.Conversation {
+	if w.Rate == 0 || !unchanging(w) || w.Dataset.Talks() {
 		return nil
 	}
 	return &watch{skip: time.Duration(w.Ramp)}

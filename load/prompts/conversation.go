@@ -1,9 +1,10 @@
 package prompts
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,139 +13,84 @@ import (
 	"hclbench/load"
 )
 
-// talk is one conversation: what its user says, turn by turn.
-type talk struct {
-	system []byte // a JSON string; nil: none
-	turns  []turn
-	asks   []byte // members of each request
-}
+// talk is one conversation: its requests, turn by turn.
+type talk []turn
 
 // turn is one request of a conversation.
 type turn struct {
-	says   []byte // a JSON string
-	output int
-}
-
-// spoken is a conversation as it was recorded.
-type spoken struct {
-	asking
-	system *string
-	says   []string
-	hears  []string // the answers; the last one may be missing
-}
-
-// parseTalk reads a conversation in ShareGPT's form, or a list of OpenAI's messages.
-func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
-	var r struct {
-		recorded
-		asking
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return s, plainError(err)
-	}
-	s.asking = r.asking
-	if err := s.asking.check(w); err != nil {
-		return s, err
-	}
-	if r.Conversations == nil && r.Messages == nil {
-		return s, errors.New("neither a list \"messages\" nor a list \"conversations\"")
-	}
-	for i, m := range r.Messages {
-		if err := s.add(m.Role, m.Content); err != nil {
-			return s, fmt.Errorf("message %d: %w", i+1, err)
-		}
-	}
-	for i, m := range r.Conversations {
-		if err := s.add(m.From, m.Value); err != nil {
-			return s, fmt.Errorf("turn %d: %w", i+1, err)
-		}
-	}
-	if len(s.says) == 0 {
-		return s, errSkip
-	}
-	return s, nil
-}
-
-func (s *spoken) add(who string, text *string) error {
-	switch who {
-	case "system", "developer", "user", "human", "assistant", "gpt", "chatgpt", "bing", "bard":
-	default:
-		return fmt.Errorf("said by %q, which is neither system, user nor assistant", who)
-	}
-	if text == nil {
-		return errors.New("no text")
-	}
-	switch who {
-	case "system", "developer":
-		if s.system != nil || len(s.says) > 0 {
-			return errors.New("a system message that is not the first")
-		}
-		s.system = text
-	case "user", "human":
-		if len(s.says) > len(s.hears) {
-			return errors.New("a second question without an answer between")
-		}
-		s.says = append(s.says, *text)
-	default:
-		if len(s.says) == 0 {
-			return errSkip // ShareGPT has many that begin in the middle
-		}
-		if len(s.hears) == len(s.says) {
-			return errors.New("a second answer to the same question")
-		}
-		s.hears = append(s.hears, *text)
-	}
-	return nil
+	says    []byte // messages, each with a comma behind it
+	history bool   // they are all that goes: none before them
+	answer  []byte // in place of the server's, as it was recorded; nil: the server's
+	calls   bool   // the recorded answer calls a tool
+	asks    []byte // members of the request
+	output  int
+	// how long it waits for what it says, by the file; nil: as long as a user thinks
+	after *time.Duration
 }
 
 // conversations takes conversations in random order, until their turns are
 // enough. The warm-up opens conversations of its own.
 func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
-	asked := job.Workload.OutputTokens
-	counter := func(ctx context.Context, job load.Job) (tokens, error) {
-		if asked > 0 {
-			return nil, nil
-		}
-		t, err := needTokens(ctx, job)
-		if err != nil {
-			err = fmt.Errorf("%w, or say output_tokens in the load", err)
-		}
-		return t, err
-	}
-	all, source, err := draw(ctx, job, total, counter, parseTalk, func(t tokens, s spoken) (talk, int, error) {
-		one, err := s.talk(ctx, t, asked)
-		return one, len(one.turns), err
+	all, source, err := draw(ctx, job, total, counter(job.Workload), parseTalk, func(t tokens, s spoken) (talk, int, error) {
+		one, err := s.talk(ctx, t, job.Workload)
+		return one, len(one), err
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no conversation is left: %d were without a question, and %d bad%s", source.LeftOut,
-			source.Bad, firstOf(source.BadLines))
+		return nil, fmt.Errorf("no conversation is left: %d were without a question, or nothing says how long its answer "+
+			"is to be (output_tokens in the load does), and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)
-	return &Set{talks: all, source: source, form: load.Messages}, nil
+	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) talk {
+		if n %= len(all); use == ForWarmup {
+			n = len(all) - 1 - n // it begins with those that the measurement comes to last
+		}
+		return all[n]
+	}}, nil
 }
 
-// talk says how long the answers are to be: as asked, or as recorded.
-func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
-	out := talk{asks: s.members()}
-	if s.system != nil {
-		out.system = quoted(*s.system)
+// counter finds who counts recorded answers, where somebody has to.
+func counter(w load.Workload) func(context.Context, load.Job) (tokens, error) {
+	if w.OutputTokens > 0 {
+		return func(context.Context, load.Job) (tokens, error) { return nil, nil }
 	}
-	for i, says := range s.says {
-		output := asked
-		if output == 0 {
-			if i >= len(s.hears) {
+	return newTokens
+}
+
+// talk says how long the answers are to be: as asked, as the file says, or as recorded.
+func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, err error) {
+	for _, x := range s.says {
+		one := turn{history: x.history, asks: x.members(), output: cmp.Or(w.OutputTokens, x.output), after: x.delay,
+			calls: len(x.answer.ToolCalls) > 0}
+		if one.output == 0 {
+			if x.answer.Role == "" {
 				break // nobody knows how long its answer was
 			}
-			ids, err := t.encode(ctx, s.hears[i])
-			if err != nil {
-				return out, err
+			if t == nil {
+				return nil, fmt.Errorf("recorded answers are to be counted, and %w: name the model's tokenizer.json in "+
+					"the data set, or say output_tokens in the load", errNoTokenizer)
 			}
-			output = max(len(ids), 1)
+			ids, err := t.encode(ctx, x.answer.text())
+			if err != nil {
+				return nil, err
+			}
+			one.output = max(len(ids), 1)
 		}
-		out.turns = append(out.turns, turn{quoted(says), output})
+		if one.says, err = appendMessages(nil, x.messages); err != nil {
+			return nil, err
+		}
+		// What tools have answered belongs to the calls that were recorded.
+		if x.answer.Role != "" && (one.calls || w.Dataset.History == load.Recorded) {
+			if one.answer, err = appendMessages(nil, []message{x.answer}); err != nil {
+				return nil, err
+			}
+		}
+		if one.after == nil && x.messages[0].Role == roleTool {
+			one.after = new(time.Duration) // no user who thinks
+		}
+		out = append(out, one)
 	}
 	return out, nil
 }
@@ -153,8 +99,8 @@ func (s spoken) talk(ctx context.Context, t tokens, asked int) (talk, error) {
 // turns as it has, as far as the requests go.
 type talks struct {
 	set   *Set
-	use   uint64 // a warm-up begins with those that the measurement comes to last
-	total int    // requests; 0: as many as are asked for; [none]
+	use   uint64
+	total int // requests; 0: as many as are asked for; [none]
 
 	next atomic.Int64 // request
 
@@ -163,22 +109,13 @@ type talks struct {
 	granted int // requests, to conversations
 }
 
-// at is the n-th conversation of all that are handed out, by whichever client.
-func (q *talks) at(n int) *talk {
-	i := n % len(q.set.talks)
-	if q.use == ForWarmup {
-		i = len(q.set.talks) - 1 - i
-	}
-	return &q.set.talks[i]
-}
-
 // share is how many of so many requests are in this client's conversations.
 func (q *talks) share(total int) (own int) {
 	if q.set.slice.Whole() {
 		return total
 	}
 	for n, left := 0, total; left > 0; n++ {
-		turns := min(len(q.at(n).turns), left)
+		turns := min(len(q.set.talk(q.use, n)), left)
 		if turns == 0 {
 			break
 		}
@@ -192,8 +129,9 @@ func (q *talks) share(total int) (own int) {
 func (q *talks) Next() (Session, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t := q.at(q.set.slice.Nth(q.begun))
-	turns := len(t.turns)
+	number := q.set.slice.Nth(q.begun)
+	t := q.set.talk(q.use, number)
+	turns := len(t)
 	if q.total != 0 {
 		turns = min(turns, q.total-q.granted)
 	}
@@ -202,11 +140,7 @@ func (q *talks) Next() (Session, bool) {
 	}
 	q.begun++
 	q.granted += turns
-	d := &dialogue{of: q, talk: t, turns: turns, number: q.set.slice.Nth(q.begun - 1)}
-	if t.system != nil {
-		d.said = appendMessage(nil, "system", t.system)
-	}
-	return d, true
+	return &dialogue{of: q, talk: t, turns: turns, number: number}, true
 }
 
 func (q *talks) Begun() int {
@@ -225,7 +159,7 @@ func (q *talks) giveBack(n int) {
 // all that was said before.
 type dialogue struct {
 	of     *talks
-	talk   *talk
+	talk   talk
 	turns  int    // that it may have
 	number int    // of the conversation
 	next   int    // turn
@@ -238,25 +172,44 @@ func appendMessage(b []byte, role string, text []byte) []byte {
 	return append(b, "},"...)
 }
 
+// appendMessages appends messages, each with a comma behind it.
+func appendMessages(b []byte, messages []message) ([]byte, error) {
+	for _, m := range messages {
+		text, err := json.Marshal(m)
+		if err != nil {
+			return nil, fmt.Errorf("write a message: %w", err)
+		}
+		b = append(append(b, text...), ',')
+	}
+	return b, nil
+}
+
 func (d *dialogue) Request() Request {
-	t := d.talk.turns[d.next]
+	t := d.talk[d.next]
 	says := t.says
-	if d.of.set.salt && d.next == 0 {
+	if d.of.set.salt && bytes.Contains(says, []byte(saltHole)) {
 		says, _ = withSalt(nil, says, d.of.set.seed, d.of.use, d.number)
 	}
-	d.said = appendMessage(d.said, "user", says)
+	if t.history {
+		d.said = d.said[:0]
+	}
+	d.said = append(d.said, says...)
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, d.talk.asks),
-		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.turns, After: d.thinks()}
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, t.asks),
+		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.turns, After: d.thinks(),
+		Calls: t.calls}
 }
 
 // longestThought bounds how much longer than on average a user takes.
 const longestThought = 10
 
-// thinks is how long the user takes before the next turn.
+// thinks is how long the next turn waits: for its user, or for a tool.
 func (d *dialogue) thinks() time.Duration {
+	if after := d.talk[d.next].after; after != nil && d.next > 0 {
+		return *after
+	}
 	mean := time.Duration(d.of.set.think)
 	if mean == 0 || d.next == 0 {
 		return 0
@@ -270,10 +223,15 @@ func (*dialogue) Listens() bool { return true }
 // Heard takes the answer, as it stood between the quotes of JSON strings. A conversation
 // whose turn failed does not go on.
 func (d *dialogue) Heard(ok bool, answer []byte) bool {
+	recorded := d.talk[d.next].answer
 	d.next++
 	if !ok {
 		d.of.giveBack(d.turns - d.next)
 		return false
+	}
+	if recorded != nil {
+		d.said = append(d.said, recorded...)
+		return d.next < d.turns
 	}
 	text := append(append([]byte{'"'}, answer...), '"')
 	d.said = appendMessage(d.said, "assistant", text)

@@ -10,8 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"hclbench/load"
@@ -62,8 +64,10 @@ var (
 	errHeader = errors.New("not an entry") // says that a line names columns
 )
 
-// entry is where one entry of a file lies.
-type entry struct {
+// entry is where one entry of a file lies: in several places, where it is rows of one session.
+type entry []span
+
+type span struct {
 	at     int64
 	length int
 }
@@ -76,6 +80,9 @@ type file struct {
 	source  *load.Source
 	seen    int
 	skipped int64 // bytes before the first entry's line
+	// session is the name of the session that an entry is a part of, empty: none. Nil: entries stand alone.
+	session  func(raw []byte) string
+	sessions map[string]int // where they are in found
 }
 
 // entries reads through a file of JSON values, one to a line or all in an array,
@@ -88,6 +95,9 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 		return nil, err
 	}
 	f := &file{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
+	if d.Kind == load.Conversation {
+		f.session, f.sessions = sessionOf, map[string]int{}
+	}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
 	scanned := f.scan(bufio.NewReaderSize(src, 1<<20))
@@ -96,7 +106,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	// A file that is not the one meant need not be complained about otherwise.
 	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
-	} else if err = errors.Join(scanned, err); err == nil && f.source.Bad > max(minBad, f.seen/badShare) {
+	} else if err = errors.Join(scanned, err, f.whole()); err == nil && f.source.Bad > max(minBad, f.seen/badShare) {
 		err = fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	if err != nil {
@@ -142,8 +152,7 @@ func draw[T, U any](ctx context.Context, job load.Job, total int, count func(con
 	left := wanted(total, job.Workload)
 	var all []U
 	for _, k := range Random(Seed(job), forOrder, 0).Perm(len(f.found)) {
-		raw := make([]byte, f.found[k].length)
-		_, err := f.ReadAt(raw, f.found[k].at)
+		raw, err := f.read(f.found[k])
 		var parsed T
 		if err == nil {
 			parsed, err = parse(job.Workload, raw)
@@ -175,6 +184,18 @@ func wanted(total int, w load.Workload) int {
 	return total + w.Warmup
 }
 
+// read reads an entry again.
+func (f *file) read(e entry) (raw []byte, err error) {
+	for _, s := range e {
+		part := make([]byte, s.length)
+		if _, err := f.ReadAt(part, s.at); err != nil {
+			return nil, err
+		}
+		raw = append(append(raw, part...), '\n')
+	}
+	return raw[:len(raw)-1], nil
+}
+
 func (f *file) entry(what string, number int, at int64, raw []byte) {
 	err := f.sound(raw)
 	if errors.Is(err, errHeader) {
@@ -183,15 +204,54 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 	f.seen++
 	switch {
 	case err == nil:
-		f.found = append(f.found, entry{at, len(raw)})
+		f.keep(span{at, len(raw)}, raw)
 	case errors.Is(err, errSkip):
 		f.source.LeftOut++
 	default:
-		f.source.Bad++
-		if len(f.source.BadLines) < badSamples {
-			f.source.BadLines = append(f.source.BadLines, fmt.Sprintf("%s %d: %v", what, number, err))
+		f.bad("%s %d: %v", what, number, err)
+	}
+}
+
+// keep notes where a sound entry lies.
+func (f *file) keep(s span, raw []byte) {
+	if f.session != nil {
+		if name := f.session(raw); name != "" {
+			if i, begun := f.sessions[name]; begun {
+				f.found[i] = append(f.found[i], s)
+				return
+			}
+			f.sessions[name] = len(f.found)
 		}
 	}
+	f.found = append(f.found, entry{s})
+}
+
+// bad counts an entry that is no use, and says why of the first few.
+func (f *file) bad(format string, args ...any) {
+	f.source.Bad++
+	if len(f.source.BadLines) < badSamples {
+		f.source.BadLines = append(f.source.BadLines, fmt.Sprintf(format, args...))
+	}
+}
+
+// whole looks at entries of several parts once more, which are sound each by itself.
+func (f *file) whole() error {
+	for _, name := range slices.Sorted(maps.Keys(f.sessions)) {
+		e := &f.found[f.sessions[name]]
+		if len(*e) == 1 {
+			continue
+		}
+		raw, err := f.read(*e)
+		if err != nil {
+			return err
+		}
+		if err := f.sound(raw); err != nil {
+			f.bad("session %q: %v", name, err)
+			*e = nil
+		}
+	}
+	f.found = slices.DeleteFunc(f.found, func(e entry) bool { return e == nil })
+	return nil
 }
 
 func (f *file) scan(r *bufio.Reader) error {
@@ -211,14 +271,68 @@ func (f *file) scan(r *bufio.Reader) error {
 				continue
 			}
 		case '[':
-			return f.array(r)
+			return f.array(json.NewDecoder(r))
+		case '{':
+			if b, _ = r.Peek(r.Size()); f.session != nil {
+				switch formOfTalks(b) {
+				case "conversations":
+					return f.object(json.NewDecoder(r))
+				case "filetype":
+					return errors.New("it says how vLLM makes conversations, and has none: write a data set of kind " +
+						load.RandomConversation)
+				}
+			}
 		}
 		return f.lines(r)
 	}
 }
 
-func (f *file) array(r io.Reader) error {
-	d := json.NewDecoder(r)
+// formOfTalks is the member by which a file is known that is one object, from its beginning: of SGLang's
+// agentic traces "conversations", lists of rows, and of vLLM's recipe for conversations "filetype". Empty: it
+// is neither.
+func formOfTalks(b []byte) string {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.Token()
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return ""
+		}
+		switch key {
+		case "filetype":
+			return "filetype"
+		case "conversations":
+			if t, _ := d.Token(); t == json.Delim('[') {
+				if t, _ = d.Token(); t == json.Delim('[') {
+					return "conversations"
+				}
+			}
+			return ""
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return ""
+		}
+	}
+	return ""
+}
+
+// object reads the conversations of one of SGLang's agentic traces.
+func (f *file) object(d *json.Decoder) error {
+	d.Token()
+	for d.More() {
+		if key, err := d.Token(); err != nil || key == "conversations" {
+			return errors.Join(err, f.array(d))
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *file) array(d *json.Decoder) error {
 	if _, err := d.Token(); err != nil {
 		return err
 	}

@@ -282,6 +282,7 @@ func TestBadFiles(t *testing.T) {
 		{load.Dataset{Kind: load.ShareGPT}, `[]`, "no prompt is left"},
 		{load.Dataset{Kind: load.Trace}, "", "the trace has no requests"},
 		{load.Dataset{Kind: load.Trace}, `{"timestamp": 1e300, "input_length": 1, "output_length": 1}`, `line 1: "timestamp" is 1e+300 ms`},
+		{load.Dataset{Kind: load.Trace}, `{"timestamp": 0, "messages": [], "output_length": 1}`, `line 1: it has messages, and is for a data set of kind "conversation"`},
 		{load.Dataset{Kind: load.Text, InputTokens: 4}, "only three words", "has 3 tokens, and a prompt is to have 4"},
 		{load.Dataset{Kind: load.Text, InputTokens: 4, SHA256: zeros}, "a b c d", "its sha256 is"},
 		{load.Dataset{Kind: load.Text, InputTokens: 4}, "", "it is empty"},

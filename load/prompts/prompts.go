@@ -19,6 +19,7 @@ type Request struct {
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
 	After         time.Duration // how long after the answer before it goes
+	Calls         bool          // the answer that was recorded calls a tool
 }
 
 // Session is requests that each wait for the answer to the one before: a conversation,

@@ -21,8 +21,8 @@ type Set struct {
 	salt     bool
 	seed     uint64
 	think    load.Duration
-	talks    []talk
-	source   *load.Source // nil: made here
+	talk     func(use uint64, n int) talk // the n-th conversation of all, by whichever client; nil: prompts that stand alone
+	source   *load.Source                 // nil: made here
 	template load.Template
 	slice    load.Slice // that is sent from here
 }
@@ -46,6 +46,8 @@ func kinds() map[string]kind {
 		load.JSONL:        {jsonLines, checkEntries(parseLine)},
 		load.Conversation: {conversations, checkEntries(parseTalk)},
 		load.Trace:        {trace, checkTrace},
+
+		load.RandomConversation: {open: randomTalks},
 	}
 }
 
@@ -74,7 +76,7 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 // Queue are the job's sessions of a warm-up or a measurement of so many requests in all; 0: until
 // time is up.
 func (s *Set) Queue(use uint64, total int) Queue {
-	if s.talks != nil {
+	if s.talk != nil {
 		return &talks{set: s, use: use, total: s.queued(use, total)}
 	}
 	return &rows{maker: s.maker(use), template: s.template, slice: s.slice, total: s.queued(use, total)}
@@ -82,7 +84,7 @@ func (s *Set) Queue(use uint64, total int) Queue {
 
 // Share is how many of so many requests are this client's.
 func (s *Set) Share(use uint64, total int) int {
-	if s.talks != nil {
+	if s.talk != nil {
 		return (&talks{set: s, use: use}).share(total)
 	}
 	return s.slice.Count(total)
@@ -145,7 +147,7 @@ func (m *Set) Drawn(measured, warmed int) *load.Source {
 		s.Sessions, s.WarmupSessions = measured, warmed
 		return &s
 	}
-	return new(m.source.Drawn(measured, warmed, m.talks != nil))
+	return new(m.source.Drawn(measured, warmed, m.talk != nil))
 }
 
 func firstOf(lines []string) string {

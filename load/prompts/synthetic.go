@@ -116,6 +116,30 @@ func (p sharedPrompts) append(b []byte, i int) ([]byte, ask) {
 	return append(s.b, s.end), ask{input: prefix + question, output: output}
 }
 
+// randomTalks are conversations whose users say random words: each its own, behind a beginning that all have.
+func randomTalks(_ context.Context, job load.Job, _ int) (*Set, error) {
+	w, d, seed := job.Workload, job.Workload.Dataset, Seed(job)
+	span := func(n int) load.Span { return load.Lengths(n, d.RangeRatio, load.ConventionSGLang) }
+	turns, question, output := span(d.Turns), span(d.QuestionTokens), span(w.OutputTokens)
+	say := func(b []byte, role string, r *rand.Rand, n int) []byte {
+		s := newSynthetic(nil, true)
+		s.add(r, n)
+		return appendMessage(b, role, append(s.b, s.end))
+	}
+	return &Set{form: load.Messages, talk: func(use uint64, n int) talk {
+		r := Random(seed, use, uint64(n))
+		all := make(talk, length(turns, r))
+		if d.PrefixTokens > 0 {
+			all[0].says = say(nil, roleSystem, Random(seed^scramble(use), forGroup, 0), d.PrefixTokens)
+		}
+		for i := range all {
+			all[i].says = say(all[i].says, roleUser, r, length(question, r))
+			all[i].output = length(output, r)
+		}
+		return all
+	}}, nil
+}
+
 // vocabulary is common short English words, each one token in the tokenizers in
 // use when a space goes before it. A prompt of n of them is about n tokens long:
 // the server's own count is what is reported.

@@ -146,11 +146,15 @@ func parseRecording(raw []byte) (recording, error) {
 		OutputLength int      `json:"output_length"`
 		HashIDs      []int64  `json:"hash_ids"`
 		Model        string   `json:"model"`
+
+		Messages json.RawMessage `json:"messages"`
 	}
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return recording{}, plainError(err)
 	}
 	switch {
+	case l.Messages != nil:
+		return recording{}, fmt.Errorf("it has messages, and is for a data set of kind %q", load.Conversation)
 	case l.Timestamp == nil:
 		return recording{}, errors.New("no number \"timestamp\"")
 	case !(math.Abs(*l.Timestamp) < 1e12): // some thirty years

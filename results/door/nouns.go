@@ -151,7 +151,7 @@ func figures(s *load.Figures) error {
 	ofSessions := load.Stats{}
 	if x := s.Sessions; x != nil {
 		ofSessions = x.Duration
-		err = errors.Join(err, counted("number of sessions", x.Begun, x.Ended), counted("throughput", x.Throughput),
+		err = errors.Join(err, counted("number of sessions", x.Begun, x.Ended, x.ToCall, x.Uncalled), counted("throughput", x.Throughput),
 			counted("size of a session", x.Requests, x.InputTokens, x.OutputTokens))
 	}
 	for _, t := range []load.Stats{ofSessions, s.TTFT, *cmp.Or(s.TTFA, new(load.Stats)), s.TPOT, s.ITL, s.E2EL} {

@@ -1,0 +1,181 @@
+package prompts
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+)
+
+// said are the requests of a file's conversations, each as its messages in short, what it waits for, and its length.
+func said(t *testing.T, w load.Workload, n int) (list []string, source *load.Source) {
+	t.Helper()
+	w.Requests, w.Endpoint = n, load.Chat
+	set, err := opened(t, job(w), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for q := set.Queue(ForPrompt, n); ; {
+		s, ok := q.Next()
+		if !ok {
+			return list, set.source
+		}
+		for goes := true; goes; goes = s.Heard(true, []byte("live")) {
+			r := s.Request()
+			var body struct {
+				Messages []message         `json:"messages"`
+				Tools    []json.RawMessage `json:"tools"`
+			}
+			if err := json.Unmarshal(r.Body, &body); err != nil {
+				t.Fatalf("%s: %v", r.Body, err)
+			}
+			var words []string
+			for _, m := range body.Messages {
+				text := m.text()
+				for _, c := range m.ToolCalls {
+					text += "#" + c.ID
+				}
+				words = append(words, fmt.Sprintf("%.1s:%s%s", m.Role, text, m.ToolCallID))
+			}
+			list = append(list, fmt.Sprintf("%s | %d of %d tools after %v calls %t", strings.Join(words, " "), r.Output, len(body.Tools), r.After, r.Calls))
+		}
+	}
+}
+
+// calling is a conversation with two calls of tools at once.
+const calling = `{"messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "a"},
+	{"role": "assistant", "content": null, "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}, {"id": "y", "type": "function", "function": {"name": "g", "arguments": "{}"}}]},
+	{"role": "tool", "tool_call_id": "x", "content": "1", "delay": 5}, {"role": "tool", "tool_call_id": "y", "content": [{"type": "text", "text": "2"}], "delay": 70},
+	{"role": "assistant", "content": "b c d"}, {"role": "user", "content": "e", "delay": 900}, {"role": "assistant", "content": "f"}], "tools": ` + weather + `}`
+
+// TestSpoken: each form of a conversation is sent as it says, with the server's answers, or those of the file.
+func TestSpoken(t *testing.T) {
+	oneLine := strings.ReplaceAll(calling, "\n", " ")
+	for name, c := range map[string]struct {
+		text string
+		w    load.Workload
+		want []string
+	}{
+		"messages": {oneLine, load.Workload{}, []string{
+			"s:be brief u:a | 1 of 1 tools after 0s calls true",
+			"s:be brief u:a a:f{}g{}#x#y t:1x t:2y | 3 of 1 tools after 70ms calls false",
+			"s:be brief u:a a:f{}g{}#x#y t:1x t:2y a:live u:e | 1 of 1 tools after 900ms calls false",
+		}},
+		"vLLM's, told of recorded answers": {"[{\"id\": \"7\", " + calling[1:] + "]", load.Workload{Dataset: load.Dataset{History: load.Recorded}, OutputTokens: 9}, []string{
+			"s:be brief u:a | 9 of 1 tools after 0s calls true",
+			"s:be brief u:a a:f{}g{}#x#y t:1x t:2y | 9 of 1 tools after 70ms calls false",
+			"s:be brief u:a a:f{}g{}#x#y t:1x t:2y a:b c d u:e | 9 of 1 tools after 900ms calls false",
+		}},
+		"rows of a history": {`{"session_id": "s", "messages": [{"role": "user", "content": "a"}], "output_length": 4, "timestamp": 0}
+{"session_id": "s", "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": "b"}], "output_length": 6, "delay": 20.5, "tools": ` + weather + `}`,
+			load.Workload{}, []string{"u:a | 4 of 0 tools after 0s calls false", "u:a a:hi u:b | 6 of 1 tools after 20.5ms calls false"}},
+		"rows that are new": {`{"session_id": "s", "message_mode": "delta", "messages": [{"role": "system", "content": "z"}, {"role": "user", "content": "a"}], "output_length": 4, "tools": ` + weather + `}
+{"session_id": "s", "message_mode": "delta", "messages": [{"role": "user", "content": "b"}], "output_length": 6}`,
+			load.Workload{}, []string{"s:z u:a | 4 of 1 tools after 0s calls false", "s:z u:a a:live u:b | 6 of 1 tools after 0s calls false"}},
+		"SGLang's trace": {`{
+  "metadata": {"made": ["by", "hand"]},
+  "conversations": [
+    [{"messages": [{"role": "system", "content": "z"}, {"role": "user", "content": "a"}], "prompt_tokens": 2}, {"messages": [{"role": "user", "content": "b"}], "prompt_tokens": 9}]
+  ]
+}`, load.Workload{OutputTokens: 220}, []string{"s:z u:a | 220 of 0 tools after 0s calls false", "s:z u:a a:live u:b | 220 of 0 tools after 0s calls false"}},
+	} {
+		c.w.Dataset.Kind, c.w.Dataset.Path = load.Conversation, written(t, "f", c.text)
+		got, source := said(t, c.w, len(c.want))
+		if diff := gocmp.Diff(c.want, got); diff != "" || source.Bad != 0 || source.Prompts != 1 {
+			t.Errorf("%s: source %+v, requests (-want +got):\n%s", name, source, diff)
+		}
+	}
+}
+
+// TestSpokenSalt: a salt stands before what the user says first, in every request of the conversation the same.
+func TestSpokenSalt(t *testing.T) {
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Salt: true, Path: written(t, "f", `{"session_id": "s", "messages": [{"role": "system", "content": "z"}, {"role": "user", "content": "<a>"}], "output_length": 4}
+{"session_id": "s", "messages": [{"role": "system", "content": "z"}, {"role": "user", "content": [{"type": "text", "text": "<a>"}]}, {"role": "assistant", "content": "hi"}, {"role": "user", "content": "b"}], "output_length": 6}`)}}
+	got, _ := said(t, w, 2)
+	first, _, _ := strings.Cut(got[0], "<a>")
+	if n := len(strings.Fields(first)); n != 1+saltWords || !strings.HasPrefix(first, "s:z u:") || strings.TrimSpace(first) != strings.TrimSpace(got[1][:len(first)-1]) {
+		t.Errorf("%d words before the first question: %q", n, got)
+	}
+}
+
+// TestBadSpoken: what is wrong with a conversation is said with its place.
+func TestBadSpoken(t *testing.T) {
+	user, answer := `{"role":"user","content":"a"}`, `{"role":"assistant","content":"b"}`
+	calls := `{"role":"assistant","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":""}}]}`
+	row := func(more, messages string) string {
+		return `{"session_id":"s","output_length":2,` + more + `"messages":[` + messages + `]}`
+	}
+	for _, c := range []struct{ text, want string }{
+		{`{"messages":[` + user + `,` + user + `]}`, "line 1: message 2: a second question without an answer between"},
+		{`{"messages":[` + user + `,` + answer + `,` + answer + `]}`, "line 1: message 3: a second answer to the same question"},
+		{`{"messages":[` + user + `,` + calls + `,` + user + `,` + answer + `]}`, `line 1: message 3: the tool call "x" before it has no result`},
+		{`{"messages":[` + user + `,` + calls + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 3: the result of a tool call "y" that nobody has made`},
+		{`{"messages":[` + user + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 2: the result of a tool call that nobody has made`},
+		{`{"messages":[` + user + `,{"role":"assistant","tool_calls":[{"type":"function"}]}]}`, `line 1: message 2: a tool call without an "id" or a function's "name"`},
+		{`{"messages":[{"role":"user","content":{"a":1}}]}`, "line 1: message 1: its content is neither a text nor a list"},
+		{`{"messages":[{"role":"user"}]}`, "line 1: message 1: no text"},
+		{`{"messages":[` + user + `,` + answer + `,{"role":"user","content":"a","delay":-1}]}`, `line 1: message 3: "delay" is -1 ms: it lies between 0 and 8.64e+07`},
+		{`{"conversations":[{"from":"robot","value":"a"}]}`, `line 1: turn 1: said by "robot", which is neither system, user, assistant nor tool`},
+		{row(`"message_mode":"whole",`, user), `line 1: "message_mode" is "whole", neither "history" nor "delta"`},
+		{row(`"message_mode":"delta",`, answer), `line 1: message 1 is an answer, and of the rows of a "delta" answers come from the engine`},
+		{row(`"message_mode":"delta",`, `{"role":"tool","content":"a"}`), `line 1: message 1 is the result of a tool call that nobody has recorded`},
+		{row("", user+`,`+calls+`,`+user), `line 1: message 3: the tool call "x" before it has no result`},
+		{row("", ""), `line 1: "messages" is empty`},
+		{`{"session_id":7,"messages":[` + user + `]}`, `line 1: "session_id" is a number, which it cannot be`},
+		{row("", user) + "\n" + row(`"message_mode":"delta",`, user), `session "s": "delta" in some rows of a session and not in others`},
+		{`{"conversations":[[{"messages":[` + answer + `]}]]}`, `entry 1: turn 1: message 1 is an answer`},
+		{`{"filetype":"generate_conversations",` + "\n" + `"num_conversations":24}`, "it says how vLLM makes conversations, and has none: write a data set of kind random-conversation"},
+	} {
+		w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "f", c.text)}, Endpoint: load.Chat}
+		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.text, err, c.want)
+		}
+	}
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "f", `{"conversations":[[{"messages":[`+user+`]}]]}`)}, Requests: 1, Endpoint: load.Chat}
+	if _, err := opened(t, job(w), true); err == nil || !strings.Contains(err.Error(), "nothing says how long its answer is to be (output_tokens in the load does)") {
+		t.Errorf("without output_tokens: %v", err)
+	}
+	w.Dataset.Path = written(t, "f", `{"messages":[`+user+`,`+answer+`]}`)
+	if _, err := opened(t, job(w), false); err == nil || !strings.Contains(err.Error(), "recorded answers are to be counted, and the server has no /tokenize: name the model's tokenizer.json in the data set, or say output_tokens in the load") {
+		t.Errorf("without a tokenizer: %v", err)
+	}
+}
+
+// TestRandomTalks: conversations are as long as asked, share a beginning, and are the same for every engine.
+func TestRandomTalks(t *testing.T) {
+	half := 0.5
+	w := load.Workload{Dataset: load.Dataset{Kind: load.RandomConversation, Turns: 4, QuestionTokens: 10, PrefixTokens: 7, ThinkTime: load.Duration(time.Second)}, OutputTokens: 8}
+	got, _ := said(t, w, 40)
+	again, _ := said(t, w, 40)
+	if diff := gocmp.Diff(got, again); diff != "" {
+		t.Errorf("made once more (-first +second):\n%s", diff)
+	}
+	begins := map[string]int{}
+	for i, r := range got {
+		words, rest, _ := strings.Cut(r, " | ")
+		turn := i%4 + 1
+		if n := len(strings.Fields(words)); n != 7+turn*10+turn-1 || !strings.HasPrefix(rest, "8 of 0 tools") || strings.Contains(rest, "after 0s") != (turn == 1) {
+			t.Errorf("request %d has %d words and %q", i, n, rest)
+		}
+		begins[strings.Join(strings.Fields(words)[:7], " ")]++
+	}
+	if len(begins) != 1 {
+		t.Errorf("%d beginnings", len(begins))
+	}
+	w.Dataset.RangeRatio = &half
+	got, _ = said(t, w, 200)
+	questions, outputs := map[int]bool{}, map[string]bool{}
+	for _, r := range got {
+		words, rest, _ := strings.Cut(r, " | ")
+		questions[len(strings.Fields(words[strings.LastIndex(words, "u:"):]))] = true
+		outputs[rest[:1]] = true
+	}
+	if len(questions) != 6 || len(outputs) != 5 { // 5 to 10, 4 to 8
+		t.Errorf("questions of %v words, answers of %v tokens", questions, outputs)
+	}
+}
