@@ -3,6 +3,7 @@ package load
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,6 +24,23 @@ func (f *Figures) Bound(name string, x Interval) {
 		f.Intervals = map[string]Interval{}
 	}
 	f.Intervals[name] = x
+}
+
+// Unbounded is why figures have no interval.
+type Unbounded struct {
+	Why     string   `json:"why"`
+	Figures []string `json:"figures,omitempty"` // as intervals name them; nil: all
+}
+
+// Unbound notes why a figure has no interval, or, without its name, why none has.
+func (f *Figures) Unbound(name, why string) {
+	i := slices.IndexFunc(f.Unbounded, func(u Unbounded) bool { return u.Why == why })
+	if i < 0 {
+		i, f.Unbounded = len(f.Unbounded), append(f.Unbounded, Unbounded{Why: why})
+	}
+	if name != "" {
+		f.Unbounded[i].Figures = append(f.Unbounded[i].Figures, name)
+	}
 }
 
 // Statistic names a percentile as intervals do: "median", "p99".
@@ -46,14 +64,18 @@ func Needs(percentile float64) int {
 	return int(math.Ceil(math.Log(unsure) / math.Log(p)))
 }
 
-// Lacks is how many values a statistic needs that these are too few for: "p99". It is 0 where they are
-// enough, where nobody has counted them, and of what is no percentile beside the median.
+// Lacks is how many independent values a statistic needs that these are too few for: "p99". It is 0
+// where they are enough, where nobody has counted them, and of what is no percentile beside the median.
 func (s Stats) Lacks(statistic string) int {
 	if s.Count == 0 || !strings.HasPrefix(statistic, "p") {
 		return 0
 	}
 	p, err := strconv.ParseFloat(statistic[1:], 64)
-	if n := Needs(p); err == nil && p != 50 && s.Count < n {
+	tell := s.Count
+	if n, ok := s.Independent[statistic[1:]]; ok {
+		tell = min(tell, n)
+	}
+	if n := Needs(p); err == nil && p != 50 && tell < n {
 		return n
 	}
 	return 0
@@ -77,16 +99,65 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return json.Marshal(x)
 }
 
-// Ranks are the places in n sorted values, from 1, between which a percentile lies, where the
-// values tell as much as so many independent ones; ok is false where they do not bound it.
-func Ranks(n int, independent, percentile float64) (low, high int, ok bool) {
-	m := int(min(float64(n), independent))
-	i, j := quantile(m, percentile/100, unsure), quantile(m, percentile/100, 1-unsure)+1
-	if i < 1 || j > m {
+// Ranks are the places in n sorted values, from 1 and between two of them too, between which a
+// percentile lies, where the values tell as much as so many independent ones; ok is false where
+// they do not bound it.
+func Ranks(n int, independent, percentile float64) (low, high float64, ok bool) {
+	m, p := independent, percentile/100
+	if n < 2 || math.Pow(max(p, 1-p), min(m, float64(n))) > unsure {
 		return 0, 0, false
 	}
-	of := func(rank int) float64 { return float64(rank) * float64(n) / float64(m) }
-	return int(math.Floor(of(i))), int(math.Ceil(of(j))), true
+	of := func(rank float64) float64 { return 1 + (rank-1)*float64(n-1)/(m-1) }
+	return of(rank(m, p, 1-unsure)), of(rank(m, p, unsure)), true
+}
+
+// At is the value at a place, from 1, in sorted ones: between two in proportion.
+func At(sorted []float64, place float64) float64 {
+	return between(len(sorted), 100*(place-1)/float64(len(sorted)-1), func(i int) float64 { return sorted[i] })
+}
+
+// rank is the place in m sorted values, from 1 and between two of them too, below which the p-th
+// part of all lies with that probability.
+func rank(m, p, probability float64) float64 {
+	low, high := 1.0, m
+	for range 60 {
+		k := (low + high) / 2
+		if beta(p, k, m+1-k) > probability {
+			low = k
+		} else {
+			high = k
+		}
+	}
+	return low
+}
+
+// beta is the regularized incomplete beta function of p (Lentz's continued fraction).
+func beta(x, a, b float64) float64 {
+	if x > (a+1)/(a+b+2) {
+		return 1 - beta(1-x, b, a)
+	}
+	gamma := func(x float64) float64 { v, _ := math.Lgamma(x); return v }
+	front := math.Exp(gamma(a+b)-gamma(a)-gamma(b)+a*math.Log(x)+b*math.Log1p(-x)) / a
+	f, c, d := 1.0, 1.0, 0.0
+	for i := range 400 {
+		m := float64(i / 2)
+		var t float64
+		switch {
+		case i == 0:
+			t = 1
+		case i%2 == 0:
+			t = m * (b - m) * x / ((a + 2*m - 1) * (a + 2*m))
+		default:
+			t = -(a + m) * (a + b + m) * x / ((a + 2*m) * (a + 2*m + 1))
+		}
+		d = 1 / (1 + t*d)
+		c = 1 + t/c
+		f *= c * d
+		if math.Abs(1-c*d) < 1e-12 {
+			break
+		}
+	}
+	return front * (f - 1)
 }
 
 // EarlyStopping is the place in n sorted values, from 1, of what MLPerf calls the estimate of a

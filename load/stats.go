@@ -21,6 +21,20 @@ type Stats struct {
 	Min         float64            `json:"min"`
 	Max         float64            `json:"max"`
 	Percentiles map[string]float64 `json:"percentiles"` // "99", "99.9": linear interpolation, as numpy
+	// Independent is how many independent values tell as much of a percentile as these do, of gaps
+	// and where that is too few for it.
+	Independent map[string]int `json:"independent,omitempty"`
+}
+
+// Tells notes how many independent values tell as much of a percentile, where they are too few.
+func (s *Stats) Tells(percentile float64, independent int) {
+	if independent >= min(s.Count, Needs(percentile)) {
+		return
+	}
+	if s.Independent == nil {
+		s.Independent = map[string]int{}
+	}
+	s.Independent[percentileKey(percentile)] = independent
 }
 
 // Ms is a time in milliseconds.

@@ -100,6 +100,8 @@ type Figures struct {
 	// Intervals are those of figures that have one, by their names in JSON:
 	// "output_throughput", "ttft_ms.mean", "ttft_ms.p99".
 	Intervals map[string]Interval `json:"intervals,omitempty"`
+	// Unbounded is why the others have none, where that is known.
+	Unbounded []Unbounded `json:"unbounded,omitempty"`
 }
 
 // Content is what the answers of completed requests were made of.

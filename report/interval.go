@@ -136,3 +136,28 @@ func surest(s *load.Summary) string {
 	}
 	return strings.Join(times, "; ")
 }
+
+// unbounded says which figures that are shown have no interval, and why.
+func unbounded(s *load.Summary) (lines []string) {
+	for _, u := range s.Unbounded {
+		var names []string
+		for _, t := range timings {
+			var own []string
+			for _, name := range u.Figures {
+				if statistic, ok := strings.CutPrefix(name, t.key+"_ms."); ok {
+					own = append(own, strings.Replace(statistic, "median", "p50", 1))
+				}
+			}
+			if own != nil {
+				names = append(names, strings.ToUpper(t.key)+" "+strings.Join(own, ", "))
+			}
+		}
+		switch {
+		case names != nil:
+			lines = append(lines, strings.Join(names, "; ")+": "+u.Why)
+		case u.Figures == nil:
+			lines = append(lines, u.Why)
+		}
+	}
+	return lines
+}

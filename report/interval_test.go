@@ -20,8 +20,10 @@ func surely(throughput, low, high float64) results.Row {
 
 func TestIntervals(t *testing.T) {
 	r := surely(900, 880, 920)
+	r.Summary.Unbounded = []load.Unbounded{{Why: "it needs 300", Figures: []string{"ttft_ms.p99", "itl_ms.mean", "itl_ms.p99"}},
+		{Why: "a row of its own", Figures: []string{"normalized_latency_ms.p99"}}, {Why: "too short"}}
 	show := written(t, func(w io.Writer) error { return Text(w, r.Summary) })
-	holds(t, show, " in the best second, in 95 of 100 runs 880 to 920\n", "At most, 99 % sure  TTFT p50 102, p90 117\n")
+	holds(t, show, "No 95 % interval    TTFT p99; ITL mean, p99: it needs 300\n                    too short\n", " in the best second, in 95 of 100 runs 880 to 920\n", "At most, 99 % sure  TTFT p50 102, p90 117\n")
 	var lines [][]string
 	for line := range strings.Lines(show) {
 		if strings.HasPrefix(line, "  in 95 of 100 runs") || strings.HasPrefix(line, "TTFT") {

@@ -41,6 +41,9 @@ func Text(w io.Writer, s *load.Summary) error {
 	if text := surest(s); text != "" {
 		line("At most, 99 % sure", text)
 	}
+	for i, text := range unbounded(s) {
+		line(first(i, "No 95 % interval"), text)
+	}
 	if s.PeakConcurrency > 0 {
 		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
 	}

@@ -8,33 +8,38 @@ import (
 )
 
 const (
-	batches = 20  // that a run is cut into, of equal time
-	likest  = 0.5 // that a batch may be to the one before it; with more, the run was too short to tell
+	batches = 20 // that a run is cut into, of equal time
+	waves   = 8  // that tell how much they vary
 )
 
 // cut is the part of a run that shows how much its figures vary, in batches.
-type cut struct{ from, to time.Duration }
+type cut struct {
+	from, to time.Duration
+	lives    float64 // how often a request fits into the run, of those that completed
+}
 
 // newCut is from the end of the ramp and, of a closed loop, of its first request, to the last
 // dispatch: the requests that all begin at once wait for each other as no others do.
 func newCut(w load.Workload, records []load.Record) cut {
 	c, over := cut{from: math.MaxInt64}, time.Duration(math.MaxInt64)
+	first, last, took, completed := over, time.Duration(0), time.Duration(0), 0.0
 	for i := range records {
 		r := &records[i]
-		c.from, c.to, over = min(c.from, r.Sent), max(c.to, r.Sent), min(over, r.End)
+		first, c.to, over, last = min(first, r.Sent), max(c.to, r.Sent), min(over, r.End), max(last, r.End)
+		if r.OK() {
+			took, completed = took+r.End-r.Sent, completed+1
+		}
 	}
 	if len(records) > 0 {
-		c.from += time.Duration(w.Ramp)
+		c.from = first + time.Duration(w.Ramp)
 	}
 	if w.Rate == 0 {
 		c.from = max(c.from, over)
 	}
+	if took > 0 {
+		c.lives = float64(last-first) / float64(took) * completed
+	}
 	return c
-}
-
-// telling reports whether the cut is enough of so many seconds to speak for them.
-func (c cut) telling(duration float64) bool {
-	return duration > 0 && c.to > c.from && (c.to-c.from).Seconds() >= duration/2
 }
 
 // at is the batch of a moment; what comes before and after belongs to the first and the last.
@@ -69,11 +74,17 @@ func (b *bins) less(share float64, of *bins) *bins {
 	return &rest
 }
 
-// variance is that of the sum of all. Where a batch is like the one before it, the sum varies by
-// more than batches tell that are each taken for itself; ok is false where they are too much alike.
-func (b *bins) variance() (v float64, ok bool) {
-	like := likeness(b[:])
-	return batches * spreadOf(b[:]) * (1 + like) / (1 - like), like <= likest
+// variance is that of a sum, from the bins' deviations from their share of it: by how much of these
+// is in their longest waves, since what lasts for longer than a batch is in them as it is in the sum.
+func (b *bins) variance() (v float64) {
+	for j := 1; j <= waves; j++ {
+		wave := 0.0
+		for i, x := range b {
+			wave += x * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/batches)
+		}
+		v += 2 * wave * wave / waves
+	}
+	return v
 }
 
 // spreadOf is the variance of values, of which these are a sample.

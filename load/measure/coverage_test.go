@@ -90,10 +90,11 @@ func (e toy) run(seed uint64) (records []load.Record, d time.Duration) {
 
 // toys are engines and loads that differ in what is like what before it.
 var toys = []named{
-	{"same", toy{Workload: load.Workload{Concurrency: 16}, noise: 0.1}},
-	{"mixed", toy{Workload: load.Workload{Concurrency: 16}, uneven: 0.5, noise: 0.1}},
-	{"moody", toy{Workload: load.Workload{Concurrency: 16}, uneven: 0.5, noise: 0.2, memory: 0.95}},
-	{"open", toy{Workload: load.Workload{Rate: 20}, uneven: 0.5, noise: 0.1, memory: 0.9}},
+	{"same", toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, noise: 0.1}},
+	{"mixed", toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, uneven: 0.5, noise: 0.1}},
+	{"moody", toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, uneven: 0.5, noise: 0.2, memory: 0.95}},
+	{"open", toy{Workload: load.Workload{Rate: 20, Requests: 4000}, uneven: 0.5, noise: 0.1, memory: 0.9}},
+	{"busy", toy{Workload: load.Workload{Rate: 26, Requests: 4000}, uneven: 0.5, noise: 0.1, memory: 0.9, most: 32}},
 }
 
 type named struct {
@@ -110,7 +111,6 @@ func BenchmarkCoverage(b *testing.B) {
 	for _, x := range toys {
 		b.Run(x.name, func(b *testing.B) {
 			for b.Loop() {
-				x.Requests = 1000
 				found, ttft, itl, throughput := map[string][]load.Interval{}, []float64(nil), load.Histogram{}, 0.0
 				for seed := range uint64(runs) {
 					records, d := x.run(seed)

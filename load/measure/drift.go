@@ -17,6 +17,7 @@ const (
 	surely   = 2.807            // standard deviations: 1 of 200 by chance, of each figure
 	maxDrift = 0.1              // of the figure in the middle of the run
 	crowd    = 2.0              // requests in flight, more or fewer, that are worth a word
+	likest   = 0.5              // that a batch is taken to be to the one before it
 )
 
 // drifting looks for figures that rise or fall over a run, and so depend on how long it was:

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,7 +114,7 @@ func TestIntervals(t *testing.T) {
 		return Summarize(e.Workload, percentiles, time.Time{}, d, records)
 	}
 	closed := toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, uneven: 0.5, noise: 0.1}
-	open := toy{Workload: load.Workload{Rate: 20, Requests: 300}, uneven: 0.5, noise: 0.1}
+	open := toy{Workload: load.Workload{Rate: 20, Requests: 1500}, uneven: 0.5, noise: 0.1}
 	s := of(closed, []float64{95, 99})
 	for _, name := range []string{"request_throughput", "input_throughput", "output_throughput", "total_throughput",
 		"ttft_ms.mean", "ttft_ms.median", "tpot_ms.mean", "itl_ms.p95", "e2el_ms.p95", "normalized_latency_ms.median"} {
@@ -130,22 +131,65 @@ func TestIntervals(t *testing.T) {
 			t.Errorf("%s is %g: %+v", name, x.value, i)
 		}
 	}
-	s = of(open, []float64{95, 99})
-	if _, ok := s.Intervals["ttft_ms.p95"]; !ok {
-		t.Errorf("p95 of 300 requests has no interval: %v", s.Intervals)
+	unbounded(t, s, map[string]string{"ttft_ms.p99": `^a request fits \d\d times into the run: it needs 300$`})
+	s = of(open, []float64{90, 95})
+	if _, ok := s.Intervals["ttft_ms.p90"]; !ok {
+		t.Errorf("p90 of an open loop has no interval: %v", s.Intervals)
 	}
-	for _, name := range []string{"ttft_ms.p99", "output_throughput", "queue_ms.mean"} {
+	unbounded(t, s, map[string]string{"ttft_ms.mean": `^a request fits 1\d\d times into the run: it needs 200$`,
+		"e2el_ms.p95": `^a request fits 1\d\d times into the run: it needs 200$`})
+	for _, name := range []string{"ttft_ms.mean", "ttft_ms.p95", "output_throughput", "queue_ms.mean"} {
 		if i, ok := s.Intervals[name]; ok {
-			t.Errorf("%s of 300 requests of an open loop is in %+v", name, i)
+			t.Errorf("%s of an open loop is in %+v", name, i)
 		}
 	}
-	staged := closed
+	staged, few, early := closed, closed, closed
 	staged.Stages = []load.Stage{{Concurrency: 16}}
-	few := closed
 	few.Requests = 20
-	for name, e := range map[string]toy{"stages": staged, "few requests": few} {
-		for statistic, i := range of(e, nil).Intervals {
+	early.Concurrency, early.Ramp = 4, load.Duration(2*time.Minute)
+	for name, x := range map[string]struct {
+		toy
+		why string
+	}{"stages": {staged, `^the load does not ask for the same all the time$`},
+		"few requests": {few, `^a request fits \d\.\d times into the run: an interval needs 20$`},
+		"ramp":         {early, `^more than half of the run are its ramp, its first requests and its end$`}} {
+		s := of(x.toy, nil)
+		for statistic, i := range s.Intervals {
 			t.Errorf("%s: %s is in %+v", name, statistic, i)
+		}
+		unbounded(t, s, map[string]string{"": x.why})
+	}
+	lockstep := closed
+	lockstep.uneven = 0
+	unbounded(t, of(lockstep, []float64{95}), map[string]string{
+		"ttft_ms.p95": `^its values tell as much as \d+ independent ones: it needs \d+$`})
+}
+
+// unbounded holds why figures have no interval against patterns.
+func unbounded(t *testing.T, s load.Summary, want map[string]string) {
+	t.Helper()
+	for name, pattern := range want {
+		i := slices.IndexFunc(s.Unbounded, func(u load.Unbounded) bool {
+			return name == "" && u.Figures == nil || slices.Contains(u.Figures, name)
+		})
+		if i < 0 || !regexp.MustCompile(pattern).MatchString(s.Unbounded[i].Why) {
+			t.Errorf("%q should have no interval as %q: %+v", name, pattern, s.Unbounded)
+		}
+	}
+}
+
+// TestGapsTell: gaps tell less than their number where neighbours are alike.
+func TestGapsTell(t *testing.T) {
+	moody, few := toys[2].toy, toys[0].toy
+	moody.Requests, moody.Concurrency, moody.noise, few.Requests, few.Concurrency = 60, 4, 0.6, 8, 2
+	for name, x := range map[string]struct {
+		toy
+		lacks bool
+	}{"alike": {moody, true}, "few": {few, true}, "many": {toys[0].toy, false}} {
+		records, d := x.run(3)
+		s := Summarize(x.Workload, nil, time.Time{}, d, records)
+		if got := s.ITL.Lacks("p99") > 0; got != x.lacks || s.ITL.Count < 368 {
+			t.Errorf("%s: %d gaps, lacks %v, want %v: %v", name, s.ITL.Count, got, x.lacks, s.ITL.Independent)
 		}
 	}
 }

@@ -1,22 +1,53 @@
 package measure
 
 import (
+	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"hclbench/load"
 )
 
 const (
-	student = 2.093 // the 97.5th percentile of Student's t with batches − 1 degrees of freedom
+	student = 2.306 // the 97.5th percentile of Student's t with as many degrees of freedom as waves
 	normal  = 1.960 // and of the normal distribution
+)
+
+// How often a request has to fit into a run, whose requests share their fate with those beside
+// them; docs/method.md gives the reasons.
+const (
+	leastLives = 20  // for any interval
+	livesAbove = 3   // beyond a percentile, of a closed loop
+	livesOpen  = 10  // and of an open one, whose queue may build up only now and then
+	livesWait  = 200 // for the mean wait in an open loop
 )
 
 // unchanging reports whether a load asks for the same all the time: else figures are of its
 // changes, and have no interval.
 func unchanging(w load.Workload) bool {
 	return len(w.Stages) == 0 && w.Rate != load.Inf && w.Dataset.Kind != load.Trace
+}
+
+// mute says why the run tells no interval; empty: it may tell some.
+func (c cut) mute(w load.Workload, duration float64) string {
+	switch {
+	case !unchanging(w):
+		return "the load does not ask for the same all the time"
+	case c.lives < leastLives:
+		return fmt.Sprintf("a request fits %.1f times into the run: an interval needs %d", c.lives, leastLives)
+	case c.to <= c.from || (c.to-c.from).Seconds() < duration/2:
+		return "more than half of the run are its ramp, its first requests and its end"
+	}
+	return ""
+}
+
+// enough is how often a request has to fit into a run that bounds a percentile.
+func enough(w load.Workload, p float64) int {
+	beyond := livesAbove
+	if w.Rate != 0 {
+		beyond = livesOpen
+	}
+	return max(leastLives, int(math.Ceil(float64(beyond)/(1-max(p, 100-p)/100)-1e-9)))
 }
 
 // noting takes a value and its moment.
@@ -49,60 +80,81 @@ func (r *residuals) add(v float64, at time.Duration) {
 	}
 }
 
-// mean is the interval of a mean. The values before the cut count as one, which varies as
-// much as each of the others.
-func (r *residuals) mean(s load.Stats) (load.Interval, bool) {
+// mean is the interval of a mean. Before the cut, where requests wait for each other, their values
+// count as one, which varies as much as each of the others; gaps vary there as they do later.
+func (r *residuals) mean(s load.Stats) load.Interval {
 	n, sum := r.n.sum(), r.values.sum()
-	v, ok := r.values.less(sum/n, &r.n).variance()
-	first := r.first * r.first * max(0, r.squares*n/(sum*sum)-1)
-	half := student * math.Sqrt(v+first) / float64(s.Count)
-	return load.Interval{Low: s.Mean - half, High: s.Mean + half}, ok && sum > 0
+	v := student * student * r.values.less(sum/n, &r.n).variance()
+	if r.apart {
+		v += normal * normal * r.first * r.first * max(0, r.squares*n/(sum*sum)-1)
+	} else {
+		v *= float64(s.Count) / n
+	}
+	half := math.Sqrt(v) / float64(s.Count)
+	return load.Interval{Low: s.Mean - half, High: s.Mean + half}
 }
 
 // percentile is the interval of a percentile, between two of the sorted values: as of so many
-// independent values as vary as much between batches. One that lies among the values before the
-// cut has none.
-func (r *residuals) percentile(i int, p float64, sorted []float64) (load.Interval, bool) {
-	n, independent := r.n.sum(), float64(len(sorted))
+// independent values as vary as much between batches, which it reports too.
+func (r *residuals) percentile(i int, p float64, sorted []float64) (x load.Interval, independent float64, why string) {
+	n, all := r.n.sum(), float64(len(sorted))
 	share := r.within[i].sum() / n
-	v, ok := r.within[i].less(share, &r.n).variance()
-	if !ok || share > 1-1/n {
-		return load.Interval{}, false
+	even := n * share * (1 - share)
+	if !(even > 0) {
+		return x, 0, "no value after those of the first requests is above it"
 	}
-	if even := n * share * (1 - share); even > 0 {
-		independent /= max(1, v/even*(student*student)/(normal*normal))
-	}
+	v := max(even, r.within[i].less(share, &r.n).variance()*(student*student)/(normal*normal))
+	independent = all * all * p / 100 * (1 - p/100) / v
 	low, high, ok := load.Ranks(len(sorted), independent, p)
-	if !ok {
-		return load.Interval{}, false
+	if own := n * even / v; !ok || own < float64(load.Needs(100*share)) {
+		return x, independent, fmt.Sprintf("its values tell as much as %.0f independent ones: it needs %d",
+			min(own, independent), max(load.Needs(p), load.Needs(100*share)))
 	}
-	x := load.Interval{Low: sorted[low-1], High: sorted[high-1]}
+	x = load.Interval{Low: load.At(sorted, low), High: load.At(sorted, high)}
 	if most := load.EarlyStopping(len(sorted), p); most > 0 && r.apart {
 		x.AtMost = sorted[most-1]
 	}
-	return x, true
+	return x, independent, ""
 }
 
-// bound notes the intervals of a time's mean and percentiles. sorted are its values; each tells
-// them again, with their moments.
-func (e evidence) bound(f *load.Figures, c cut, member string, s load.Stats, sorted []float64, each func(noting)) {
-	if !c.telling(f.Duration) || !unchanging(e.workload) {
+// bound notes the intervals of a time's mean and percentiles or why there is none, and of gaps how
+// much they tell. sorted are its values; each tells them again, with their moments.
+func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, sorted []float64, each func(noting)) {
+	r := residuals{cut: c, apart: member != "itl_ms"}
+	mute := c.mute(e.workload, f.Duration) != ""
+	if s.Count == 0 || mute && r.apart {
 		return
 	}
 	percentiles := append([]float64{50}, e.percentiles...)
-	r := residuals{cut: c, apart: member != "itl_ms", within: make([]bins, len(percentiles))}
+	r.within = make([]bins, len(percentiles))
 	for _, p := range percentiles {
 		r.bounds = append(r.bounds, load.Percentile(sorted, p))
 	}
-	if each(r.add); slices.Min(r.n[:]) == 0 {
-		return
+	each(r.add)
+	note := func(statistic string, needs int, x load.Interval, why string) {
+		if c.lives < float64(needs) {
+			why = fmt.Sprintf("a request fits %.0f times into the run: it needs %d", c.lives, needs)
+		}
+		switch name := member + "." + statistic; {
+		case mute:
+		case why == "":
+			f.Bound(name, x)
+		default:
+			f.Unbound(name, why)
+		}
 	}
-	if x, ok := r.mean(s); ok {
-		f.Bound(member+".mean", x)
+	needs := leastLives
+	if e.workload.Rate != 0 && (member == "ttft_ms" || member == "ttfa_ms") {
+		needs = livesWait
+	}
+	if r.values.sum() > 0 {
+		note("mean", needs, r.mean(*s), "")
 	}
 	for i, p := range percentiles {
-		if x, ok := r.percentile(i, p, sorted); ok {
-			f.Bound(member+"."+load.Statistic(p), x)
+		x, independent, why := r.percentile(i, p, sorted)
+		note(load.Statistic(p), enough(e.workload, p), x, why)
+		if !r.apart {
+			s.Tells(p, max(f.Completed, int(independent)))
 		}
 	}
 }
@@ -110,9 +162,16 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s load.Stats, sor
 // boundRates notes the intervals of the throughputs of a closed loop, from the cut: each request's
 // work is spread evenly over the time that it was in flight. ending is the variance, in square
 // seconds, of when the time ended over which they are taken. An open loop has the throughput that
-// was asked of it.
+// was asked of it. Where the run tells no interval at all, it notes why.
 func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
-	if e.workload.Rate != 0 || !unchanging(e.workload) || !c.telling(f.Duration) {
+	why := c.mute(e.workload, f.Duration)
+	switch {
+	case f.Completed == 0:
+		return
+	case why != "":
+		f.Unbound("", why)
+		return
+	case e.workload.Rate != 0:
 		return
 	}
 	rates := []struct {
@@ -126,6 +185,10 @@ func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
 		{name: "output_throughput", value: f.OutputThroughput, of: func(r *load.Record) int { return r.OutputTokens }},
 		{name: "total_throughput", value: f.TotalThroughput,
 			of: func(r *load.Record) int { return r.InputTokens + r.OutputTokens }},
+	}
+	ones := bins{}
+	for b := range ones {
+		ones[b] = 1
 	}
 	for i := range e.records {
 		r := &e.records[i]
@@ -142,30 +205,38 @@ func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
 	part := (c.to - c.from).Seconds() / f.Duration
 	for i := range rates {
 		x, all := &rates[i], rates[i].work.sum()
-		if v, ok := x.work.variance(); ok && all > 0 {
-			half := student * x.value * math.Sqrt(v*part/(all*all)+ending/(f.Duration*f.Duration))
+		if all > 0 {
+			v := part * x.work.less(all/batches, &ones).variance() / (all * all)
+			half := x.value * math.Sqrt(student*student*v+normal*normal*ending/(f.Duration*f.Duration))
 			f.Bound(x.name, load.Interval{Low: x.value - half, High: x.value + half})
 		}
 	}
 }
 
-// drains is the variance, in square seconds, of how long it takes after a dispatch until all that
-// is in flight is over, which is how a run ends: as it was at the last dispatch of each batch.
+// drains is the variance, in square seconds, of how long it takes after the last dispatch until all
+// that is in flight is over, which is how a run ends: by how many tokens are then left to the
+// request with the most, as it was at the last dispatch of each batch.
 func (c cut) drains(records []load.Record) float64 {
-	var at [batches - 1]time.Duration
+	var at [batches]time.Duration
 	for i := range records {
 		for b := c.at(records[i].Sent); b < len(at); b++ {
 			at[b] = max(at[b], records[i].Sent)
 		}
 	}
-	took := make([]float64, len(at))
+	left, over := make([]float64, len(at)), c.to
 	for i := range records {
 		r := &records[i]
+		over = max(over, r.End)
 		for b, at := range at {
 			if r.Sent <= at && r.End > at {
-				took[b] = max(took[b], (r.End - at).Seconds())
+				left[b] = max(left[b], float64(r.OutputTokens)*float64(r.End-at)/float64(r.End-r.Sent))
 			}
 		}
 	}
-	return spreadOf(took)
+	last := left[len(left)-1]
+	if last == 0 {
+		return 0
+	}
+	each := (over - c.to).Seconds() / last
+	return spreadOf(left) * each * each
 }

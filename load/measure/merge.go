@@ -73,7 +73,7 @@ func gapsOfAll(clients []Shared) *load.Histogram {
 // client is what is kept of the client beside the figures of all.
 func (c Shared) client() load.Client {
 	out := load.Client{Host: c.Host, Clock: c.Clock, Part: c.Summary.Part}
-	out.Intervals = nil // a part of the requests says less of the engine than all of them
+	out.Intervals, out.Unbounded = nil, nil // a part of the requests says less of the engine than all of them
 	if len(c.Records) > 0 {
 		out.Late = load.Ms(c.Records[0].Sent - c.Records[0].Ready)
 	}

@@ -101,7 +101,7 @@ func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 		all(func(v float64, _ time.Duration) { values = append(values, v) })
 		s := load.Describe(values, e.percentiles)
 		if member != "" {
-			e.bound(f, c, member, s, values, all)
+			e.bound(f, c, member, &s, values, all)
 		}
 		return s
 	}

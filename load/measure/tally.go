@@ -89,7 +89,9 @@ func complete(s *load.Summary, all *load.Histogram) {
 				v, _ := strconv.ParseFloat(p, 64) // we wrote it
 				percentiles = append(percentiles, v)
 			}
+			told := x.ITL.Independent
 			x.ITL, x.ITLFrom = all.Stats(percentiles), load.FromHistogram
+			x.ITL.Independent = told
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (e evidence) within(x load.Window) load.Part {
 	if whole := int((to - from) / time.Second); whole > 0 {
 		f.PeakOutputThroughput = slices.Max(spread(e.records, from, time.Second, whole))
 	}
-	e.boundRates(f, cut{from, to}, 0)
+	e.boundRates(f, cut{from: from, to: to, lives: load.Ms(to-from) / f.E2EL.Mean}, 0)
 	part.Verdict = e.verdict(part, nil)
 	return part
 }
