@@ -153,6 +153,9 @@ func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside 
 
 // read ends a watch and returns what it has read; nil: nothing was asked for.
 func (b watching) read(ctx context.Context, at, from *session, sent telemetry.Window) *telemetry.Record {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(at.lease.held, end)() // of a host that is lost nothing comes any more
 	var err error
 	var w telemetry.Window
 	if sent.Known() { // else the sender may be out of reach
