@@ -13,44 +13,28 @@ import (
 	"hclbench/testhost"
 )
 
-// placeLab is measured on a machine, or on a pod.
-const placeLab = `
-lab "place" { lease = "20s" }
-cluster "moai" {
-  %CLUSTER%
-}
-host "here" {
-  %HOST%
-}
-dataset "random" "d" {
-  input_tokens = 64
-}
-engine "sim" "steady" {
-  host  = host.here
-  flags = { ttft = "10ms", itl = "2ms" }
-}
-benchmark "b" {
-  matrix {
-    concurrency = [1, 2]
-  }
-  engine   = engine.sim.steady
-  dataset  = dataset.random.d
-  requests = 8
-  load {
-    concurrency   = matrix.concurrency
-    output_tokens = 16
-  }
-}
+// atPlace is the quickstart with its host at %HOST%, in a cluster or not.
+func atPlace(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../examples/quickstart/lab.hcl")
+	must(t, err)
+	const here = `  address = "local"
+  runtime = "process" # without Docker
 `
+	if strings.Count(string(text), here) != 1 {
+		t.Fatalf("the quickstart's host is not\n%s", here)
+	}
+	return strings.Replace(string(text), here, "%HOST%\n", 1) + "cluster \"moai\" {\n%CLUSTER%\n}\n"
+}
 
 // plansObjects: a plan has what a run makes in the cluster, and what the cluster says of it.
 func (c *sharedCluster) plansObjects(t *testing.T) {
-	p := c.pods(t, placeLab)
+	p := c.pods(t, atPlace(t))
 	p.edit("%HOST%", "cluster = cluster.moai\nlimits = { memory = \"1Gi\" }")
 	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: "2"}}]}}`)
 	text := p.tells("plan --verbose", exitDone, "cluster moai (v1.34.4, namespace planned)\n  job hcl-plan\n",
 		"  pod hcl-plan-here-1 for host here\n", "    the cluster adds containers.resources.limits.cpu: 2\n",
-		"Plan: 2 to measure, 0 up to date")
+		"Plan: 6 to measure, 0 up to date")
 	begin, end := strings.Index(text, "\n---\n"), strings.Index(text, "\n...\n")
 	if begin < 0 || end < begin {
 		t.Fatalf("no YAML in\n%s", text)
@@ -61,11 +45,11 @@ func (c *sharedCluster) plansObjects(t *testing.T) {
 		t.Errorf("left in the cluster:\n%s", left)
 	}
 	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, max: {memory: 800Mi}}]}}`)
-	p.tells("plan", exitDone, `! refused: pods "hcl-plan-here-1" is forbidden: maximum memory`, "per\n", "Plan: 2 to measure")
+	p.tells("plan", exitDone, `! refused: pods "hcl-plan-here-1" is forbidden: maximum memory`, "per\n", "Plan: 6 to measure")
 	p.tells("check", exitContract, "maximum memory usage per Container is 800Mi, but limit is 1Gi",
 		"see the blocks of the cluster and of its hosts")
 	p.env = []string{"KUBECONFIG=" + filepath.Join(p.home, "none")}
-	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is", "Plan: 2 to measure")
+	p.tells("plan", exitDone, "! nobody asked it whether it takes what follows: read its kubeconfig: there is", "Plan: 6 to measure")
 }
 
 // apply makes an object of a text, as kubectl does.
@@ -95,7 +79,7 @@ const desk = `
 
 // worksInside: hcl in a pod needs no kubeconfig: the pod has a token and knows the API server.
 func (c *sharedCluster) worksInside(t *testing.T) {
-	p := c.pods(t, placeLab)
+	p := c.pods(t, atPlace(t))
 	p.edit("%HOST%", "cluster = cluster.moai")
 	p.apply(desk)
 	p.kubectl("-n", p.namespace, "wait", "--for=condition=Ready", "--timeout=1m", "pod/desk")
@@ -200,7 +184,7 @@ func (c *sharedCluster) fetchesModel(t *testing.T) {
 
 // isAPlace: a lab whose host becomes a pod has the same plan but for the place, and rows that compare.
 func (c *sharedCluster) isAPlace(t *testing.T) {
-	p := c.pods(t, placeLab)
+	p := c.pods(t, atPlace(t))
 	machine := testhost.New(t, testhost.Options{})
 	must(t, os.Mkdir(filepath.Join(p.home, ".ssh"), 0o700))
 	p.knows(machine)
@@ -208,7 +192,7 @@ func (c *sharedCluster) isAPlace(t *testing.T) {
 	p.edit("%HOST%", there)
 	host, hostRows := p.planned(), p.measured("host.json")
 	p.edit(there, "cluster = cluster.moai")
-	p.tells("plan", exitDone, "host here (a pod of cluster moai)", "~ concurrency=1,2  stale: ")
+	p.tells("plan", exitDone, "host here (a pod of cluster moai)", "~ concurrency=1,4,16  stale: ")
 	pod, podRows := p.planned(), p.measured("pod.json")
 	if diff := cmp.Diff(host, pod); diff != "" {
 		t.Errorf("the plan of a pod differs (-host +pod):\n%s", diff)
@@ -247,7 +231,7 @@ func (p *pods) measured(file string) any {
 		}
 	}
 	must(p, json.Unmarshal([]byte(out), &kept))
-	if len(kept.Rows) != 2 {
+	if len(kept.Rows) != 6 {
 		p.Fatalf("%d rows:\n%s", len(kept.Rows), out)
 	}
 	return kept
