@@ -293,9 +293,13 @@ func reaches(ctx context.Context, from *session, base string) error {
 	defer cancel()
 	conn, err := from.conn.Dial(ctx, "tcp", at)
 	if err != nil {
+		advice := "look for a firewall between them, or let the engine listen on an address that both know, " +
+			"flags = { host = \"10.0.0.5\" }"
+		if from.pod != nil {
+			advice = "look for a NetworkPolicy between their pods"
+		}
 		return fmt.Errorf("%s sends the load but does not reach the engine at %s, although the engine serves on its own "+
-			"host: look for a firewall between them, or let the engine listen on an address that both know, "+
-			"flags = { host = \"10.0.0.5\" }: %w", from.host, at, err)
+			"host: %s: %w", from.host, at, advice, err)
 	}
 	return conn.Close()
 }

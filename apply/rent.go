@@ -183,6 +183,17 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give f
 	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
 }
 
+// pods are the fabrics of the hosts that are pods, which have their addresses by now.
+func (at sessions) pods() map[*provision.Host]provision.Fabric {
+	all := map[*provision.Host]provision.Fabric{}
+	for h, s := range at {
+		if h.Cluster != nil {
+			all[h] = s.conn.Host().Fabric
+		}
+	}
+	return all
+}
+
 // notRented is what it costs that a pod could not be had. Other deployments get others.
 func notRented(h *provision.Host, err error) error {
 	switch {

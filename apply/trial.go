@@ -28,7 +28,7 @@ type trial struct {
 }
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
-	h := d.Host()
+	d, h := d.On(at.pods()), d.Host()
 	tell := teller{about: Event{Host: h.Name, Engine: d.Engine.Label()}, to: r.told}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
 	t.row = results.Deployment{

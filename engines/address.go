@@ -77,15 +77,18 @@ func (e *Engine) urlAt(host string) string {
 }
 
 // RemoteURLs are where the servers of an engine are reached from another host of the lab,
-// without a path. The error says why there is no way to one.
+// without a path. The error says why there is no way to one, and what to do.
 func RemoteURLs(e *Engine, from *provision.Host) (urls []string, err error) {
+	if e.Kind == Operated && from.Cluster != e.Host.Cluster {
+		return nil, fmt.Errorf(otherSpace, e.Host.Cluster.Name)
+	}
 	if ByOthers(e) {
 		return append([]string{BaseURL(e)}, MoreURLs(e)...), nil
 	}
 	for _, m := range Fronts(e) {
 		url := BaseURL(m.Engine)
 		if m.Engine.Host != from {
-			url, err = remoteURL(m.Engine)
+			url, err = remoteURL(m.Engine, from)
 		}
 		if err != nil {
 			return nil, err
@@ -95,29 +98,47 @@ func RemoteURLs(e *Engine, from *provision.Host) (urls []string, err error) {
 	return urls, nil
 }
 
+// Why load does not get from a host to an engine, and what to do.
+const (
+	otherSpace = "its service has a name that only pods in its namespace know. Send from hosts of cluster.%s"
+	otherNet   = "its host is a pod of cluster.%[1]s, which only other pods there reach. Send from hosts of cluster.%[1]s"
+	ownPort    = "with network = %q its port is open to its own host only. Remove that"
+	listenAll  = "it listens on %s only, so that nothing of its pod is open to the cluster. Let it listen on all of " +
+		`the pod's addresses: flags = { host = "0.0.0.0" }`
+	listenOne   = "it listens on %s only, so that nothing of a rented box is open to the network. " + listenThere
+	noOutside   = "its host is this machine, which has no address for others. " + listenThere
+	listenThere = `Let it listen on an address of its host: flags = { host = "10.0.0.5" }`
+)
+
 // remoteURL is where a server of ours is reached from another host: the one address that its
 // flag host says, or, when that means all, or the lab has a command of its own, the address of
-// its host block.
-func remoteURL(e *Engine) (string, error) {
-	at := listens(e)
-	if network := e.Container.Network; network == "bridge" || network == "none" {
-		return "", fmt.Errorf("with network = %q its port is open to its own host only", network)
-	}
-	if e.Command != nil || open(at) {
-		at = e.Host.Address
-		if host, _, err := net.SplitHostPort(at); err == nil {
-			at = host
+// its host block. In place of a pod's, which nobody knows before it runs, stands its host's name.
+func remoteURL(e *Engine, from *provision.Host) (string, error) {
+	at, inPod := listens(e), e.Host.Cluster != nil
+	ip := net.ParseIP(at)
+	network := e.Container.Network
+	switch {
+	case inPod && !e.Host.Cluster.Same(from.Cluster):
+		return "", fmt.Errorf(otherNet, e.Host.Cluster.Name)
+	case network == "bridge", network == "none":
+		return "", fmt.Errorf(ownPort, network)
+	case e.Command == nil && !open(at):
+		if at != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return e.urlAt(at), nil
 		}
-		switch {
-		case e.Host.Local():
-			return "", errors.New("its host is this machine, which has no address for others")
-		case e.Host.Cluster != nil:
-			return "", errors.New("its host is a pod, whose address is not known before it runs")
+		if inPod {
+			return "", fmt.Errorf(listenAll, at)
 		}
-	} else if ip := net.ParseIP(at); at == "localhost" || ip != nil && ip.IsLoopback() {
-		return "", fmt.Errorf("it listens on %s only, so that nothing of a rented box is open to the network", at)
+		return "", fmt.Errorf(listenOne, at)
+	case inPod:
+		return e.urlAt(e.Host.Inside()), nil
+	case e.Host.Local():
+		return "", errors.New(noOutside)
 	}
-	return e.urlAt(at), nil
+	if host, _, err := net.SplitHostPort(e.Host.Address); err == nil {
+		return e.urlAt(host), nil
+	}
+	return e.urlAt(e.Host.Address), nil
 }
 
 // MoreURLs are the other servers of an engine that has several, as [BaseURL] is the first.
@@ -151,7 +172,7 @@ func TokenizeURL(e *Engine, from *provision.Host) string {
 	if inside {
 		return members[i].Engine.insideURL()
 	}
-	url, _ := remoteURL(members[i].Engine) // without a way to it the router may do it nevertheless
+	url, _ := remoteURL(members[i].Engine, from) // without a way to it the router may do it nevertheless
 	return url
 }
 

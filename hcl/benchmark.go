@@ -242,10 +242,12 @@ func checkFrom(b *block, c Cell) bool {
 		return true
 	}
 	e, at := c.Engine, b.arg("load.from").at
-	if from := c.From[0]; len(c.From) > 1 || from != frontHost(e) {
-		if _, err := engines.RemoteURLs(e, from); err != nil {
-			b.errOnce(at, "Engine out of reach", "host.%s cannot reach %s: %s. "+
-				`Let it listen on an address of its host: flags = { host = "10.0.0.5" }`, from.Name, e.Address(), err)
+	for _, h := range c.From {
+		if len(c.From) == 1 && h == frontHost(e) {
+			return true
+		}
+		if _, err := engines.RemoteURLs(e, h); err != nil {
+			b.errOnce(at, "Engine out of reach", "host.%s cannot reach %s: %s.", h.Name, e.Address(), err)
 			return false
 		}
 	}

@@ -152,6 +152,25 @@ benchmark "staged" {
 	}
 }
 
+// sentFrom is a benchmark of engine.vllm.a whose load hosts send.
+func sentFrom(from, load string) string {
+	requests := "requests = 4"
+	if strings.Contains(load, "stages") {
+		requests = ""
+	}
+	return fmt.Sprintf(`benchmark "b" {
+  engine   = engine.vllm.a
+  dataset  = dataset.random.d
+  %s
+  load {
+    %s
+    output_tokens = 4
+    from          = %s
+  }
+}
+`, requests, load, from)
+}
+
 // TestLoadFrom: load from another host needs an engine that listens to the network,
 // which only the lab may say.
 func TestLoadFrom(t *testing.T) {
@@ -166,17 +185,7 @@ func TestLoadFrom(t *testing.T) {
 	} {
 		_, p := loadText(t, common+`
 host "client" { address = "client" }
-`+vllm("a", tt.argument)+`benchmark "b" {
-  engine   = engine.vllm.a
-  dataset  = dataset.random.d
-  requests = 4
-  load {
-    concurrency   = 1
-    output_tokens = 4
-    from          = host.client
-  }
-}
-`, Vars{})
+`+vllm("a", tt.argument)+sentFrom("host.client", "concurrency = 1"), Vars{})
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) ||
 			!strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
@@ -201,24 +210,41 @@ func TestLoadFromSeveral(t *testing.T) {
 			"Stage 1: a concurrency of 1 cannot be shared by 2 hosts"},
 		{"fewer requests", "[host.c0, host.c1, host.c2, host.c3, host.c4]", `rate = "inf"`, "Requests 4 cannot be shared by 5 hosts"},
 	} {
-		requests := "requests = 4"
-		if strings.Contains(tt.load, "stages") {
-			requests = ""
-		}
-		text := common + vllm("a", `flags = { host = "0.0.0.0" }`) + fmt.Sprintf(`benchmark "b" {
-  engine   = engine.vllm.a
-  dataset  = dataset.random.d
-  %s
-  load {
-    %s
-    output_tokens = 4
-    from          = %s
-  }
-}
-`, requests, tt.load, tt.from)
+		text := common + vllm("a", `flags = { host = "0.0.0.0" }`) + sentFrom(tt.from, tt.load)
 		for i := range 5 {
 			text += fmt.Sprintf("host \"c%d\" { address = \"c%d\" }\n", i, i)
 		}
+		_, p := loadText(t, text, Vars{})
+		said := printed(t, p)
+		if tt.want == "" && p.HasErrors() || tt.want != "" && !strings.Contains(strings.Join(strings.Fields(said), " "), tt.want) {
+			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
+		}
+	}
+}
+
+// TestLoadFromPods: pods of one cluster reach each other, and nobody else reaches them.
+func TestLoadFromPods(t *testing.T) {
+	const all = `flags = { host = "0.0.0.0" }`
+	for _, tt := range []struct{ name, host, argument, from, want string }{
+		{"of the cluster", "a", all, "[host.a1, host.a2]", ""},
+		{"of other nodes of it", "a", all, "host.gpus", ""},
+		{"the engine's own", "a", "", "host.a", ""},
+		{"alone in its pod", "a", "", "host.a1", `Let it listen on all of the pod's addresses: flags = { host = "0.0.0.0" }`},
+		{"of another cluster", "a", all, "[host.a1, host.b]", "host.b cannot reach engine.vllm.a: its host is a pod of cluster.a, " +
+			"which only other pods there reach. Send from hosts of cluster.a."},
+		{"a machine", "a", all, "host.h", "host.h cannot reach engine.vllm.a: its host is a pod of cluster.a"},
+		{"to a machine", "h", all, "host.a1", ""},
+	} {
+		text := strings.Replace(common+vllm("a", tt.argument), "= host.h\n", "= host."+tt.host+"\n", 1)
+		text += sentFrom(tt.from, "concurrency = 2")
+		for _, c := range []string{"a", "b", "gpus"} {
+			where := "image = \"debian:12\"\nnamespace = \"" + c + "\"\n"
+			if c == "b" {
+				where += "context = \"other\"\n"
+			}
+			text += "cluster \"" + c + "\" {\n" + where + "}\nhost \"" + c + "\" { cluster = cluster." + c + " }\n"
+		}
+		text += "host \"a1\" { cluster = cluster.a }\nhost \"a2\" { cluster = cluster.a }\n"
 		_, p := loadText(t, text, Vars{})
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && !strings.Contains(strings.Join(strings.Fields(said), " "), tt.want) {

@@ -65,8 +65,8 @@ func deployment(e *engines.Engine) *Deployment {
 	return d
 }
 
-// On is the deployment with what was found out of its hosts' fabrics. Its members are the same
-// but for the flags and variables that follow from that.
+// On is the deployment with what was found out of its hosts' fabrics. It is the same but for the
+// flags and variables of its members, and the addresses that load goes to, which follow from that.
 func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deployment {
 	completed := map[*provision.Host]*provision.Host{}
 	for h, f := range fabrics {
@@ -74,9 +74,15 @@ func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deploymen
 		c.Fabric = f
 		completed[h] = &c
 	}
+	place := func(h *provision.Host) *provision.Host { return cmp.Or(completed[h], h) }
+	e := d.Engine.Placed(place)
 	out := *d
+	out.Cells = slices.Clone(d.Cells)
+	for i, c := range d.Cells {
+		out.Cells[i] = c.sentTo(e, place)
+	}
 	out.Members = slices.Clone(d.Members)
-	for i, m := range engines.Members(d.Engine.Placed(func(h *provision.Host) *provision.Host { return cmp.Or(completed[h], h) })) {
+	for i, m := range engines.Members(e) {
 		was := d.Members[i]
 		ct := engines.Container(m.Engine)
 		ct.Name, ct.Labels = was.Container.Name, was.Container.Labels

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
@@ -106,6 +108,46 @@ func TestFromBeside(t *testing.T) {
 		to := New(cfg, Options{}).Deployments[0].Cells[0].Load().Target
 		if got := append([]string{to.BaseURL}, to.BaseURLs...); !slices.Equal(got, c.want) {
 			t.Errorf("from %v: %q, want %q", c.from, got, c.want)
+		}
+	}
+}
+
+// TestOnPods: a plan has names of pods, and when these are there, requests go to their addresses. What
+// the cells are stays the same.
+func TestOnPods(t *testing.T) {
+	cfg := split("vllm:1")
+	pd, hosts, cluster := cfg.Engines[0], cfg.Hosts, &provision.Cluster{Name: "moai"}
+	at := map[*provision.Host]provision.Fabric{}
+	for i, h := range hosts {
+		h.Address, h.Cluster = "", cluster
+		at[h] = provision.Fabric{Address: fmt.Sprint("10.244.0.", i+1)}
+	}
+	both := []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}
+	pd.Group = &engines.Group{Roles: []engines.Role{{Name: engines.Serve, Engine: pd.Group.Roles[0].Engine, Instances: both}}}
+	for _, c := range []struct {
+		from       []*provision.Host
+		plan, runs []string
+	}{
+		{nil, []string{"http://127.0.0.1:20000", "http://n1:20064"}, []string{"http://127.0.0.1:20000", "http://10.244.0.2:20064"}},
+		{hosts[2:], []string{"http://n0:20000", "http://n1:20064"}, []string{"http://10.244.0.1:20000", "http://10.244.0.2:20064"}},
+	} {
+		cfg.Benchmarks[0].Cells[0].From = c.from
+		planned := New(cfg, Options{}).Deployments[0]
+		runs := planned.On(at)
+		for _, s := range []struct {
+			d    *Deployment
+			want []string
+		}{{planned, c.plan}, {runs, c.runs}, {runs.On(at), c.runs}} {
+			to := s.d.Cells[0].Load().Target
+			if got := append([]string{to.BaseURL}, to.BaseURLs...); !slices.Equal(got, s.want) {
+				t.Errorf("from %v: %q, want %q", c.from, got, s.want)
+			}
+		}
+		if diff := cmp.Diff(planned.Cells[0].Identity(), runs.Cells[0].Identity()); diff != "" || runs.Cells[0].ID != planned.Cells[0].ID {
+			t.Errorf("from %v: another cell (-planned +runs):\n%s", c.from, diff)
+		}
+		if got := runs.Cells[0].From(); !slices.Equal(got, c.from) {
+			t.Errorf("from %v: sent from %v", c.from, got)
 		}
 	}
 }

@@ -144,25 +144,54 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 		started := cmp.Or(strings.Join(e.OfflineCommand, " "), bench.Tool)
 		return &Batch{batchOf(c), seed, engines.ServedModel(e), bench, started}, nil
 	}
-	target := load.Target{BaseURL: engines.BaseURL(e), BaseURLs: engines.MoreURLs(e), Model: engines.ServedModel(e)}
-	var from *provision.Host // of several, none is a host of the engine: what one reaches all do
-	if len(c.From) > 0 {
-		from = c.From[0]
-		urls, err := engines.RemoteURLs(e, from)
-		if err != nil {
-			return nil, fmt.Errorf("load from host %s on %s: %w", from.Name, e, err)
-		}
-		target.BaseURL, target.BaseURLs = urls[0], urls[1:]
+	target, err := targetOf(e, c.From)
+	if err != nil {
+		return nil, err
 	}
-	target.TokenizeURL = engines.TokenizeURL(e, from)
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
 	return &Load{job, c.From}, nil
 }
 
+// targetOf is where load on an engine goes: from hosts, or, of none, from its own.
+func targetOf(e *engines.Engine, hosts []*provision.Host) (load.Target, error) {
+	target := load.Target{BaseURL: engines.BaseURL(e), BaseURLs: engines.MoreURLs(e), Model: engines.ServedModel(e)}
+	var from *provision.Host // of several, none is a host of the engine: what one reaches all do
+	if len(hosts) > 0 {
+		from = hosts[0]
+		urls, err := engines.RemoteURLs(e, from)
+		if err != nil {
+			return target, fmt.Errorf("load from host %s on %s: %w", from.Name, e, err)
+		}
+		target.BaseURL, target.BaseURLs = urls[0], urls[1:]
+	}
+	target.TokenizeURL = engines.TokenizeURL(e, from)
+	return target, nil
+}
+
 func batchOf(c hcl.Cell) load.Batch {
 	w := c.Workload
 	return load.Batch{Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}
+}
+
+// sentTo is the cell whose load goes to its engine where that is by now, and whose hosts have places.
+func (c *Cell) sentTo(e *engines.Engine, place func(*provision.Host) *provision.Host) *Cell {
+	l := c.Load()
+	if l == nil {
+		return c
+	}
+	var from []*provision.Host
+	for _, h := range l.From {
+		from = append(from, place(h))
+	}
+	to, err := targetOf(e, from)
+	if err != nil {
+		panic(fmt.Sprintf("%v, which was planned. This is a bug in hcl.", err))
+	}
+	out, sent := *c, *l
+	to.Headers = l.Target.Headers
+	sent.Target, out.Task = to, &sent
+	return &out
 }
 
 // headers splits what the load is sent with into what may be written down and the

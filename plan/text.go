@@ -181,7 +181,11 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 		t.commands(d)
 	}
 	if i := slices.IndexFunc(d.Cells, sentFrom); i >= 0 && len(d.Members) > 0 {
-		t.f("    open to the network at %s, for the hosts that load is sent from\n", d.Cells[i].Load().Target.BaseURL)
+		to := "network"
+		if c := d.Host().Cluster; c != nil {
+			to = "pods of cluster " + c.Name
+		}
+		t.f("    open to the %s at %s, for the hosts that load is sent from\n", to, d.Cells[i].Load().Target.BaseURL)
 	}
 	for _, benchmark := range d.benchmarks() {
 		if only != "" && benchmark != only {

@@ -40,6 +40,11 @@ type Toleration struct {
 // ClaimPrefix begins the source of a mount that is a PersistentVolumeClaim.
 const ClaimPrefix = "claim/"
 
+// Same reports whether two blocks are of one cluster, whose pods reach each other.
+func (c *Cluster) Same(o *Cluster) bool {
+	return c == o || c != nil && o != nil && c.Kubeconfig == o.Kubeconfig && c.Context == o.Context
+}
+
 // GPUName is what the cluster calls the GPUs of a host (the device plugins of NVIDIA and AMD).
 func (c *Cluster) GPUName(g GPUs) string {
 	switch {

@@ -80,6 +80,7 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"place":          (*sharedCluster).isAPlace,
 	"inside":         (*sharedCluster).worksInside,
 	"model":          (*sharedCluster).fetchesModel,
+	"clients":        (*sharedCluster).sendsFromPods,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.

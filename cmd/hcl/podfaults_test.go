@@ -71,6 +71,11 @@ var podFaults = []podFault{
 		says: []string{"measured by the next apply: host n (lab.hcl:7): pod ", "somebody evicted it, as `kubectl drain` does"}},
 	{name: "pod deleted in mid-cell", soak: true, strike: func(p *pods) { p.here("delete", "pod", p.pod(), "--wait=false") },
 		code: exitCells, again: true, says: []string{"is lost: somebody deletes it"}},
+	{name: "client deleted in mid-cell", edit: []string{`host "n" {`, "host \"c\" {\n  for_each = toset([\"1\", \"2\"])\n  cluster = " +
+		"cluster.moai\n}\nhost \"n\" {", "{ ttft", `{ host = "0.0.0.0", ttft`, "[1, 2]", "[2, 4]", "load {", "load {\n" +
+		`from = [host.c["1"], host.c["2"]]`}, strike: func(p *pods) { p.here("delete", "pod", "-l", "hcl.host=c-2", "--wait=false") },
+		code: exitCells, again: true, says: []string{"its load is no longer sent; the next apply measures it: host c-2 (lab.hcl:",
+			"is lost: somebody deletes it"}},
 	{name: "engine killed in mid-cell", soak: true, strike: (*pods).killEngine, code: exitCells, again: true,
 		says: []string{"the engine is lost: exited with code 137"}},
 	{name: "out of memory in mid-cell", edit: outOfMemory, code: exitCells,
