@@ -128,7 +128,7 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 	if len(todo) == 0 {
 		return fmt.Errorf("%s does not run on %s", e, c.conn.Host())
 	}
-	return sideBySide(todo)
+	return sideBySide(todo, func(_ int, follow func() error) error { return follow() })
 }
 
 const noRolePods = "%s: no pod in namespace %s that the selectors of its roles select has begun"
@@ -151,17 +151,7 @@ func eachOfRoles(
 	if len(todo) == 0 {
 		return fmt.Errorf(noRolePods, log.Engine, client.Namespace())
 	}
-	return sideBySide(todo)
-}
-
-func sideBySide(todo []func() error) error {
-	errs := make([]error, len(todo))
-	var all sync.WaitGroup
-	for i := range todo {
-		all.Go(func() { errs[i] = todo[i]() })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return sideBySide(todo, func(_ int, follow func() error) error { return follow() })
 }
 
 // behind puts a name before each line.

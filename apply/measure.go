@@ -55,7 +55,8 @@ func (m *measurement) load(ctx context.Context) error {
 		defer close(watched)
 		m.watch(running, server, cancel)
 	}()
-	defer m.endsWith(from, cancel)()
+	beyond := slices.DeleteFunc(slices.Clone(from), func(s *session) bool { return s == m.t.home() })
+	defer endsWith(beyond, cancel)()
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
 	got, err := m.send(running, from, server, read)
@@ -101,14 +102,11 @@ func (m *measurement) load(ctx context.Context) error {
 	return nil
 }
 
-// endsWith ends the load when a host beside the engine's is lost that sends a share of it, until
-// what it returns is called.
-func (m *measurement) endsWith(from []*session, end context.CancelCauseFunc) (stop func()) {
+// endsWith ends work when a host that has a part in it is lost, until what it returns is called.
+func endsWith(hosts []*session, end context.CancelCauseFunc) (stop func()) {
 	var stops []func() bool
-	for _, s := range from {
-		if s != m.t.home() {
-			stops = append(stops, context.AfterFunc(s.lease.held, func() { end(context.Cause(s.lease.held)) }))
-		}
+	for _, s := range hosts {
+		stops = append(stops, context.AfterFunc(s.lease.held, func() { end(context.Cause(s.lease.held)) }))
 	}
 	return func() {
 		for _, stop := range stops {
@@ -289,10 +287,7 @@ const reachWithin = 20 * time.Second
 // reaches reports why load would not get from a sender to the engine at a URL.
 func reaches(ctx context.Context, from *session, base string) error {
 	at := addressOf(base)
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	conn, err := from.conn.Dial(ctx, "tcp", at)
-	if err != nil {
+	if err := dials(ctx, from, at); err != nil {
 		advice := "look for a firewall between them, or let the engine listen on an address that both know, " +
 			"flags = { host = \"10.0.0.5\" }"
 		if from.pod != nil {
@@ -300,6 +295,17 @@ func reaches(ctx context.Context, from *session, base string) error {
 		}
 		return fmt.Errorf("%s sends the load but does not reach the engine at %s, although the engine serves on its own "+
 			"host: %s: %w", from.host, at, advice, err)
+	}
+	return nil
+}
+
+// dials reports why no connection comes about from a host to an address.
+func dials(ctx context.Context, from *session, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, reachWithin)
+	defer cancel()
+	conn, err := from.conn.Dial(ctx, "tcp", address)
+	if err != nil {
+		return err
 	}
 	return conn.Close()
 }

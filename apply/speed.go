@@ -169,13 +169,7 @@ func (g *gauge) say(what string) {
 
 // each does the same for every host, side by side.
 func (g *gauge) each(do func(*spot) error) error {
-	errs := make([]error, len(g.spots))
-	var all sync.WaitGroup
-	for i, s := range g.spots {
-		all.Go(func() { errs[i] = do(s) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return sideBySide(g.spots, func(_ int, s *spot) error { return do(s) })
 }
 
 // program is something that runs in a container of its own.

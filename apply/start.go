@@ -180,13 +180,7 @@ func (t *trial) stop(ctx context.Context) error {
 		return nil
 	}
 	down := func(members []*member, how func(context.Context, *member) error) error {
-		errs := make([]error, len(members))
-		var all sync.WaitGroup
-		for i, m := range members {
-			all.Go(func() { errs[i] = how(ctx, m) })
-		}
-		all.Wait()
-		return errors.Join(errs...)
+		return sideBySide(members, func(_ int, m *member) error { return how(ctx, m) })
 	}
 	reachable := slices.DeleteFunc(slices.Clone(t.members), func(m *member) bool {
 		return m.at.lease.unreachable() || m.at.lease.heldByOther()

@@ -55,14 +55,21 @@ func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Foun
 	if err != nil {
 		return nil, err
 	}
-	errs := make([]error, len(found))
-	var wg sync.WaitGroup
-	for i, f := range found {
+	for _, f := range found {
 		each(f)
-		wg.Go(func() { errs[i] = rt.Stop(ctx, f.ID, engines.StopGrace) })
 	}
-	wg.Wait()
-	return found, errors.Join(errs...)
+	return found, sideBySide(found, func(_ int, f provision.Found) error { return rt.Stop(ctx, f.ID, engines.StopGrace) })
+}
+
+// sideBySide does the same with all of a list at the same time.
+func sideBySide[T any](list []T, do func(int, T) error) error {
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, x := range list {
+		all.Go(func() { errs[i] = do(i, x) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // visit does the same on every host and in every cluster, side by side. What it finds, and why it could not

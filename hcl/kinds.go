@@ -410,6 +410,12 @@ func asJump(v cty.Value) (any, error) {
 	if !ok || v.Type() != cty.String {
 		return nil, noFit
 	}
+	return HostAt(s)
+}
+
+// HostAt is the host that a text names whole: "user@host:port", user and port where they are
+// not the usual ones.
+func HostAt(s string) (*provision.Host, error) {
 	h := &provision.Host{Name: s, Address: s, Runtime: provision.Docker}
 	if user, address, ok := strings.Cut(s, "@"); ok {
 		h.User, h.Address = user, address

@@ -18,16 +18,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/load/measure"
 	"hclbench/load/wire"
 	"hclbench/plain"
+	"hclbench/provision"
 	"hclbench/report"
 	"hclbench/results"
 )
 
 type benchOptions struct {
 	benchFlags
+	hosts          hostFlags
 	format, output string
 }
 
@@ -38,6 +41,7 @@ func benchVerb(t *console) *cobra.Command {
 	c.Long += "\n\nFormats:\n" + formatsHelp(benchExports())
 	o.said = c.Flags().Changed
 	o.add(c)
+	o.hosts.addAccept(c)
 	c.Flags().StringVar(&o.format, "format", "text", oneOf(benchFormats()))
 	words(c, "format", benchFormats()...)
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
@@ -61,6 +65,10 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	if err != nil {
 		return err
 	}
+	from, err := o.clients(&job.Workload)
+	if err != nil {
+		return err
+	}
 	for _, name := range o.exposed {
 		t.logger().Warn(exposedKey, "header", name)
 	}
@@ -69,8 +77,12 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 			return err
 		}
 	}
-	rows, records, failed := sendTimes(ctx, t, job, o.repeat)
-	if len(rows) == 0 {
+	send, give, err := o.senders(ctx, t, job, from)
+	if err != nil {
+		return err
+	}
+	rows, records, failed := sendTimes(ctx, t, job, o.repeat, send)
+	if failed = errors.Join(failed, give()); len(rows) == 0 {
 		return failed
 	}
 	recordsOf := func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil }
@@ -88,15 +100,42 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	return doubts(rows, o.format == "text" && o.output == "") // the text says so itself
 }
 
+// sendLoad sends a load and returns what was measured, also a part of it beside an error.
+type sendLoad func(context.Context, load.Job, func(load.Progress)) (*load.Result, error)
+
+// senders are who sends the load: the hosts that were named, which are given back afterwards,
+// or this machine.
+func (o benchOptions) senders(
+	ctx context.Context, t *console, job load.Job, hosts []*provision.Host,
+) (send sendLoad, give func() error, err error) {
+	if len(hosts) == 0 {
+		known := calibrated(slog.New(t.logger()))
+		return func(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
+			job.Calibrated = known
+			return measure.Run(ctx, job, progress)
+		}, func() error { return nil }, nil
+	}
+	opt, err := o.hosts.options(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	log := t.logger()
+	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
+	b, err := apply.OpenBench(ctx, hosts, job.Workload.Dataset.Inputs(), opt)
+	if err != nil {
+		return nil, nil, errors.Join(err, b.Close())
+	}
+	return b.Run, b.Close, nil
+}
+
 // sendTimes sends the load so many times, each time with prompts of its own, up to the first
 // that fails. It returns the requests of each row.
 func sendTimes(
-	ctx context.Context, t *console, job load.Job, times int,
+	ctx context.Context, t *console, job load.Job, times int, send sendLoad,
 ) (rows []results.Row, records [][]load.Record, err error) {
-	job.Calibrated = calibrated(slog.New(t.logger()))
 	for i := range times {
 		started := time.Now()
-		result, err := measure.Run(ctx, job, benchProgress(t))
+		result, err := send(ctx, job, benchProgress(t))
 		if terminal(t.stderr) {
 			fmt.Fprint(t.stderr, "\r\x1b[K")
 		}
@@ -160,7 +199,7 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 	}
 	resp, err := wire.Direct().Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask the server for its model: %w", err)
+		return "", fmt.Errorf("ask the server for its model (or say it with --model): %w", err)
 	}
 	defer resp.Body.Close()
 	var list struct{ Data []struct{ ID string } }

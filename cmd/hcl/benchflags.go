@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/hcl"
 	"hclbench/load"
+	"hclbench/provision"
 )
 
 type benchFlags struct {
@@ -23,6 +25,7 @@ type benchFlags struct {
 	apiKeyFile, apiKeyEnv string
 	stopAtEOS             bool
 	repeat                int
+	from                  []string
 
 	said    func(flag string) bool // on the command line
 	exposed []string               // headers whose value on the command line looks like a key
@@ -39,6 +42,9 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringVar(&b.headerFile, "header-file", "", "a `file` with a header on each line, NAME: VALUE; they are in no output")
 	f.StringVar(&b.apiKeyFile, "api-key-file", "", "a `file` with the key that requests carry as Authorization: Bearer")
 	f.StringVar(&b.apiKeyEnv, "api-key-env", "", "the environment `variable` with that key")
+
+	f.StringSliceVar(&b.from, "from", nil,
+		"send the load from these `hosts` over SSH, each its share: [USER@]HOST[:PORT] or a name of your SSH configuration")
 
 	f.StringVar(&d.Kind, "dataset", load.Random, "what prompts are made of: "+strings.Join(load.DatasetKinds(), ", "))
 	f.StringVar(&d.Path, "path", "", "the data set's `file`, or for text a folder")
@@ -132,6 +138,25 @@ func (b *benchFlags) job(urls []string) (load.Job, error) {
 		return job, err
 	}
 	return job, sensible(w)
+}
+
+// clients are the hosts that send the load.
+func (b *benchFlags) clients(w *load.Workload) (hosts []*provision.Host, err error) {
+	for i, name := range b.from {
+		h, err := hcl.HostAt(name)
+		if err != nil {
+			return nil, usage("--from %s: %w", name, err)
+		}
+		if slices.Contains(b.from[:i], name) {
+			return nil, usage("--from names %s twice: each host sends one share of the load", name)
+		}
+		h.Runtime = provision.Process
+		hosts = append(hosts, h)
+	}
+	for _, p := range w.ShareProblems(len(hosts)) {
+		return nil, usage("%s: %s", flagOf(p.Field), p.Text)
+	}
+	return hosts, nil
 }
 
 // asDatasetHas is what is not said: it is as the data set has it.

@@ -39,19 +39,25 @@ func (f hostFlags) reach(ctx context.Context, t *console) (*lab, apply.Options, 
 	if err != nil {
 		return nil, apply.Options{}, err
 	}
+	opt, err := f.options(ctx, t)
+	return l, opt, err
+}
+
+// options is what the rooms below need to reach hosts.
+func (f hostFlags) options(ctx context.Context, t *console) (apply.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
+		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
 	}
 	binaries, err := agent.ReadBinaries(self)
 	if err != nil {
-		return nil, apply.Options{}, err
+		return apply.Options{}, err
 	}
 	images, err := registries()
 	if err != nil {
-		return nil, apply.Options{}, err
+		return apply.Options{}, err
 	}
-	return l, apply.Options{
+	return apply.Options{
 		Binaries: binaries,
 		Images:   images,
 		Hub:      modelHub(),
