@@ -2,6 +2,7 @@ package engines
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,6 +93,19 @@ func simBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	return append([]string{provision.Self, "sim"}, argv...), e.Flags, err
 }
 
+// adapterName is the name of a LoRA adapter as engines are told of it: NAME=PATH, of SGLang PATH alone, of vLLM
+// an object too.
+func adapterName(told string) string {
+	var object struct {
+		Name string `json:"name"`
+	}
+	if json.Unmarshal([]byte(told), &object) == nil && object.Name != "" {
+		return object.Name
+	}
+	name, _, _ := strings.Cut(told, "=")
+	return name
+}
+
 // Simulated is the engine's stand-in for a rehearsal: the simulated engine on this machine,
 // in the places of its hosts, listening on port or, of several members, on ports from there
 // on, serving the same model under the same name and speaking like the kind it stands for, at
@@ -137,10 +151,17 @@ func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int,
 		if kinds[e.Kind].needsModel {
 			add("as", e.Kind)
 		}
-		for _, f := range e.Flags { // they say which ranks there are
-			if strings.HasPrefix(dashed(f.Name), "data-parallel") {
+		var adapters []string
+		for _, f := range e.Flags {
+			switch name := dashed(f.Name); {
+			case strings.HasPrefix(name, "data-parallel"): // they say which ranks there are
 				s.Flags = append(s.Flags, f)
+			case (name == "lora-modules" || name == "lora-paths") && f.Value != nil:
+				adapters = append(adapters, adapterName(f.Value.Reveal()))
 			}
+		}
+		if adapters != nil {
+			add("adapters", strings.Join(adapters, ","))
 		}
 	}
 	if speed != 1 {

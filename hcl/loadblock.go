@@ -23,6 +23,7 @@ func loadBlock() *blockType {
 		arg("ignore_eos", truth, func(c *Cell, on bool) { c.Workload.IgnoreEOS = on }),
 		arg("temperature", number(0, 100), func(c *Cell, t float64) { c.Workload.Temperature = t }),
 		arg("extra_body", object, func(c *Cell, json string) { c.Workload.ExtraBody = json }),
+		arg("adapters", adapters, func(c *Cell, list []load.Adapter) { c.Workload.Adapters = list }),
 		arg("headers", headers, func(c *Cell, list []provision.EnvVar) { c.Headers = list }),
 		arg("endpoint", endpoint, func(c *Cell, s string) { c.Workload.Endpoint = s }),
 		arg("stream", truth, func(c *Cell, on bool) { c.Workload.NoStream = !on }),

@@ -122,6 +122,18 @@ func asUlimits(v cty.Value) ([]engines.Ulimit, error) {
 	return out, err
 }
 
+func asAdapters(v cty.Value) (list []load.Adapter, err error) {
+	err = entries(v, func(name string, e cty.Value) error {
+		share, ok := asFloat(e)
+		if !ok {
+			return noFit
+		}
+		list = append(list, load.Adapter{Name: name, Share: share})
+		return nil
+	})
+	return list, err
+}
+
 func asMount(v cty.Value) (provision.Mount, error) {
 	s, _ := asString(v)
 	parts := strings.Split(s, ":")

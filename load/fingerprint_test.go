@@ -22,7 +22,7 @@ var counts = map[string]bool{
 
 	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,
-	"Dataset.SHA256": true, "Dataset.Filter": true, "Dataset.OutputTokens": true, "Dataset.Slowdown": true, "Dataset.OfModel": true, "Dataset.Salt": true, "Dataset.ThinkTime": true, "Dataset.Turns": true, "Dataset.History": true, "Dataset.TokenizerSHA256": true,
+	"Dataset.SHA256": true, "Dataset.Filter": true, "Dataset.OutputTokens": true, "Dataset.Slowdown": true, "Dataset.OfModel": true, "Dataset.Salt": true, "Dataset.ThinkTime": true, "Dataset.Turns": true, "Adapters": true, "Dataset.History": true, "Dataset.TokenizerSHA256": true,
 	"Dataset.Path":      false, // the content counts
 	"Dataset.Tokenizer": false,
 }
@@ -50,6 +50,8 @@ func TestEveryMemberCounts(t *testing.T) {
 		switch v := of(&w); v.Interface().(type) {
 		case []Stage:
 			v.Set(reflect.ValueOf([]Stage{{Duration: Duration(time.Minute), Rate: 2}}))
+		case []Adapter:
+			v.Set(reflect.ValueOf([]Adapter{{Name: "sql", Share: 0.5}}))
 		case []Objective:
 			v.Set(reflect.ValueOf([]Objective{{Metric: "ttft", Max: Duration(time.Second)}}))
 		default:

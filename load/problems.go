@@ -48,6 +48,7 @@ func (w Workload) Problems() []FieldError {
 	w.ending(&all)
 	w.pacing(&all)
 	w.sending(&all)
+	w.adapting(&all)
 	return all
 }
 

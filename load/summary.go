@@ -97,6 +97,10 @@ type Figures struct {
 	// Sessions are what conversations took; nil: there were none.
 	Sessions *Sessions `json:"sessions,omitempty"`
 
+	// Adapters are the figures of each adapter's requests, and of those of the model itself; nil: the load has
+	// no adapters.
+	Adapters []OfAdapter `json:"adapters,omitempty"`
+
 	// Intervals are those of figures that have one, by their names in JSON:
 	// "output_throughput", "ttft_ms.mean", "ttft_ms.p99".
 	Intervals map[string]Interval `json:"intervals,omitempty"`

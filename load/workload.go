@@ -52,6 +52,8 @@ type Workload struct {
 	NoStream     bool     `json:"no_stream,omitempty"` // responses come whole
 	CutBeginning Duration `json:"warmup,omitempty"`    // this much of the run's beginning does not count
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
+	// LoRA adapters that requests are shared among, sorted by name; nil: all go to the model itself
+	Adapters []Adapter `json:"adapters,omitempty"`
 	// sent to an engine that is simulated at another speed than its own
 	Hurried bool `json:"hurried,omitempty"`
 }

@@ -7,6 +7,28 @@ import (
 	"hclbench/load"
 )
 
+// TestAdapters: each adapter has a line, and so has what the model itself has answered.
+func TestAdapters(t *testing.T) {
+	s := &load.Summary{}
+	if adaptersOf(s) != nil {
+		t.Error("a load without adapters has lines")
+	}
+	for i, name := range []string{"", "sql"} {
+		a := load.OfAdapter{Name: name}
+		a.Completed, a.OutputThroughput, a.TTFT = 1500-i, 250, load.Stats{Count: 1500, Median: 31.5, Percentiles: map[string]float64{"99": 40}}
+		s.Adapters = append(s.Adapters, a)
+	}
+	var b strings.Builder
+	if err := Text(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Adapter             requests  failed  tok/s  TTFT p50   p99", "(the model itself)     1,500       0    250      31.5  40.0", "sql                    1,499"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
 // TestClients: each host that has sent a share has a line, and a load from one host has none.
 func TestClients(t *testing.T) {
 	s := &load.Summary{}

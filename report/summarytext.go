@@ -35,8 +35,10 @@ func Text(w io.Writer, s *load.Summary) error {
 		}
 		b.WriteByte('\n')
 	}
-	if g := clientsOf(s); g != nil {
-		b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+	for _, g := range []*sheet{adaptersOf(s), clientsOf(s)} {
+		if g != nil {
+			b.WriteString(strings.Join(g.lines(), "\n") + "\n\n")
+		}
 	}
 	if text := surest(s); text != "" {
 		line("At most, 99 % sure", text)

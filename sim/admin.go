@@ -70,12 +70,13 @@ var vllmParts = map[string]string{
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	answer(w, map[string]any{
-		"object": "list",
-		"data": []map[string]any{{
-			"id": s.cfg.Model, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": s.cfg.Model, "max_model_len": s.modelLen(),
-		}},
-	})
+	list := []map[string]any{{
+		"id": s.cfg.Model, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": s.cfg.Model, "max_model_len": s.modelLen(),
+	}}
+	for _, name := range s.cfg.Adapters {
+		list = append(list, map[string]any{"id": name, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "parent": s.cfg.Model})
+	}
+	answer(w, map[string]any{"object": "list", "data": list})
 }
 
 // modelLen is the longest context: what the command line says, or 131072.

@@ -171,6 +171,11 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"reasoning", "TOKENS", "begin answers of chats with so many tokens of reasoning",
 		count(func(c *Config) *int { return &c.Reasoning })},
+	{"adapters", "NAMES", "serve these LoRA adapters, their names with a comma between",
+		func(p *parser, v string) error {
+			p.cfg.Adapters = append(p.cfg.Adapters, strings.Split(v, ",")...)
+			return nil
+		}},
 	{"call-every", "N", "answer every n-th chat that offers tools with a tool call",
 		count(func(c *Config) *int { return &c.CallEvery })},
 	{"stop-after", "TOKENS", "end every generation after so many tokens",
@@ -299,7 +304,11 @@ func (p *parser) parse(args []string) error {
 					value, args = args[0], args[1:]
 				}
 			}
-			note(&p.cfg.Flags, strings.ReplaceAll(name, "_", "-"), value)
+			name = strings.ReplaceAll(name, "_", "-")
+			note(&p.cfg.Flags, name, value)
+			if p.engine && (name == "lora-modules" || name == "lora-paths") {
+				args = p.adapters(value, args)
+			}
 			continue
 		}
 		if !inline {
@@ -313,6 +322,20 @@ func (p *parser) parse(args []string) error {
 		}
 	}
 	return nil
+}
+
+// adapters takes what vLLM and SGLang are told of theirs, NAME=PATH each, and returns what is left.
+func (p *parser) adapters(first string, more []string) []string {
+	n := 0
+	for n < len(more) && strings.Contains(more[n], "=") && !strings.HasPrefix(more[n], "-") {
+		n++
+	}
+	for _, text := range append([]string{first}, more[:n]...) {
+		if name, _, named := strings.Cut(text, "="); named {
+			p.cfg.Adapters = append(p.cfg.Adapters, name)
+		}
+	}
+	return more[n:]
 }
 
 // positional takes the model where an engine has it without a flag.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
 		return req, bad("request body: " + err.Error())
 	}
 	// SGLang answers whatever model is asked for.
-	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model {
+	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model && !slices.Contains(s.cfg.Adapters, req.Model) {
 		return req, &refusal{http.StatusNotFound, "NotFoundError",
 			fmt.Sprintf("The model `%s` does not exist.", req.Model)}
 	}
@@ -108,6 +109,9 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream}
+	if slices.Contains(s.cfg.Adapters, req.Model) {
+		j.adapter = req.Model
+	}
 	j.tokens, j.finish = s.limit(asked)
 	says, no := speak(s.cfg, s.accepted.Load()+1, req, &j, sh.chat)
 	if no != nil {

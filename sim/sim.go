@@ -47,6 +47,8 @@ type Config struct {
 
 	// Reasoning is how many of the first tokens of a chat's answer are reasoning.
 	Reasoning int
+	// Adapters are the names of LoRA adapters that it serves, each as a model of its own.
+	Adapters []string
 	// CallEvery is how often a chat that offers tools is answered with a call of the
 	// first of them, where it does not say itself: every n-th time; 0: never.
 	CallEvery int

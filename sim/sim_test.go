@@ -348,6 +348,8 @@ func TestCommand(t *testing.T) {
 		{"python -m sglang.launch_server --model-path=M --itl 5ms", Config{As: SGLang, Model: "M", ITL: 5 * time.Millisecond}, "127.0.0.1:30000"},
 		{"trtllm-serve M --backend pytorch --lie tp_size=4", Config{As: TRTLLM, Model: "M", Flags: map[string]string{"backend": "pytorch"}, Lies: map[string]string{"tp_size": "4"}}, "127.0.0.1:8000"},
 		{"trtllm-serve serve M --port 5 --host ::", Config{As: TRTLLM, Model: "M"}, "[::]:5"},
+		{"vllm serve M --lora-modules sql=/a chat=/b --enable-lora", Config{As: VLLM, Model: "M", Adapters: []string{"sql", "chat"}, Flags: map[string]string{"lora-modules": "sql=/a", "enable-lora": "true"}}, ":8000"},
+		{"--adapters sql,chat", Config{As: VLLM, Adapters: []string{"sql", "chat"}}, "127.0.0.1:8000"},
 		{"", Config{As: VLLM}, "127.0.0.1:8000"},
 		{"--speed 20", Config{As: VLLM, Speed: 20}, "127.0.0.1:8000"},
 		{"--as sglang --model M --port 0 --ttft 5ms --itl 0s --stop-after 3 --table 1:1ms/2ms",

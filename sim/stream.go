@@ -22,7 +22,8 @@ type job struct {
 	// of the tokens, so many of the first are reasoning; the rest is text or a tool call
 	reasoning int
 	calls     bool
-	half      // of a request that prefill and decode share
+	adapter   string // that it is for; empty: the model itself
+	half             // of a request that prefill and decode share
 
 	opening []byte // an event that goes before the first token; nil: none
 	// chunk appends the event that carries tokens from (included) to to (not

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -24,22 +25,30 @@ type Spread struct {
 // returned. Times and token counts are of completed requests only, because no
 // more can be compared with what a client saw.
 type Truth struct {
-	Requests         int    `json:"requests"`  // that asked for tokens
-	Completed        int    `json:"completed"` // every token was written
-	Failed           int    `json:"failed"`    // refused, hung, or left by the client
-	PromptTokens     int64  `json:"prompt_tokens"`
-	CompletionTokens int64  `json:"completion_tokens"`
-	Chunks           int64  `json:"chunks"` // with tokens in them
-	ReasoningTokens  int64  `json:"reasoning_tokens"`
-	Called           int    `json:"called"` // answers with a tool call
-	InFlight         int    `json:"in_flight"`
-	PeakInFlight     int    `json:"peak_in_flight"`
-	TTFT             Spread `json:"ttft_ms"` // handler's entry to first token
-	ITL              Spread `json:"itl_ms"`  // between successive chunks, pooled
-	TTFA             Spread `json:"ttfa_ms"` // handler's entry to the first token that is no reasoning
-	TPOT             Spread `json:"tpot_ms"` // (E2EL − TTFT) / (tokens − 1), by request
-	E2EL             Spread `json:"e2el_ms"` // handler's entry to last token
-	Late             Spread `json:"late_ms"` // how long after it was due a chunk was written: this server's own error
+	Requests         int   `json:"requests"`  // that asked for tokens
+	Completed        int   `json:"completed"` // every token was written
+	Failed           int   `json:"failed"`    // refused, hung, or left by the client
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	Chunks           int64 `json:"chunks"` // with tokens in them
+	ReasoningTokens  int64 `json:"reasoning_tokens"`
+	Called           int   `json:"called"` // answers with a tool call
+	// of each adapter, how many were completed, and their tokens
+	Adapters     map[string]Adapted `json:"adapters,omitempty"`
+	InFlight     int                `json:"in_flight"`
+	PeakInFlight int                `json:"peak_in_flight"`
+	TTFT         Spread             `json:"ttft_ms"` // handler's entry to first token
+	ITL          Spread             `json:"itl_ms"`  // between successive chunks, pooled
+	TTFA         Spread             `json:"ttfa_ms"` // handler's entry to the first token that is no reasoning
+	TPOT         Spread             `json:"tpot_ms"` // (E2EL − TTFT) / (tokens − 1), by request
+	E2EL         Spread             `json:"e2el_ms"` // handler's entry to last token
+	Late         Spread             `json:"late_ms"` // how long after it was due a chunk was written: this server's own error
+}
+
+// Adapted is what was completed for one adapter.
+type Adapted struct {
+	Completed        int   `json:"completed"`
+	CompletionTokens int64 `json:"completion_tokens"`
 }
 
 // Truth returns what the engine did since its start or its last reset.
@@ -75,6 +84,7 @@ type ledger struct {
 	prompt, tokens, chunks    int64
 	reasoning                 int64
 	called                    int
+	adapters                  map[string]Adapted
 	ttft, ttfa                sample
 	itl, tpot, e2el           sample
 	late                      sample
@@ -109,6 +119,15 @@ func (l *ledger) complete(j job, sent, due []time.Duration, perChunk int) {
 	if j.calls {
 		l.called++
 	}
+	if j.adapter != "" {
+		if l.adapters == nil {
+			l.adapters = map[string]Adapted{}
+		}
+		a := l.adapters[j.adapter]
+		a.Completed++
+		a.CompletionTokens += int64(j.tokens)
+		l.adapters[j.adapter] = a
+	}
 	if len(sent) == 0 {
 		return
 	}
@@ -137,7 +156,7 @@ func (l *ledger) truth() Truth {
 	return Truth{
 		Requests: l.requests, Completed: l.completed, Failed: l.failed, PeakInFlight: l.peak,
 		PromptTokens: l.prompt, CompletionTokens: l.tokens, Chunks: l.chunks,
-		ReasoningTokens: l.reasoning, Called: l.called,
+		ReasoningTokens: l.reasoning, Called: l.called, Adapters: maps.Clone(l.adapters),
 		TTFT: l.ttft.spread(), TTFA: l.ttfa.spread(), ITL: l.itl.spread(), TPOT: l.tpot.spread(), E2EL: l.e2el.spread(), Late: l.late.spread(),
 	}
 }

@@ -19,7 +19,7 @@ type benchFlags struct {
 	load.Job
 	rate, burstiness      string
 	rangeRatio            float64
-	stages, slo           []string
+	stages, slo, adapters []string
 	headers               []string
 	headerFile            string
 	apiKeyFile, apiKeyEnv string
@@ -87,6 +87,8 @@ func (b *benchFlags) add(c *cobra.Command) {
 		"bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+
 			strings.Join(load.ObjectiveMetrics(), ", "))
 
+	f.StringArrayVar(&b.adapters, "adapter", nil,
+		"a LoRA adapter that a share of the requests goes to, `NAME=SHARE`; may be repeated; the rest goes to the model")
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
 	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
@@ -129,6 +131,14 @@ func (b *benchFlags) job(urls []string) (load.Job, error) {
 	if w.SLO, err = objectives(b.slo); err != nil {
 		return job, err
 	}
+	for _, text := range b.adapters {
+		a, err := load.ParseAdapter(text)
+		if err != nil {
+			return job, usage("--adapter: %w", err)
+		}
+		w.Adapters = append(w.Adapters, a)
+	}
+	slices.SortFunc(w.Adapters, func(a, b load.Adapter) int { return strings.Compare(a.Name, b.Name) })
 	if b.repeat < 1 {
 		return job, usage("--repeat must be at least 1")
 	}

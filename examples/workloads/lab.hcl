@@ -23,6 +23,7 @@ engine "sim" "thinker" {
     itl        = "3ms"
     reasoning  = 16
     call-every = 2
+    adapters   = "sql,summaries" # vLLM: lora-modules = ["sql=/adapters/sql", …]
   }
 }
 
@@ -60,6 +61,8 @@ dataset "random-conversation" "chats" {
   question_tokens = 40
   think_time      = "100ms"
 }
+
+dataset "random" "short" { input_tokens = 60 }
 
 benchmark "tools" {
   engine   = engine.sim.thinker
@@ -104,6 +107,18 @@ benchmark "chats" {
     concurrency   = 4
     output_tokens = 32
     endpoint      = "chat"
+  }
+}
+
+# A tenth of the requests goes to one LoRA adapter, three tenths to another, the rest to the model.
+benchmark "adapters" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.random.short
+  requests = 60
+  load {
+    concurrency   = 6
+    output_tokens = 24
+    adapters      = { sql = 0.3, summaries = 0.1 }
   }
 }
 

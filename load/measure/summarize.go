@@ -62,6 +62,7 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	if made.Reasoned > 0 || made.Called > 0 {
 		f.Content = &made
 	}
+	f.Adapters = e.adapters(d, records)
 	f.Sessions = sessions(d, e.percentiles, records)
 	e.describe(&f, records, gaps)
 	if lost > 0 {

@@ -212,7 +212,7 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, load.Record{
 		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output,
-		Session: t.Session, Turn: t.Turn, Final: t.Final, ToCall: t.Calls,
+		Session: t.Session, Turn: t.Turn, Final: t.Final, ToCall: t.Calls, Adapter: t.Adapter,
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)

@@ -197,9 +197,10 @@ func (d *dialogue) Request() Request {
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.template.Fill(messages, t.output, t.asks),
+	adapter := d.of.set.adapted(d.of.use, d.number)
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.templates[adapter].Fill(messages, t.output, t.asks),
 		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.turns, After: d.thinks(),
-		Calls: t.calls}
+		Calls: t.calls, Adapter: adapter}
 }
 
 // longestThought bounds how much longer than on average a user takes.

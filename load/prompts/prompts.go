@@ -19,6 +19,7 @@ type Request struct {
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
 	After         time.Duration // how long after the answer before it goes
+	Adapter       string        // that it goes to; empty: the model itself
 	Calls         bool          // the answer that was recorded calls a tool
 }
 
@@ -59,8 +60,8 @@ type ask struct {
 // a request needs none of its own.
 type rows struct {
 	maker
-	template    load.Template
-	slice       load.Slice
+	set         *Set
+	use         uint64
 	total       int          // 0: as many as are asked for
 	begun, made atomic.Int64 // sessions and requests
 	room        atomic.Int64 // that the longest prompt so far took
@@ -75,9 +76,12 @@ func (q *rows) Begun() int { return int(q.made.Load()) }
 
 func (q *rows) Request() Request {
 	i := int(q.made.Add(1)) - 1
-	prompt, ask := q.append(make([]byte, 0, q.room.Load()), q.slice.Nth(i))
+	number := q.set.slice.Nth(i)
+	prompt, ask := q.append(make([]byte, 0, q.room.Load()), number)
 	q.room.Store(max(q.room.Load(), int64(len(prompt))))
-	return Request{Seq: i, Body: q.template.Fill(prompt, ask.output, ask.members), Input: ask.input, Output: ask.output}
+	adapter := q.set.adapted(q.use, number)
+	return Request{Seq: i, Body: q.set.templates[adapter].Fill(prompt, ask.output, ask.members), Input: ask.input,
+		Output: ask.output, Adapter: adapter}
 }
 
 func (*rows) Listens() bool { return false }
@@ -95,6 +99,7 @@ const (
 	forOrder
 	forSalt
 	forThinking
+	forAdapter
 )
 
 // Seed is that of a job's data set.

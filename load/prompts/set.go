@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -16,15 +17,17 @@ const enough = 10_000 // how many prompts are made ready for a run that only tim
 type Set struct {
 	Due []time.Duration // trace: when each session is due; nil: the load says
 
-	rows     func(use uint64) maker
-	form     load.Form
-	salt     bool
-	seed     uint64
-	think    load.Duration
-	talk     func(use uint64, n int) talk // the n-th conversation of all, by whichever client; nil: prompts that stand alone
-	source   *load.Source                 // nil: made here
-	template load.Template
-	slice    load.Slice // that is sent from here
+	rows   func(use uint64) maker
+	form   load.Form
+	salt   bool
+	seed   uint64
+	think  load.Duration
+	talk   func(use uint64, n int) talk // the n-th conversation of all, by whichever client; nil: prompts that stand alone
+	source *load.Source                 // nil: made here
+	// of the bodies of requests, by the adapter that they go to; empty: the model itself
+	templates map[string]load.Template
+	workload  load.Workload
+	slice     load.Slice // that is sent from here
 }
 
 // kind is how data sets of one kind are made ready.
@@ -69,8 +72,25 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	d := job.Workload.Dataset
 	set.salt, set.seed, set.think = d.Salt, Seed(job), d.ThinkTime
 	set.slice = job.Slice()
-	set.template, err = load.NewTemplate(job.Target, job.Workload, set.form)
-	return set, err
+	set.workload, set.templates = job.Workload, map[string]load.Template{}
+	for _, a := range append(slices.Clone(job.Workload.Adapters), load.Adapter{Name: job.Target.Model}) {
+		target, name := job.Target, a.Name
+		if target.Model = name; a.Share == 0 {
+			name = "" // the model itself
+		}
+		if set.templates[name], err = load.NewTemplate(target, job.Workload, set.form); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// adapted is the adapter that the n-th prompt, or conversation, goes to: the same whoever sends it.
+func (s *Set) adapted(use uint64, n int) string {
+	if len(s.workload.Adapters) == 0 {
+		return ""
+	}
+	return s.workload.Adapted(Random(s.seed^scramble(use), forAdapter, uint64(n)).Float64())
 }
 
 // Queue are the job's sessions of a warm-up or a measurement of so many requests in all; 0: until
@@ -79,7 +99,7 @@ func (s *Set) Queue(use uint64, total int) Queue {
 	if s.talk != nil {
 		return &talks{set: s, use: use, total: s.queued(use, total)}
 	}
-	return &rows{maker: s.maker(use), template: s.template, slice: s.slice, total: s.queued(use, total)}
+	return &rows{maker: s.maker(use), set: s, use: use, total: s.queued(use, total)}
 }
 
 // Share is how many of so many requests are this client's.

@@ -144,7 +144,7 @@ func TestBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newRandomPrompts(job(c.w), ForPrompt)
-		b := (&rows{maker: p, template: tmpl}).Request().Body
+		b := (&rows{maker: p, set: &Set{templates: map[string]load.Template{"": tmpl}}}).Request().Body
 		prompt, _ := p.append(nil, 0)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
 			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)
@@ -165,7 +165,7 @@ func BenchmarkBody(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			q := &rows{maker: newRandomPrompts(job(w), ForPrompt), template: tmpl}
+			q := &rows{maker: newRandomPrompts(job(w), ForPrompt), set: &Set{templates: map[string]load.Template{"": tmpl}}}
 			for b.Loop() {
 				q.Request()
 			}

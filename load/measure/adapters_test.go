@@ -1,0 +1,54 @@
+package measure
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/sim"
+)
+
+// TestAdapters: requests and conversations are shared among adapters, and the figures of each are those that the engine knows.
+func TestAdapters(t *testing.T) {
+	for _, d := range []load.Dataset{
+		{Kind: load.Random, InputTokens: 5},
+		{Kind: load.RandomConversation, Turns: 2, QuestionTokens: 5},
+	} {
+		e, target := engine(t, instant(sim.Config{Adapters: []string{"sql", "chat", "idle"}}))
+		w := load.Workload{Dataset: d, Endpoint: load.Chat, OutputTokens: 4, Requests: 200, Concurrency: 8, IgnoreEOS: true,
+			Adapters: []load.Adapter{{Name: "chat", Share: 0.2}, {Name: "sql", Share: 0.5}}}
+		got := run(t, target, w)
+		s, truth := got.Summary, e.Truth()
+		var names []string
+		completed, tokens := 0, int64(0)
+		for _, a := range s.Adapters {
+			names = append(names, a.Name)
+			completed, tokens = completed+a.Completed, tokens+a.OutputTokens
+			is := truth.Adapters[a.Name]
+			if a.Name != "" && (a.Completed != is.Completed || a.OutputTokens != is.CompletionTokens) || a.TTFT.Count != a.Completed || a.OutputThroughput <= 0 {
+				t.Errorf("%s %q: %d completed with %d tokens, by the engine %+v", d.Kind, a.Name, a.Completed, a.OutputTokens, is)
+			}
+			if a.Completed < 10 || a.Completed > 150 || a.Adapters != nil {
+				t.Errorf("%s %q: %d of 200 requests", d.Kind, a.Name, a.Completed)
+			}
+		}
+		if !slices.Equal(names, []string{"", "chat", "sql"}) || completed != 200 || tokens != truth.CompletionTokens || s.Failed > 0 {
+			t.Errorf("%s: figures of %q, %d completed with %d tokens, by the engine %d; %v", d.Kind, names, completed, tokens, truth.CompletionTokens, s.ErrorSamples)
+		}
+		session := map[int]string{}
+		for _, r := range got.Records {
+			if before, begun := session[r.Session]; begun && r.Session > 0 && before != r.Adapter {
+				t.Errorf("conversation %d goes to %q and to %q", r.Session, before, r.Adapter)
+			}
+			session[r.Session] = r.Adapter
+		}
+	}
+	// An adapter that is not there is the request's failure, in the engine's own words.
+	_, target := engine(t, instant(sim.Config{}))
+	s := run(t, target, load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Endpoint: load.Completions, OutputTokens: 4, Requests: 10, Concurrency: 2,
+		Adapters: []load.Adapter{{Name: "sql", Share: 1}}}).Summary
+	if s.Failed != 10 || !slices.ContainsFunc(s.ErrorSamples, func(text string) bool { return strings.Contains(text, "404 Not Found") && strings.Contains(text, "The model `sql` does not exist.") }) {
+		t.Errorf("%d failed: %q", s.Failed, s.ErrorSamples)
+	}
+}
