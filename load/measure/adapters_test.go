@@ -48,7 +48,9 @@ func TestAdapters(t *testing.T) {
 	_, target := engine(t, instant(sim.Config{}))
 	s := run(t, target, load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Endpoint: load.Completions, OutputTokens: 4, Requests: 10, Concurrency: 2,
 		Adapters: []load.Adapter{{Name: "sql", Share: 1}}}).Summary
-	if s.Failed != 10 || !slices.ContainsFunc(s.ErrorSamples, func(text string) bool { return strings.Contains(text, "404 Not Found") && strings.Contains(text, "The model `sql` does not exist.") }) {
+	if s.Failed != 10 || !slices.ContainsFunc(s.ErrorSamples, func(text string) bool {
+		return strings.Contains(text, "404 Not Found") && strings.Contains(text, "The model `sql` does not exist.")
+	}) {
 		t.Errorf("%d failed: %q", s.Failed, s.ErrorSamples)
 	}
 }

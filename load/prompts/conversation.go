@@ -43,11 +43,11 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 			"is to be (output_tokens in the load does), and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)
-	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) talk {
+	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) (int, func(int) turn) {
 		if n %= len(all); use == ForWarmup {
 			n = len(all) - 1 - n // it begins with those that the measurement comes to last
 		}
-		return all[n]
+		return len(all[n]), func(i int) turn { return all[n][i] }
 	}}, nil
 }
 
@@ -115,7 +115,8 @@ func (q *talks) share(total int) (own int) {
 		return total
 	}
 	for n, left := 0, total; left > 0; n++ {
-		turns := min(len(q.set.talk(q.use, n)), left)
+		turns, _ := q.set.talk(q.use, n)
+		turns = min(turns, left)
 		if turns == 0 {
 			break
 		}
@@ -130,8 +131,7 @@ func (q *talks) Next() (Session, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	number := q.set.slice.Nth(q.begun)
-	t := q.set.talk(q.use, number)
-	turns := len(t)
+	turns, turn := q.set.talk(q.use, number)
 	if q.total != 0 {
 		turns = min(turns, q.total-q.granted)
 	}
@@ -140,7 +140,7 @@ func (q *talks) Next() (Session, bool) {
 	}
 	q.begun++
 	q.granted += turns
-	return &dialogue{of: q, talk: t, turns: turns, number: number}, true
+	return &dialogue{of: q, turn: turn, turns: turns, number: number}, true
 }
 
 func (q *talks) Begun() int {
@@ -159,10 +159,11 @@ func (q *talks) giveBack(n int) {
 // all that was said before.
 type dialogue struct {
 	of     *talks
-	talk   talk
+	turn   func(i int) turn
 	turns  int    // that it may have
 	number int    // of the conversation
 	next   int    // turn
+	asked  turn   // that was asked last
 	said   []byte // the messages so far, each with a comma behind it
 }
 
@@ -185,7 +186,8 @@ func appendMessages(b []byte, messages []message) ([]byte, error) {
 }
 
 func (d *dialogue) Request() Request {
-	t := d.talk[d.next]
+	t := d.turn(d.next)
+	d.asked = t
 	says := t.says
 	if d.of.set.salt && bytes.Contains(says, []byte(saltHole)) {
 		says, _ = withSalt(nil, says, d.of.set.seed, d.of.use, d.number)
@@ -208,7 +210,7 @@ const longestThought = 10
 
 // thinks is how long the next turn waits: for its user, or for a tool.
 func (d *dialogue) thinks() time.Duration {
-	if after := d.talk[d.next].after; after != nil && d.next > 0 {
+	if after := d.asked.after; after != nil && d.next > 0 {
 		return *after
 	}
 	mean := time.Duration(d.of.set.think)
@@ -224,13 +226,12 @@ func (*dialogue) Listens() bool { return true }
 // Heard takes the answer, as it stood between the quotes of JSON strings. A conversation
 // whose turn failed does not go on.
 func (d *dialogue) Heard(ok bool, answer []byte) bool {
-	recorded := d.talk[d.next].answer
 	d.next++
 	if !ok {
 		d.of.giveBack(d.turns - d.next)
 		return false
 	}
-	if recorded != nil {
+	if recorded := d.asked.answer; recorded != nil {
 		d.said = append(d.said, recorded...)
 		return d.next < d.turns
 	}

@@ -100,6 +100,7 @@ const (
 	forSalt
 	forThinking
 	forAdapter
+	forTurn
 )
 
 // Seed is that of a job's data set.

@@ -17,13 +17,15 @@ const enough = 10_000 // how many prompts are made ready for a run that only tim
 type Set struct {
 	Due []time.Duration // trace: when each session is due; nil: the load says
 
-	rows   func(use uint64) maker
-	form   load.Form
-	salt   bool
-	seed   uint64
-	think  load.Duration
-	talk   func(use uint64, n int) talk // the n-th conversation of all, by whichever client; nil: prompts that stand alone
-	source *load.Source                 // nil: made here
+	rows  func(use uint64) maker
+	form  load.Form
+	salt  bool
+	seed  uint64
+	think load.Duration
+	// the n-th conversation of all, by whichever client: how many turns it has, and each of them; nil: prompts
+	// stand alone
+	talk   func(use uint64, n int) (turns int, turn func(i int) turn)
+	source *load.Source // nil: made here
 	// of the bodies of requests, by the adapter that they go to; empty: the model itself
 	templates map[string]load.Template
 	workload  load.Workload

@@ -85,15 +85,18 @@ type talkForm struct {
 }
 
 // row reports whether it is one request of a session, and not a conversation.
-func (f *talkForm) row() bool { return f.Session != nil || f.Mode != nil || f.OutputLength != nil }
+func (f *talkForm) row() bool {
+	return f.Conversations == nil && (f.Session != nil || f.Mode != nil || f.OutputLength != nil)
+}
 
 // sessionOf is the session that an entry is a row of; empty: it stands alone.
 func sessionOf(raw []byte) string {
 	var f struct {
-		Session string `json:"session_id"`
+		Session       string          `json:"session_id"`
+		Conversations json.RawMessage `json:"conversations"`
 	}
-	if json.Unmarshal(raw, &f) != nil {
-		return "" // which has been told
+	if json.Unmarshal(raw, &f) != nil || f.Conversations != nil {
+		return "" // what is wrong has been told
 	}
 	return f.Session
 }

@@ -77,6 +77,8 @@ func TestSpoken(t *testing.T) {
 		"rows that are new": {`{"session_id": "s", "message_mode": "delta", "messages": [{"role": "system", "content": "z"}, {"role": "user", "content": "a"}], "output_length": 4, "tools": ` + weather + `}
 {"session_id": "s", "message_mode": "delta", "messages": [{"role": "user", "content": "b"}], "output_length": 6}`,
 			load.Workload{}, []string{"s:z u:a | 4 of 1 tools after 0s calls false", "s:z u:a a:live u:b | 6 of 1 tools after 0s calls false"}},
+		"ShareGPT's, with a name that rows have": {`{"session_id": "s", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b c"}]}`,
+			load.Workload{}, []string{"u:a | 2 of 0 tools after 0s calls false"}},
 		"SGLang's trace": {`{
   "metadata": {"made": ["by", "hand"]},
   "conversations": [
