@@ -30,6 +30,7 @@ func loadBlock() *blockType {
 		arg("warmup_requests", whole(0, 1_000_000), func(c *Cell, n int) { c.Workload.Warmup = n }),
 		arg("warmup", span, func(c *Cell, d load.Duration) { c.Workload.CutBeginning = d }),
 		arg("cooldown", span, func(c *Cell, d load.Duration) { c.Workload.CutEnd = d }),
+		arg("stop_when_overloaded", truth, func(c *Cell, on bool) { c.Workload.StopWhenOverloaded = on }),
 		arg("timeout", span, func(c *Cell, d load.Duration) { c.Workload.Timeout = d }),
 		arg("stall", span, func(c *Cell, d load.Duration) { c.Workload.Stall = d }),
 		arg("from", clientsOfLab, func(c *Cell, list []*provision.Host) { c.From = list }),
@@ -150,6 +151,11 @@ func checkSent(b *block, c Cell) bool {
 	if x.said() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
 		b.errOnce(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. "+
 			"Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
+		return false
+	}
+	if x := b.arg("load.stop_when_overloaded"); w.StopWhenOverloaded && len(c.From) > 1 {
+		b.errOnce(x.at, "Several clients", "Each of several clients sees its own share of the requests pile up, and would "+
+			"end by itself. Name one host in from, or leave stop_when_overloaded out.")
 		return false
 	}
 	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {

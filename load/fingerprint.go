@@ -34,6 +34,7 @@ func (w Workload) Fingerprint() map[string]string {
 	add(f, "warmup_requests", w.Warmup)
 	add(f, "warmup", w.CutBeginning)
 	add(f, "cooldown", w.CutEnd)
+	add(f, "stop_when_overloaded", w.StopWhenOverloaded)
 	add(f, "timeout", unless(Duration(DefaultTimeout), w.Timeout))
 	add(f, "stall", unless(Duration(DefaultStall), w.Stall))
 	f.dataset(w.Dataset)

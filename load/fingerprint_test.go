@@ -16,7 +16,7 @@ import (
 var counts = map[string]bool{
 	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
 	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Ramp": true,
-	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true,
+	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true, "StopWhenOverloaded": true,
 	"Hurried": false, // what is simulated at another speed is another engine
 	"SLO":     false, // computed from the records, whenever it is asked
 

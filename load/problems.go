@@ -126,6 +126,9 @@ func (w Workload) pacing(p *problems) {
 		p.add(takes > longestRun.Seconds(), "rate", "at %v requests per second %d requests take more than a year",
 			w.Rate, w.Requests)
 	}
+	p.add(w.StopWhenOverloaded && (!w.Even() || w.Concurrency > 0), "stop_when_overloaded",
+		"requests pile up where they come at one rate: it goes with rate, "+
+			"without concurrency, stages, traces and conversations")
 	for i, s := range w.Stages {
 		p.add(s.Duration <= 0 || s.Duration > Duration(longestRun), "stages", "stage %d: its duration is %v", i+1,
 			s.Duration)

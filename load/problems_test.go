@@ -24,6 +24,7 @@ func TestProblems(t *testing.T) {
 		"no pace":                   {func(w *Workload) { w.Concurrency = 0 }, "concurrency"},
 		"a rate that is none":       {func(w *Workload) { w.Rate = Rate(math.NaN()) }, "rate"},
 		"a rate of millennia":       {func(w *Workload) { w.Rate = 1e-9 }, "rate"},
+		"overload of a closed loop": {func(w *Workload) { w.StopWhenOverloaded = true }, "stop_when_overloaded"},
 		"a burstiness that is none": {func(w *Workload) { w.Rate, w.Burstiness = 1, Rate(math.NaN()) }, "burstiness"},
 		"at once without an end":    {func(w *Workload) { w.Requests, w.Duration, w.Concurrency, w.Rate = 0, Duration(time.Second), 0, Inf }, "rate"},
 		"two ways to end":           {func(w *Workload) { w.Stages = []Stage{{Duration: Duration(time.Second), Rate: 1}} }, "stages"},

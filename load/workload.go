@@ -54,6 +54,8 @@ type Workload struct {
 	CutEnd       Duration `json:"cooldown,omitempty"`  // this much of its end does not count
 	// LoRA adapters that requests are shared among, sorted by name; nil: all go to the model itself
 	Adapters []Adapter `json:"adapters,omitempty"`
+	// no more requests are sent once those of an open loop are seen to pile up
+	StopWhenOverloaded bool `json:"stop_when_overloaded,omitempty"`
 	// sent to an engine that is simulated at another speed than its own
 	Hurried bool `json:"hurried,omitempty"`
 }
@@ -67,6 +69,11 @@ const (
 
 // DefaultPercentiles are those that the field prints.
 func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
+
+// Even reports whether requests are asked for at one rate, so that it is seen when that is too much.
+func (w Workload) Even() bool {
+	return w.Rate > 0 && w.Rate != Inf && len(w.Stages) == 0 && w.Dataset.Kind != Trace && !w.Dataset.Talks()
+}
 
 // Takes is how long the load takes by its own pace; 0 where the answers decide that.
 func (w Workload) Takes() time.Duration {

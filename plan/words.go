@@ -57,6 +57,7 @@ func loadWords(w load.Workload) []string {
 		some(w.Warmup > 0, "%d to warm up", w.Warmup),
 		some(w.CutBeginning > 0, "without the first %s", span(w.CutBeginning)),
 		some(w.CutEnd > 0, "without the last %s", span(w.CutEnd)),
+		some(w.StopWhenOverloaded, "ends when overloaded"),
 		strings.Join(slo, ", "),
 	}
 }

@@ -243,7 +243,7 @@ func advanced(p load.Progress) string {
 		s += fmt.Sprintf(", %s tok/s", number.Text(float64(p.OutputTokens)/p.Elapsed))
 	}
 	if p.Overloaded {
-		s += fmt.Sprintf(", %s in flight and rising: the engine cannot keep up with the rate", number.Whole(p.InFlight))
+		s += fmt.Sprintf(", %s in flight: the engine cannot keep up with the rate", number.Whole(p.InFlight))
 	}
 	return s
 }

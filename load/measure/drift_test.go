@@ -1,12 +1,19 @@
 package measure
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"hclbench/load"
+	"hclbench/sim"
 )
 
 // TestDrifting: what is said of runs that slow down or do not keep up, and that nothing is of
@@ -58,7 +65,7 @@ func TestWatch(t *testing.T) {
 		for seed := range uint64(20) {
 			records, _ := x.run(seed)
 			last := records[len(records)-1].Sent
-			w, found := newWatch(x.Workload), false
+			w, found := newWatch(x.Workload, shortest), false
 			for at := 500 * msec; at < last; at += 500 * msec {
 				n := 0
 				for i := range records {
@@ -75,9 +82,49 @@ func TestWatch(t *testing.T) {
 	}
 	for name, w := range map[string]load.Workload{"closed": {Concurrency: 4}, "at once": {Rate: load.Inf},
 		"stages": {Rate: 4, Stages: []load.Stage{{Rate: 5}}}} {
-		if newWatch(w) != nil {
+		if newWatch(w, shortest) != nil {
 			t.Errorf("%s is watched", name)
 		}
+	}
+}
+
+// TestStopsWhenOverloaded: a load that asks for it ends once its requests pile up, and says so; what
+// was sent is measured.
+func TestStopsWhenOverloaded(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{}) // that they pile up: until then, nobody is answered
+	engine := sim.New(instant(sim.Config{}))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-seen
+		engine.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	tell := sync.OnceFunc(func() { close(seen) })
+	defer tell()
+	g, err := newGenerator(load.Job{Target: load.Target{BaseURL: server.URL}, Seed: 1, Workload: load.Workload{
+		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 20_000, Rate: 50,
+		OutputTokens: 3, Endpoint: load.Completions, StopWhenOverloaded: true}}, func(p load.Progress) {
+		if p.Overloaded {
+			tell()
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.client.Close()
+	g.watched = time.Second
+	r, err := g.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(r.Records)
+	if n == 20_000 || r.Summary.Completed != n {
+		t.Errorf("%d of 20,000 requests were sent, %d completed", n, r.Summary.Completed)
+	}
+	want := load.Reason{Code: "overloaded", Value: float64(n), Limit: 20_000, Text: fmt.Sprintf("overloaded: sending ended after "+
+		"%d of 20000 requests, as the lab asks, since the engine cannot keep up with the rate", n)}
+	if diff := cmp.Diff(want, r.Summary.Verdict.Reasons[0]); diff != "" || r.Summary.Verdict.Verdict != load.Suspect {
+		t.Errorf("verdict %s (-want +got):\n%s", r.Summary.Verdict.Verdict, diff)
 	}
 }
 

@@ -24,6 +24,18 @@ const (
 // verdict says whether a part of the run can be trusted. source is what its prompts
 // were read from, where that is known.
 func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
+	v, all := e.judged(p, source), 0
+	if e.workload.StopWhenOverloaded {
+		all = arriving(e.workload)
+	}
+	if v.Verdict == load.Void || len(e.records) >= all {
+		return v
+	}
+	found := reasons{endedEarly.reason(float64(len(e.records)), float64(all), len(e.records), all)}
+	return append(found, v.Reasons...).verdict()
+}
+
+func (e evidence) judged(p load.Part, source *load.Source) load.Verdict {
 	w, x := e.workload, p.Window
 	if x == nil {
 		return judge(w, p, source, e.records)
@@ -296,6 +308,8 @@ var (
 			"TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not"}
 	crowding = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run: " +
 		"the engine cannot keep up with the rate, and latencies are of how long the run was"}
+	endedEarly = doubt{"overloaded", nil, "overloaded: sending ended after %d of %d requests, as the lab asks, " +
+		"since the engine cannot keep up with the rate"}
 	emptying   = doubt{"drifting", nil, "drifting: the requests in flight went from %.0f to %.0f over the run"}
 	otherStart = doubt{"drifting", []string{"ttft", "ttfa", "e2el", "normalized_latency"},
 		"drifting: the time to first token went from %.3g to %.3g ms over the run"}

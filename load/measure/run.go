@@ -60,6 +60,7 @@ type generator struct {
 	begin    Begin // nil: at once
 
 	newSleeper func(context.Context) sleeper // of the schedule of arrivals
+	watched    time.Duration                 // of an open loop, at least, before it is said to pile up
 }
 
 func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error) {
@@ -77,7 +78,8 @@ func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error
 	if progress == nil {
 		progress = func(load.Progress) {}
 	}
-	return &generator{job: job, own: own, client: c, progress: progress, newSleeper: newClock}, nil
+	return &generator{job: job, own: own, client: c, progress: progress, newSleeper: newClock,
+		watched: shortest}, nil
 }
 
 // sockets is how many connections a workload may need at once, as far as that
@@ -194,6 +196,8 @@ type phase struct {
 	quiet time.Time // since when no more has
 	first time.Time // when the first request was seen to be sent
 	crowd *watch    // nil: nobody watches
+	ended chan struct{}
+	end   func() // sending, before all is sent
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
@@ -207,10 +211,11 @@ func (g *generator) newPhase(use uint64, total int) *phase {
 	now := time.Now()
 	p := &phase{
 		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: g.job.Slice().Count(total),
-		began: now, quiet: now, tally: tally{limit: maxGaps},
+		began: now, quiet: now, tally: tally{limit: maxGaps}, ended: make(chan struct{}),
 	}
+	p.end = sync.OnceFunc(func() { close(p.ended) })
 	if !p.warmup {
-		p.crowd = newWatch(g.own)
+		p.crowd = newWatch(g.own, g.watched)
 	}
 	return p
 }
@@ -250,6 +255,9 @@ func (p *phase) state() load.Progress {
 		over = p.crowd.over
 		if sent < int64(p.total) { // what is in flight then is over soon
 			over = p.crowd.look(now.Sub(p.first), int(sent-done))
+		}
+		if over && p.g.own.StopWhenOverloaded {
+			p.end()
 		}
 	}
 	return load.Progress{

@@ -9,10 +9,11 @@ import (
 // watch looks while an open loop runs whether its requests pile up: by the test that judges the
 // run when it is over, and seldom, as chance finds something when it is asked often.
 type watch struct {
-	skip time.Duration // of the beginning
-	seen []sight
-	next time.Duration // when it looks again
-	over bool          // what it saw last
+	skip  time.Duration // of the beginning
+	least time.Duration // that it looks at
+	seen  []sight
+	next  time.Duration // when it looks again
+	over  bool          // what it saw last
 }
 
 type sight struct {
@@ -20,12 +21,13 @@ type sight struct {
 	inFlight float64
 }
 
-// newWatch watches a workload; nil: in this one requests pile up by what is asked, or never.
-func newWatch(w load.Workload) *watch {
-	if w.Rate == 0 || !unchanging(w) || w.Dataset.Talks() {
+// newWatch watches a workload, of which it looks at so long at least; nil: in this one requests pile up
+// by what is asked, or never.
+func newWatch(w load.Workload, least time.Duration) *watch {
+	if !w.Even() {
 		return nil
 	}
-	return &watch{skip: time.Duration(w.Ramp)}
+	return &watch{skip: time.Duration(w.Ramp), least: least}
 }
 
 // look takes how many requests are in flight at a moment since the first was sent, and reports
@@ -36,7 +38,7 @@ func (w *watch) look(at time.Duration, inFlight int) bool {
 	}
 	w.seen = append(w.seen, sight{at, float64(inFlight)})
 	c := cut{from: w.seen[0].at, to: at}
-	if c.to-c.from < shortest || at < w.next {
+	if c.to-c.from < w.least || at < w.next {
 		return w.over
 	}
 	w.next = at + (c.to-c.from)/2

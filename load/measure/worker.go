@@ -92,7 +92,16 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer close(free)
-	sleep := p.g.newSleeper(ctx)
+	sending, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		defer stop()
+		select {
+		case <-p.ended:
+		case <-sending.Done():
+		}
+	}()
+	sleep := p.g.newSleeper(sending)
 	defer sleep.stop()
 	started := 0
 	for _, due := range at {
@@ -101,7 +110,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 			return
 		}
 		t.scheduled = due
-		if !sleep.until(ctx, p.zero.Add(due)) {
+		if !sleep.until(sending, p.zero.Add(due)) {
 			return
 		}
 		select {
@@ -120,7 +129,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 		}
 		select {
 		case free <- t:
-		case <-ctx.Done():
+		case <-sending.Done():
 			return
 		}
 	}
