@@ -81,7 +81,7 @@ func prompts(d load.Dataset) string {
 		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))
 	}
 	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
-		words = append(words, fmt.Sprintf("slowed down by %v", d.Slowdown))
+		words = append(words, fmt.Sprintf("times between requests × %v", d.Slowdown))
 	}
 	if d.ThinkTime > 0 {
 		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))

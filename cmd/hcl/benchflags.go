@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"hclbench/hcl"
 	"hclbench/load"
@@ -32,7 +33,7 @@ type benchFlags struct {
 }
 
 func (b *benchFlags) add(c *cobra.Command) {
-	f, w, d := c.Flags(), &b.Workload, &b.Workload.Dataset
+	f, w := c.Flags(), &b.Workload
 	lasts := func(at *load.Duration, name, usage string) {
 		f.DurationVar((*time.Duration)(at), name, 0, usage)
 	}
@@ -46,37 +47,13 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringSliceVar(&b.from, "from", nil,
 		"send the load from these `hosts` over SSH, each its share: [USER@]HOST[:PORT] or a name of your SSH configuration")
 
-	f.StringVar(&d.Kind, "dataset", load.Random, "what prompts are made of: "+strings.Join(load.DatasetKinds(), ", "))
-	f.StringVar(&d.Path, "path", "", "the data set's `file`, or for text a folder")
-	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
-	f.StringVar(&d.Tokenizer, "tokenizer", "",
-		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
-	lasts(&d.ThinkTime, "think-time", "conversations: how long a user takes on average to ask again")
-	f.StringVar(&d.History, "history", "",
-		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
-	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
-	f.BoolVar(&d.Salt, "salt", false,
-		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
-	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
-		"which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
-	f.IntVar(&d.InputTokens, "input-tokens", 1024, "length of each prompt; of sharegpt as recorded, if not given")
-	f.IntVar(&w.OutputTokens, "output-tokens", 128,
-		"tokens asked for per request; as the data set says, if it does and this is not given")
-	f.Float64Var(&b.rangeRatio, "range-ratio", 1, "vary the lengths, in the sense of --convention")
-	f.StringVar(&d.Convention, "convention", load.ConventionSGLang,
-		"what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
-	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
-	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
-	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
-	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
-	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
-	f.StringVar(&d.OfModel, "of-model", "", "trace: only requests of this model, by the trace's own name for it")
-
+	b.addDataset(f)
 	f.IntVar(&w.Requests, "requests", 500, "how many requests are measured")
 	lasts(&w.Duration, "duration", "send for this long instead of a number of requests")
 	f.IntVar(&w.Concurrency, "concurrency", 0, "requests in flight: exactly this many, or with --rate at most; 0 is no cap")
 	f.StringVar(&b.rate, "rate", "0", "requests per second, or inf; 0 keeps --concurrency in flight")
 	f.StringVar(&b.burstiness, "burstiness", "1", "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant")
+	f.BoolVar(&w.StopWhenOverloaded, "stop-when-overloaded", false, "send no more once the requests of --rate pile up")
 	lasts(&w.Ramp, "ramp", "the pace grows evenly from nothing over this long")
 	f.StringArrayVar(&b.stages, "stage", nil, "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated")
 	f.IntVar(&w.Warmup, "warmup-requests", 0, "sent and waited for before the measurement")
@@ -98,6 +75,36 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.Uint64Var(&b.Seed, "seed", 0, "of prompts and arrivals")
 	f.Float64SliceVar(&b.Percentiles, "percentiles", nil, "percentiles to print")
 	f.Lookup("percentiles").DefValue = "50,90,95,99" // of a nil list
+}
+
+// addDataset adds what says of what prompts are made.
+func (b *benchFlags) addDataset(f *pflag.FlagSet) {
+	w, d := &b.Workload, &b.Workload.Dataset
+	f.StringVar(&d.Kind, "dataset", load.Random, "what prompts are made of: "+strings.Join(load.DatasetKinds(), ", "))
+	f.StringVar(&d.Path, "path", "", "the data set's `file`, or for text a folder")
+	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
+	f.StringVar(&d.Tokenizer, "tokenizer", "",
+		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations: how long a user takes on average to ask again")
+	f.StringVar(&d.History, "history", "",
+		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
+	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
+	f.BoolVar(&d.Salt, "salt", false,
+		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
+	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
+		"which conversations of sharegpt count: as in sglang's benchmark, or in vllm's")
+	f.IntVar(&d.InputTokens, "input-tokens", 1024, "length of each prompt; of sharegpt as recorded, if not given")
+	f.IntVar(&w.OutputTokens, "output-tokens", 128,
+		"tokens asked for per request; as the data set says, if it does and this is not given")
+	f.Float64Var(&b.rangeRatio, "range-ratio", 1, "vary the lengths, in the sense of --convention")
+	f.StringVar(&d.Convention, "convention", load.ConventionSGLang,
+		"what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
+	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
+	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
+	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
+	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
+	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
+	f.StringVar(&d.OfModel, "of-model", "", "trace: only requests of this model, by the trace's own name for it")
 }
 
 // job is what the flags ask for. Whatever is wrong with them is an error of usage.
