@@ -162,6 +162,7 @@ func checkSent(b *block, c Cell) bool {
 		b.warn(x.at, "High temperature",
 			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
 	}
+	warnOfSpeculation(b, c)
 	input, output := w.Longest()
 	if _, _, said := engines.MaxContext(e); !said && input+output > longPrompt && engines.Real(e) {
 		x := b.arg("load.output_tokens")
@@ -172,4 +173,20 @@ func checkSent(b *block, c Cell) bool {
 			"Say the limit in the flags of %s.", input, output, input+output, e.Address())
 	}
 	return true
+}
+
+// warnOfSpeculation is about drafted tokens that are accepted for another reason than in use.
+func warnOfSpeculation(b *block, c Cell) {
+	e, w, x := c.Engine, c.Workload, b.arg("dataset")
+	flag, forced := engines.Speculates(e), engines.ForcesAcceptance(e)
+	made := w.Dataset.Kind == load.Random || w.Dataset.Kind == load.SharedPrefix
+	switch {
+	case forced != "":
+		b.warn(b.arg("engine").at, "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+
+			"the figures are of that setting and not of the model's drafts.", e.Address(), forced)
+	case flag != "" && made && w.Endpoint != load.Chat:
+		b.warn(x.at, "Speculation on random prompts", "%s drafts tokens (%s), and after random ones the model accepts more "+
+			"or fewer of them than in use. Write endpoint = %q, which sends words in the model's template, or a data set "+
+			"of real prompts.", e.Address(), flag, load.Chat)
+	}
 }
