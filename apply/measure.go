@@ -44,6 +44,7 @@ func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
 
 func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.Model = m.t.row.Model
+	m.out.Job.Target.LoraPath = len(m.out.Job.Workload.Adapters) > 0 && engines.TakesLoraPath(m.t.d.Engine)
 	server := m.t.server(engines.BaseURL(m.t.d.Engine))
 	defer server.close()
 	from := m.t.at.of(m.t.d.Senders(m.cell))

@@ -344,14 +344,14 @@ func TestProgressOf(t *testing.T) {
 // secret along.
 func TestSimulated(t *testing.T) {
 	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
-		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1", "lora-modules=sql=/a", `lora-modules={"name": "chat", "path": "/b"}`)}
+		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1", "lora-modules=sql=/a", `lora-modules={"name": "chat", "path": "/b"}`, `lora_paths={"lora_name": "old", "lora_path": "/c"}`)}
 	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
 	ct := Container(Simulated(e, func(*provision.Host) *provision.Host { return here }, 4711, 20))
 	var words []string
 	for _, w := range append(ct.Entrypoint, ct.Command...) {
 		words = append(words, w.String())
 	}
-	got, want := strings.Join(words, " "), "hcl sim --model r1 --host 127.0.0.1 --port 4711 --as vllm --adapters sql,chat --speed 20"
+	got, want := strings.Join(words, " "), "hcl sim --model r1 --host 127.0.0.1 --port 4711 --as vllm --adapters sql,chat,old --speed 20"
 	if got != want || len(ct.Env) != 0 {
 		t.Errorf("Simulated runs %q with %v, want %q without environment", got, ct.Env, want)
 	}

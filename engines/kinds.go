@@ -98,6 +98,9 @@ func FromHub(e *Engine) bool {
 // HasGenerate reports whether the server may have SGLang's own endpoint, /generate.
 func HasGenerate(e *Engine) bool { return kinds[e.generates().Kind].generate }
 
+// TakesLoraPath reports whether the server takes the name of a LoRA adapter as SGLang does, beside the model's.
+func TakesLoraPath(e *Engine) bool { return e.generates().speaksAs() == SGLang }
+
 // ServedModel is the name that requests must carry; "" when only the server
 // knows it.
 func ServedModel(e *Engine) string {

@@ -93,14 +93,15 @@ func simBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	return append([]string{provision.Self, "sim"}, argv...), e.Flags, err
 }
 
-// adapterName is the name of a LoRA adapter as engines are told of it: NAME=PATH, of SGLang PATH alone, of vLLM
-// an object too.
+// adapterName is the name of a LoRA adapter as engines are told of it: NAME=PATH, of SGLang PATH alone, or
+// an object.
 func adapterName(told string) string {
 	var object struct {
-		Name string `json:"name"`
+		Name     string `json:"name"`
+		LoraName string `json:"lora_name"`
 	}
-	if json.Unmarshal([]byte(told), &object) == nil && object.Name != "" {
-		return object.Name
+	if json.Unmarshal([]byte(told), &object) == nil {
+		return cmp.Or(object.Name, object.LoraName)
 	}
 	name, _, _ := strings.Cut(told, "=")
 	return name

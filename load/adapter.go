@@ -7,7 +7,7 @@ import (
 )
 
 // Adapter is a LoRA adapter that a share of the requests asks for, by the name under which the server has
-// it as a model. What adapters leave goes to the model itself.
+// it. What adapters leave goes to the model itself.
 type Adapter struct {
 	Name  string  `json:"name"`
 	Share float64 `json:"share"` // above 0, and together at most 1
@@ -41,7 +41,8 @@ func (w Workload) Adapted(at float64) string {
 	return ""
 }
 
-func (w Workload) adapters() string {
+// Adapting names the adapters and their shares: "chat 0.25, sql 0.5".
+func (w Workload) Adapting() string {
 	var parts []string
 	for _, a := range w.Adapters {
 		parts = append(parts, a.String())
@@ -62,6 +63,4 @@ func (w Workload) adapting(p *problems) {
 	}
 	p.add(sum > 1+1e-9, "adapters", "the shares of adapters are %v together, and no more than 1 is there: what they "+
 		"leave goes to the model itself", sum)
-	p.add(len(w.Adapters) > 0 && w.Endpoint == Generate, "adapters", "adapters are named as models, which the endpoint %q "+
-		"does not take: write %q or %q", Generate, Completions, Chat)
 }

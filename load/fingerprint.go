@@ -30,7 +30,7 @@ func (w Workload) Fingerprint() map[string]string {
 	add(f, "temperature", w.Temperature)
 	add(f, "no_stream", w.NoStream)
 	add(f, "extra_body", unless("{}", compact(w.ExtraBody)))
-	add(f, "adapters", w.adapters())
+	add(f, "adapters", w.Adapting())
 	add(f, "warmup_requests", w.Warmup)
 	add(f, "warmup", w.CutBeginning)
 	add(f, "cooldown", w.CutEnd)

@@ -67,6 +67,9 @@ type Target struct {
 	// TokenizeURL is who turns text into tokens, where that is not the server at BaseURL: a
 	// router does not.
 	TokenizeURL string `json:"tokenize_url,omitempty"`
+	// LoraPath has a request name its adapter as SGLang takes it, in a member lora_path, and not as a model: SGLang
+	// answers for the model itself whatever model is asked for.
+	LoraPath bool `json:"lora_path,omitempty"`
 	// Headers are sent with every request. They are stored with the results: what
 	// must not be seen there belongs into [Job.Secrets].
 	Headers map[string]string `json:"headers,omitempty"`

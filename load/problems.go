@@ -152,7 +152,7 @@ func (w Workload) sending(p *problems) {
 		"text that is cut to a length and sent to the endpoint %q is put together again "+
 			"by the model's own tokenizer.json: name it, or use another endpoint", Chat)
 	if known && w.ExtraBody != "" {
-		_, err := NewTemplate(Target{}, w, IDs) // what is no object, or says what we say ourselves
+		_, err := NewTemplate(Target{}, w, IDs, "") // what is no object, or says what we say ourselves
 		p.add(err != nil, "extra_body", "%v", err)
 	}
 	for _, o := range w.SLO {

@@ -42,7 +42,6 @@ func TestProblems(t *testing.T) {
 		"a share that is none":         {func(w *Workload) { w.Adapters = []Adapter{{"a", math.NaN()}} }, "adapters"},
 		"an adapter without a name":    {func(w *Workload) { w.Adapters = []Adapter{{"", 0.5}} }, "adapters"},
 		"an adapter twice":             {func(w *Workload) { w.Adapters = []Adapter{{"a", 0.5}, {"a", 0.5}} }, "adapters"},
-		"an adapter of SGLang's own":   {func(w *Workload) { w.Endpoint, w.Adapters = Generate, []Adapter{{"a", 0.5}} }, "adapters"},
 		"no output":                    {func(w *Workload) { w.OutputTokens = 0 }, "output_tokens"},
 		"a temperature that is none":   {func(w *Workload) { w.Temperature = math.NaN() }, "temperature"},
 		"an unknown endpoint":          {func(w *Workload) { w.Endpoint = "embeddings" }, "endpoint"},

@@ -33,9 +33,16 @@ type Template struct {
 	tokens bool // the first hole is the number of tokens, not the prompt
 }
 
-// NewTemplate says once what all requests of a job have in common.
-func NewTemplate(t Target, w Workload, prompts Form) (Template, error) {
+// NewTemplate says once what all requests of a job to one adapter have in common; empty: to the model itself.
+func NewTemplate(t Target, w Workload, prompts Form, adapter string) (Template, error) {
+	path := t.LoraPath || w.Endpoint == Generate
+	if adapter != "" && !path {
+		t.Model = adapter
+	}
 	body, err := bodyOf(t, w, prompts)
+	if adapter != "" && path && err == nil {
+		body["lora_path"] = adapter
+	}
 	if err != nil {
 		return Template{}, err
 	}

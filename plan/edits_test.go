@@ -217,6 +217,7 @@ var changes = []edit{
 	{"a ramp", `output_tokens = 64`, "output_tokens = 64\n    ramp = \"2s\"", ""},
 	{"the endpoint", `output_tokens = 64`, "output_tokens = 64\n    endpoint = \"chat\"", ""},
 	{"the temperature", `output_tokens = 64`, "output_tokens = 64\n    temperature = 0.5", ""},
+	{"adapters", `output_tokens = 64`, "output_tokens = 64\n    adapters = { sql = 0.5 }", ""},
 	{"answers may end", `output_tokens = 64`, "output_tokens = 64\n    ignore_eos = false", ""},
 	{"answers whole", `output_tokens = 64`, "output_tokens = 64\n    stream = false", ""},
 	{"something else in the body", `output_tokens = 64`, "output_tokens = 64\n    extra_body = { top_k = 5 }", ""},

@@ -53,7 +53,7 @@ func loadWords(w load.Workload) []string {
 		some(w.NoStream, "not streamed"),
 		some(w.Temperature != 0, "temperature %v", w.Temperature),
 		some(w.ExtraBody != "", "extra_body %s", w.ExtraBody),
-		some(len(w.Adapters) > 0, "adapters %v", w.Adapters),
+		some(len(w.Adapters) > 0, "adapters %s", w.Adapting()),
 		some(w.Warmup > 0, "%d to warm up", w.Warmup),
 		some(w.CutBeginning > 0, "without the first %s", span(w.CutBeginning)),
 		some(w.CutEnd > 0, "without the last %s", span(w.CutEnd)),

@@ -23,6 +23,7 @@ const maxBody = 64 << 20
 // here. Sampling parameters and unknown fields are accepted and do nothing.
 type request struct {
 	Model               string          `json:"model"`
+	LoraPath            string          `json:"lora_path"` // SGLang's
 	Prompt              json.RawMessage `json:"prompt"`
 	Messages            []message       `json:"messages"`
 	MaxTokens           *int            `json:"max_tokens"`
@@ -84,6 +85,19 @@ func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
 	return req, nil
 }
 
+// adapterOf is the adapter that a request asks for: of SGLang beside the model, of others as the model.
+func adapterOf(cfg Config, model, path string) (name string, no *refusal) {
+	switch {
+	case cfg.As != SGLang && slices.Contains(cfg.Adapters, model):
+		return model, nil
+	case cfg.As == SGLang && path != "" && !slices.Contains(cfg.Adapters, path):
+		return "", bad("The following requested LoRA adapters are not loaded: " + path)
+	case cfg.As == SGLang:
+		return path, nil
+	}
+	return "", nil
+}
+
 // shape is what differs between the two OpenAI endpoints.
 type shape struct {
 	prefix, object, chunkObject string
@@ -109,8 +123,9 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
 	j := job{prompt: prompt, stream: req.Stream}
-	if slices.Contains(s.cfg.Adapters, req.Model) {
-		j.adapter = req.Model
+	var no *refusal
+	if j.adapter, no = adapterOf(s.cfg, req.Model, req.LoraPath); no != nil {
+		return job{}, no
 	}
 	j.tokens, j.finish = s.limit(asked)
 	says, no := speak(s.cfg, s.accepted.Load()+1, req, &j, sh.chat)

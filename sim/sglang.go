@@ -15,6 +15,7 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 		Text           *string         `json:"text"`
 		InputIDs       json.RawMessage `json:"input_ids"`
 		Stream         bool            `json:"stream"`
+		LoraPath       string          `json:"lora_path"`
 		SamplingParams struct {
 			MaxNewTokens *int `json:"max_new_tokens"`
 		} `json:"sampling_params"`
@@ -40,7 +41,11 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 	if asked < 1 {
 		return job{}, bad(fmt.Sprintf("max_new_tokens must be at least 1, got %d.", asked))
 	}
-	j := job{prompt: prompt, stream: req.Stream, closing: []byte("data: [DONE]\n\n")}
+	adapter, no := adapterOf(s.cfg, "", req.LoraPath)
+	if no != nil {
+		return job{}, no
+	}
+	j := job{prompt: prompt, adapter: adapter, stream: req.Stream, closing: []byte("data: [DONE]\n\n")}
 	j.tokens, j.finish = s.limit(asked)
 	reason := fmt.Sprintf(`{"type":"length","length":%d}`, asked)
 	if j.finish == "stop" {

@@ -65,7 +65,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 			strings.Join(load.ObjectiveMetrics(), ", "))
 
 	f.StringArrayVar(&b.adapters, "adapter", nil,
-		"a LoRA adapter that a share of the requests goes to, `NAME=SHARE`; may be repeated; the rest goes to the model")
+		"a LoRA adapter, `NAME=SHARE`, that a share of the requests goes to as a model (SGLang: MODEL:NAME=SHARE); may be repeated")
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
 	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")

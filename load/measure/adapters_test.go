@@ -44,6 +44,16 @@ func TestAdapters(t *testing.T) {
 			session[r.Session] = r.Adapter
 		}
 	}
+	// SGLang answers for the model itself whatever model is asked for: it is told in its own way.
+	for _, endpoint := range []string{load.Chat, load.Completions, load.Generate} {
+		e, target := engine(t, instant(sim.Config{As: sim.SGLang, Adapters: []string{"sql"}}))
+		target.LoraPath = true
+		s := run(t, target, load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Endpoint: endpoint, OutputTokens: 4, Requests: 20, Concurrency: 2,
+			Adapters: []load.Adapter{{Name: "sql", Share: 1}}}).Summary
+		if truth := e.Truth(); truth.Adapters["sql"].Completed != 20 || len(s.Adapters) != 1 || s.Adapters[0].Completed != 20 {
+			t.Errorf("%s: of 20 requests the adapter has answered %+v: %q", endpoint, truth.Adapters, s.ErrorSamples)
+		}
+	}
 	// An adapter that is not there is the request's failure, in the engine's own words.
 	_, target := engine(t, instant(sim.Config{}))
 	s := run(t, target, load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Endpoint: load.Completions, OutputTokens: 4, Requests: 10, Concurrency: 2,

@@ -75,12 +75,8 @@ func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
 	set.salt, set.seed, set.think = d.Salt, Seed(job), d.ThinkTime
 	set.slice = job.Slice()
 	set.workload, set.templates = job.Workload, map[string]load.Template{}
-	for _, a := range append(slices.Clone(job.Workload.Adapters), load.Adapter{Name: job.Target.Model}) {
-		target, name := job.Target, a.Name
-		if target.Model = name; a.Share == 0 {
-			name = "" // the model itself
-		}
-		if set.templates[name], err = load.NewTemplate(target, job.Workload, set.form); err != nil {
+	for _, a := range append(slices.Clone(job.Workload.Adapters), load.Adapter{}) { // and the model itself
+		if set.templates[a.Name], err = load.NewTemplate(job.Target, job.Workload, set.form, a.Name); err != nil {
 			return nil, err
 		}
 	}

@@ -139,7 +139,7 @@ func TestBody(t *testing.T) {
 		{load.Workload{Dataset: d, OutputTokens: 9, Endpoint: load.Generate, IgnoreEOS: true, ExtraBody: `{"sampling_params":{"top_k":5,"temperature":1}}`},
 			`{"input_ids":PROMPT,"sampling_params":{"ignore_eos":true,"max_new_tokens":9,"temperature":1,"top_k":5},"stream":true}`},
 	} {
-		tmpl, err := load.NewTemplate(load.Target{Model: "m"}, c.w, load.IDs)
+		tmpl, err := load.NewTemplate(load.Target{Model: "m"}, c.w, load.IDs, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +151,7 @@ func TestBody(t *testing.T) {
 		}
 	}
 	for _, extra := range []string{`{"prompt":1}`, `{"stream":false}`, `[]`, `x`, `{"sampling_params":{"max_new_tokens":3}}`, `{"sampling_params":3}`} {
-		if _, err := load.NewTemplate(load.Target{}, load.Workload{Endpoint: load.Generate, ExtraBody: extra}, load.IDs); err == nil {
+		if _, err := load.NewTemplate(load.Target{}, load.Workload{Endpoint: load.Generate, ExtraBody: extra}, load.IDs, ""); err == nil {
 			t.Errorf("extra body %s: no error", extra)
 		}
 	}
@@ -161,7 +161,7 @@ func BenchmarkBody(b *testing.B) {
 	for _, n := range []int{32, 3200} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: n}, OutputTokens: 9, Endpoint: load.Completions}
-			tmpl, err := load.NewTemplate(load.Target{Model: "m"}, w, load.IDs)
+			tmpl, err := load.NewTemplate(load.Target{Model: "m"}, w, load.IDs, "")
 			if err != nil {
 				b.Fatal(err)
 			}
