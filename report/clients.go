@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"hclbench/load"
 	"hclbench/report/number"
@@ -27,6 +29,26 @@ func clientsOf(s *load.Summary) *sheet {
 			lag, number.Text(100*c.CPUShare) + "%", number.Text(c.Late), clock, c.Verdict.Verdict})
 	}
 	return tabulate(columns, lines)
+}
+
+// sharesText is in short what each host has sent, and what each adapter was asked; both are empty
+// where there is but one.
+func sharesText(s *load.Summary) (clients, adapters string) {
+	if s == nil {
+		return "", ""
+	}
+	said := func(name string, f *load.Figures, verdict string) string {
+		return fmt.Sprintf("%s: %s requests, TTFT median %s ms, ITL median %s ms%s",
+			name, number.Whole(f.Requests), number.Text(f.TTFT.Median), number.Text(f.ITL.Median), verdict)
+	}
+	var sent, asked []string
+	for _, c := range s.Clients {
+		sent = append(sent, said(c.Host, &c.Figures, ", "+c.Verdict.Verdict))
+	}
+	for _, a := range s.Adapters {
+		asked = append(asked, said(cmp.Or(a.Name, "(the model itself)"), &a.Figures, ""))
+	}
+	return strings.Join(sent, "; "), strings.Join(asked, "; ")
 }
 
 // high is the 99th percentile, where it was asked for and there are enough values to carry it.

@@ -1,10 +1,12 @@
 package report
 
 import (
+	"io"
 	"strings"
 	"testing"
 
 	"hclbench/load"
+	"hclbench/results"
 )
 
 // TestAdapters: each adapter has a line, and so has what the model itself has answered.
@@ -35,6 +37,14 @@ func TestClients(t *testing.T) {
 	if clientsOf(s) != nil {
 		t.Error("one host has lines")
 	}
+	page := func() string {
+		r := row("vllm.a", 8, 30, 5)
+		r.Summary.Clients = s.Clients
+		return written(t, func(w io.Writer) error { return HTML(w, []results.Row{r}, About{}) })
+	}
+	if strings.Contains(page(), `"key":"clients"`) {
+		t.Error("one host has a column")
+	}
 	for _, host := range []string{"c0", "client-1"} {
 		c := load.Client{Host: host, Clock: load.Clock{Ahead: -1.25, Within: 0.5}, Late: 0.25}
 		c.Requests, c.TTFT = 1500, load.Stats{Count: 1500, Median: 31.5, Percentiles: map[string]float64{"99": 40}}
@@ -51,5 +61,8 @@ func TestClients(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
+	}
+	if text := page(); !strings.Contains(text, "c0: 1,500 requests, TTFT median 31.5 ms, ITL median 0 ms, valid; client-1: 1,500") {
+		t.Error("the page does not tell of the clients")
 	}
 }

@@ -212,7 +212,7 @@ func (d *data) group(rows []results.Row, all *seriesOf, listed doubts) {
 
 // ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
 var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "host", "gpus", "model", "run",
-	"id", "started", "slo"}
+	"id", "started", "slo", "clients", "adapters"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
 func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
@@ -221,7 +221,8 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		if len(c.Texts) == len(rows) {
 			c.Values = nil
 		}
-		if len(c.Texts) > 1 || shown || slices.Contains([]string{"run", "id", "started"}, key) { // a cell opened has these
+		opened := slices.Contains([]string{"run", "id", "started", "clients", "adapters"}, key) && c.Texts[0] != ""
+		if len(c.Texts) > 1 || shown || opened { // a cell opened has these
 			d.Columns = append(d.Columns, c)
 		}
 	}
@@ -260,6 +261,8 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 			_, missed, _ := attained(r)
 			return strings.TrimSpace(metText(r) + " " + strings.Join(missed, ", "))
 		})
+	text("clients", false, func(r *results.Row) string { clients, _ := sharesText(r.Summary); return clients })
+	text("adapters", false, func(r *results.Row) string { _, adapters := sharesText(r.Summary); return adapters })
 	d.numbers(rows, layout)
 	for i := range d.Columns {
 		c := &d.Columns[i]
