@@ -25,6 +25,7 @@ const (
 	noImage  = "image %s cannot be pulled: %s: %s"
 	noBegin  = "its container cannot begin: %s"
 	noRun    = "its container ended at once, with code %d: %s: the image needs sh"
+	noStart  = "its node could not start it: %s"
 	notTaken = "its node has not taken it: %s: %s"
 )
 
@@ -58,6 +59,9 @@ func look(p pod, events []event, image string, wait patience) seen {
 		return seen{runs: true}
 	case state.Terminated != nil:
 		why := plain.Line(state.Terminated.String())
+		if state.Terminated.Reason == "StartError" && !strings.Contains(why, "executable file not found") {
+			return seen{kind: provision.ErrPodLost, why: fmt.Sprintf(noStart, why)}
+		}
 		return seen{kind: provision.ErrNoBegin, why: fmt.Sprintf(noRun, state.Terminated.ExitCode, why)}
 	case p.Status.Phase == "Failed":
 		return seen{kind: failedKind(p), why: fmt.Sprintf(notTaken, p.Status.Reason, plain.Line(p.Status.Message))}

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,6 +14,10 @@ import (
 func TestLook(t *testing.T) {
 	waits := func(reason, message string) string {
 		return `{"status": {"phase": "Pending", "containerStatuses": [{"name": "hcl", "state": {"waiting": {"reason": "` + reason + `", "message": "` + message + `"}}}]}}`
+	}
+	failed := func(code int, reason, message string) string {
+		return fmt.Sprintf(`{"status": {"phase": "Failed", "containerStatuses": [{"name": "hcl", "state": {"terminated": `+
+			`{"exitCode": %d, "reason": %q, "message": %q}}}]}}`, code, reason, message)
 	}
 	for name, tt := range map[string]struct {
 		pod    string
@@ -35,7 +40,9 @@ func TestLook(t *testing.T) {
 		"no way":   {pod: waits("ErrImagePull", "dial tcp: i/o timeout"), kind: provision.ErrImageNotFound, later: true, says: "cannot pull x yet", why: "the way from the node to the registry"},
 		"later":    {pod: waits("ImagePullBackOff", "Back-off pulling image"), events: []event{{Reason: "Failed", Message: "Failed to pull image x: manifest unknown"}}, kind: provision.ErrImageNotFound, why: "manifest unknown: is its name right?"},
 		"no sh":    {pod: waits("RunContainerError", "exec: sh: executable file not found"), kind: provision.ErrNoBegin, why: "its container cannot begin: RunContainerError: exec: sh"},
-		"ended":    {pod: `{"status": {"phase": "Failed", "containerStatuses": [{"name": "hcl", "state": {"terminated": {"exitCode": 127, "reason": "Error"}}}]}}`, kind: provision.ErrNoBegin, why: "its container ended at once, with code 127: Error: the image needs sh"},
+		"ended":    {pod: failed(127, "Error", ""), kind: provision.ErrNoBegin, why: "its container ended at once, with code 127: Error: the image needs sh"},
+		"no shell": {pod: failed(128, "StartError", "runc create failed: exec: sh: executable file not found in $PATH"), kind: provision.ErrNoBegin, why: "with code 128: StartError: runc create failed: exec: sh: executable file not found in $PATH: the image needs sh"},
+		"no start": {pod: failed(128, "StartError", "runc create failed: lstat /proc/0/ns/ipc: no such file"), kind: provision.ErrPodLost, why: "its node could not start it: StartError: runc create failed: lstat"},
 		"no GPU":   {pod: `{"status": {"phase": "Failed", "reason": "OutOfnvidia.com/gpu", "message": "Node didn't have enough resource"}}`, kind: provision.ErrNoRoom, why: "its node has not taken it: OutOfnvidia.com/gpu: Node didn't"},
 		"evicted":  {pod: `{"status": {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}}`, kind: provision.ErrPodLost, why: "Evicted: The node was low"},
 		"deleted":  {pod: `{"metadata": {"deletionTimestamp": "2026-11-22T15:30:00Z"}}`, kind: provision.ErrPodLost, why: "somebody deletes it"},
