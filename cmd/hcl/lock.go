@@ -17,6 +17,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/lock"
 	"hclbench/origin"
+	"hclbench/provision"
 )
 
 func lockVerb(t *console) *cobra.Command {
@@ -48,9 +49,22 @@ func runLock(ctx context.Context, t *console, lab labFlags, upgrade bool) error 
 		err = errors.Join(err, e.Err)
 	}
 	if err != nil {
-		return fmt.Errorf("lock: %w\nNothing was written", err)
+		return fmt.Errorf("lock: %w\nNothing was written%s", err, notAsNodes(l.text, entries))
 	}
 	return writeLock(t.stdout, l, entries, upgrade)
+}
+
+const asksFromHere = ". Images are asked for from this machine, with its logins: what the nodes of %s pull by theirs need " +
+	"not be known here. Log in (docker login), or write the digest into image: %s@sha256:…"
+
+// notAsNodes is what to do about an image that only a cluster's nodes may know; empty: nothing is said.
+func notAsNodes(cfg *hcl.Config, entries []lock.Entry) string {
+	pod := slices.IndexFunc(cfg.Hosts, func(h *provision.Host) bool { return h.Cluster != nil })
+	image := slices.IndexFunc(entries, func(e lock.Entry) bool { return e.Sort == lock.SortImage && e.Err != nil })
+	if pod < 0 || image < 0 {
+		return ""
+	}
+	return fmt.Sprintf(asksFromHere, cfg.Hosts[pod].Cluster, entries[image].Name)
 }
 
 const nothingToLock = "There is nothing to lock: every image, model and data file of the lab means the same for ever."
