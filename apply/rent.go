@@ -180,7 +180,26 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give f
 	}
 	all.Wait()
 	maps.Copy(at, rented)
+	at.neighbours(d)
 	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
+}
+
+const neighbour = "%s is a pod on its node %s too: what one takes of the processors, the other lacks. Say cpu in " +
+	"requests and limits of both, or add nodes"
+
+// neighbours warns of clients that have another pod of the deployment beside them.
+func (at sessions) neighbours(d *plan.Deployment) {
+	for _, h := range d.Hosts() {
+		sends := func(c *plan.Cell) bool { return slices.Contains(c.From(), h) }
+		beside := func(other *provision.Host) bool {
+			a, b := at[h].pod, at[other].pod
+			return other != h && a != nil && b != nil && h.Cluster.Same(other.Cluster) && a.Node() == b.Node()
+		}
+		i := slices.IndexFunc(d.Hosts(), beside)
+		if i >= 0 && slices.ContainsFunc(d.ToDo(), sends) {
+			at[h].tell.say(Warning, neighbour, d.Hosts()[i], at[h].pod.Node())
+		}
+	}
 }
 
 // pods are the fabrics of the hosts that are pods, which have their addresses by now.

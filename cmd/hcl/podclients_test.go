@@ -60,7 +60,7 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 	p := c.pods(t, podClientsLab)
 	p.tells("plan", exitDone, "open to the pods of cluster moai at http://n-1:8000, for the hosts that load is sent from",
 		"host c-2 (a pod of cluster moai)\n\n  sends load to engine.sim.alone on host n-1", "pod hcl-plan-c-2-")
-	p.tells("apply", applied)
+	p.tells("apply", applied, "what one takes of the processors, the other lacks") // four pods on two nodes
 	if left := p.objects(); left != "" {
 		t.Errorf("left in the cluster:\n%s", left)
 	}
