@@ -86,6 +86,17 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%s is watched", name)
 		}
 	}
+	// A run that is ended early has something that counts.
+	cut := over.Workload
+	cut.CutBeginning, cut.CutEnd = load.Duration(40*time.Second), load.Duration(20*time.Second)
+	w, at := newWatch(cut, shortest), time.Duration(0)
+	for n := 0; !w.over && at < time.Hour; n++ {
+		at += time.Second
+		w.look(at, n)
+	}
+	if window := at - 60*time.Second; !w.over || window < shortest || window > 2*shortest {
+		t.Errorf("seen at %v: %v", at, w.over)
+	}
 }
 
 // TestStopsWhenOverloaded: a load that asks for it ends once its requests pile up, and says so; what
@@ -229,10 +240,12 @@ func unbounded(t *testing.T, s load.Summary, want map[string]string) {
 func TestGapsTell(t *testing.T) {
 	moody, few := toys[2].toy, toys[0].toy
 	moody.Requests, moody.Concurrency, moody.noise, few.Requests, few.Concurrency = 60, 4, 0.6, 8, 2
+	once := few
+	once.Rate, once.Concurrency = load.Inf, 0
 	for name, x := range map[string]struct {
 		toy
 		lacks bool
-	}{"alike": {moody, true}, "few": {few, true}, "many": {toys[0].toy, false}} {
+	}{"alike": {moody, true}, "few": {few, true}, "many": {toys[0].toy, false}, "at once": {once, true}} {
 		records, d := x.run(3)
 		s := Summarize(x.Workload, nil, time.Time{}, d, records)
 		if got := s.ITL.Lacks("p99") > 0; got != x.lacks || s.ITL.Count < 368 {

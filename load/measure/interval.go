@@ -3,6 +3,7 @@ package measure
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -125,7 +126,10 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	if s.Count == 0 || mute && r.apart {
 		return
 	}
-	percentiles := append([]float64{50}, e.percentiles...)
+	percentiles := e.percentiles
+	if !slices.Contains(percentiles, 50) {
+		percentiles = append([]float64{50}, percentiles...)
+	}
 	r.within = make([]bins, len(percentiles))
 	for _, p := range percentiles {
 		r.bounds = append(r.bounds, load.Percentile(sorted, p))
@@ -153,6 +157,9 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	for i, p := range percentiles {
 		x, independent, why := r.percentile(i, p, sorted)
 		note(load.Statistic(p), enough(e.workload, p), x, why)
+		if !unchanging(e.workload) || c.to <= c.from { // which has no batches
+			independent = 0
+		}
 		if !r.apart {
 			s.Tells(p, max(f.Completed, int(independent)))
 		}

@@ -21,13 +21,13 @@ type sight struct {
 	inFlight float64
 }
 
-// newWatch watches a workload, of which it looks at so long at least; nil: in this one requests pile up
-// by what is asked, or never.
+// newWatch watches a workload, of which it looks at so long at least, beside what will not count;
+// nil: in this one requests pile up by what is asked, or never.
 func newWatch(w load.Workload, least time.Duration) *watch {
 	if !w.Even() {
 		return nil
 	}
-	return &watch{skip: time.Duration(w.Ramp), least: least}
+	return &watch{skip: time.Duration(max(w.Ramp, w.CutBeginning)), least: least + time.Duration(w.CutEnd)}
 }
 
 // look takes how many requests are in flight at a moment since the first was sent, and reports
