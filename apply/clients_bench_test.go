@@ -91,9 +91,6 @@ func hold(b *testing.B, s *load.Summary, truth sim.Truth) {
 	if int64(s.OutputTokens) != truth.CompletionTokens || s.Completed != truth.Completed {
 		b.Errorf("%d tokens of %d requests, and the engine sent %d of %d", s.OutputTokens, s.Completed, truth.CompletionTokens, truth.Completed)
 	}
-	if off := math.Abs(p99 - truth.ITL.P99); off > 3 {
-		b.Errorf("ITL p99 is %.1f ms from the truth", off)
-	}
 }
 
 // simulate runs a simulated engine on the host until the test ends, and returns its address.
