@@ -87,7 +87,7 @@ func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, 
 				return nil, err
 			}
 		}
-		if one.after == nil && x.messages[0].Role == roleTool {
+		if one.after == nil && x.last().Role == roleTool {
 			one.after = new(time.Duration) // no user who thinks
 		}
 		out = append(out, one)
@@ -131,16 +131,17 @@ func (q *talks) Next() (Session, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	number := q.set.slice.Nth(q.begun)
-	turns, turn := q.set.talk(q.use, number)
+	has, turn := q.set.talk(q.use, number)
+	turns := has
 	if q.total != 0 {
-		turns = min(turns, q.total-q.granted)
+		turns = min(has, q.total-q.granted)
 	}
 	if turns <= 0 {
 		return nil, false
 	}
 	q.begun++
 	q.granted += turns
-	return &dialogue{of: q, turn: turn, turns: turns, number: number}, true
+	return &dialogue{of: q, turn: turn, has: has, turns: turns, number: number}, true
 }
 
 func (q *talks) Begun() int {
@@ -160,6 +161,7 @@ func (q *talks) giveBack(n int) {
 type dialogue struct {
 	of     *talks
 	turn   func(i int) turn
+	has    int    // turns
 	turns  int    // that it may have
 	number int    // of the conversation
 	next   int    // turn
@@ -201,7 +203,7 @@ func (d *dialogue) Request() Request {
 	messages = append(messages, ']')
 	adapter := d.of.set.adapted(d.of.use, d.number)
 	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.templates[adapter].Fill(messages, t.output, t.asks),
-		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.turns, After: d.thinks(),
+		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.has, After: d.thinks(),
 		Calls: t.calls, Adapter: adapter}
 }
 

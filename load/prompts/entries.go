@@ -80,9 +80,10 @@ type file struct {
 	source  *load.Source
 	seen    int
 	skipped int64 // bytes before the first entry's line
-	// session is the name of the session that an entry is a part of, empty: none. Nil: entries stand alone.
-	session  func(raw []byte) string
-	sessions map[string]int // where they are in found
+	// sessions say where in found those are that entries are requests of. Nil: entries stand alone.
+	sessions map[string]int
+	broken   map[string]bool // sessions of which a request is bad
+	parts    map[part]int    // how many entries there are of each
 }
 
 // entries reads through a file of JSON values, one to a line or all in an array,
@@ -96,7 +97,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	}
 	f := &file{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
 	if d.Kind == load.Conversation {
-		f.session, f.sessions = sessionOf, map[string]int{}
+		f.sessions, f.broken, f.parts = map[string]int{}, map[string]bool{}, map[part]int{}
 	}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
@@ -209,13 +210,18 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 		f.source.LeftOut++
 	default:
 		f.bad("%s %d: %v", what, number, err)
+		if f.sessions != nil {
+			f.broken[sessionOf(raw)] = true
+		}
 	}
 }
 
 // keep notes where a sound entry lies.
 func (f *file) keep(s span, raw []byte) {
-	if f.session != nil {
-		if name := f.session(raw); name != "" {
+	if f.sessions != nil {
+		p, name := partOf(raw)
+		f.parts[p]++
+		if name != "" {
 			if i, begun := f.sessions[name]; begun {
 				f.found[i] = append(f.found[i], s)
 				return
@@ -234,11 +240,21 @@ func (f *file) bad(format string, args ...any) {
 	}
 }
 
-// whole looks at entries of several parts once more, which are sound each by itself.
+// whole looks at entries of several parts once more, which are sound each by itself. Without one of its
+// requests a session would be another one.
 func (f *file) whole() error {
+	if talks, rows := f.parts[answered], f.parts[request]; talks > 0 && rows > 0 {
+		return fmt.Errorf("of the entries with \"session_id\" or \"output_length\" %d end in an answer, as conversations "+
+			"do, and %d in what is asked, as single requests do: leave both out of conversations, or write "+
+			"\"message_mode\": \"history\" into requests", talks, rows)
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.sessions)) {
 		e := &f.found[f.sessions[name]]
-		if len(*e) == 1 {
+		if f.broken[name] {
+			f.source.LeftOut += len(*e)
+			*e = nil
+		}
+		if len(*e) <= 1 {
 			continue
 		}
 		raw, err := f.read(*e)
@@ -273,7 +289,7 @@ func (f *file) scan(r *bufio.Reader) error {
 		case '[':
 			return f.array(json.NewDecoder(r))
 		case '{':
-			if b, _ = r.Peek(r.Size()); f.session != nil {
+			if b, _ = r.Peek(r.Size()); f.sessions != nil {
 				switch formOfTalks(b) {
 				case "conversations":
 					return f.object(json.NewDecoder(r))

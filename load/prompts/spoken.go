@@ -2,6 +2,7 @@ package prompts
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,6 +53,14 @@ type call struct {
 	} `json:"function"`
 }
 
+// UnmarshalJSON reads a call, which is of a function where it does not say of what: engines want to be told.
+func (c *call) UnmarshalJSON(raw []byte) error {
+	type plain call
+	err := json.Unmarshal(raw, (*plain)(c))
+	c.Type = cmp.Or(c.Type, "function")
+	return err
+}
+
 const (
 	roleSystem    = "system"
 	roleUser      = "user"
@@ -77,28 +86,70 @@ type talkForm struct {
 		message
 		Delay *float64 `json:"delay"` // ms
 	} `json:"messages"`
-	Session      *string  `json:"session_id"`
-	Mode         *string  `json:"message_mode"`
-	OutputLength *int     `json:"output_length"`
-	Delay        *float64 `json:"delay"` // ms
+	Session      *sessionName `json:"session_id"`
+	Mode         *string      `json:"message_mode"`
+	OutputLength *int         `json:"output_length"`
+	Delay        *float64     `json:"delay"` // ms
 	asking
 }
 
-// row reports whether it is one request of a session, and not a conversation.
-func (f *talkForm) row() bool {
-	return f.Conversations == nil && (f.Session != nil || f.Mode != nil || f.OutputLength != nil)
+// sessionName is a text, or a number as it is written.
+type sessionName string
+
+func (n *sessionName) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, (*string)(n))
+	}
+	if *n = sessionName(raw); json.Unmarshal(raw, new(float64)) != nil {
+		return errors.New("\"session_id\" is neither a text nor a number")
+	}
+	return nil
 }
 
-// sessionOf is the session that an entry is a row of; empty: it stands alone.
+// part is what an entry with members of rows is.
+type part int
+
+const (
+	alone    part = iota // it has none of them
+	answered             // a conversation all the same: it ends in an answer
+	request              // a request: it ends in what is asked
+	told                 // a request, as it says itself
+)
+
+func (f *talkForm) part() part {
+	switch last := len(f.Messages) - 1; {
+	case f.Conversations != nil || f.Session == nil && f.Mode == nil && f.OutputLength == nil:
+		return alone
+	case f.Mode != nil:
+		return told
+	case last >= 0 && roles()[f.Messages[last].Role] == roleAssistant:
+		return answered
+	}
+	return request
+}
+
+// partOf is what a sound entry is, and the session that it is a request of; empty: it stands alone.
+func partOf(raw []byte) (part, string) {
+	var f talkForm
+	if raw[0] == '[' || json.Unmarshal(raw, &f) != nil {
+		return alone, ""
+	}
+	p := f.part()
+	if p < request || f.Session == nil {
+		return p, ""
+	}
+	return p, string(*f.Session)
+}
+
+// sessionOf is the session that is named in an entry, also where other members are bad.
 func sessionOf(raw []byte) string {
 	var f struct {
-		Session       string          `json:"session_id"`
-		Conversations json.RawMessage `json:"conversations"`
+		Session sessionName `json:"session_id"`
 	}
-	if json.Unmarshal(raw, &f) != nil || f.Conversations != nil {
-		return "" // what is wrong has been told
+	if json.Unmarshal(raw, &f) != nil {
+		return ""
 	}
-	return f.Session
+	return string(f.Session)
 }
 
 // parseTalk reads a conversation: one entry of a file, or the rows of one session, one after the other.
@@ -119,8 +170,8 @@ func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
 		switch {
 		case f.Conversations == nil && f.Messages == nil:
 			return s, errors.New("neither a list \"messages\" nor a list \"conversations\"")
-		case f.row():
-			err = s.addRow(&f, f.Mode != nil && *f.Mode == "delta")
+		case f.part() >= request:
+			err = s.addRow(w, &f, f.Mode != nil && *f.Mode == "delta")
 		default:
 			err = s.addTalk(&f)
 		}
@@ -140,7 +191,7 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 		return s, plainError(err)
 	}
 	for i := range rows {
-		if err := errors.Join(rows[i].asking.check(w), s.addRow(&rows[i], true)); err != nil {
+		if err := errors.Join(rows[i].asking.check(w), s.addRow(w, &rows[i], true)); err != nil {
 			return s, fmt.Errorf("turn %d: %w", i+1, err)
 		}
 	}
@@ -154,7 +205,7 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 }
 
 // addRow takes the messages of one request.
-func (s *spoken) addRow(f *talkForm, delta bool) error {
+func (s *spoken) addRow(w load.Workload, f *talkForm, delta bool) error {
 	x := saying{asking: f.asking, history: !delta}
 	for i, m := range f.Messages {
 		role, ok := roles()[m.Role]
@@ -166,11 +217,18 @@ func (s *spoken) addRow(f *talkForm, delta bool) error {
 				"leave it out, or write all messages so far", i+1, map[string]string{roleAssistant: "an answer",
 				roleTool: "the result of a tool call that nobody has recorded"}[role])
 		}
+		if err := m.empty(); err != nil {
+			return fmt.Errorf("message %d: %w", i+1, err)
+		}
 		x.messages = append(x.messages, m.message)
 	}
 	switch {
 	case len(x.messages) == 0:
 		return errors.New("\"messages\" is empty")
+	case x.last().Role == roleAssistant:
+		return errors.New("nothing is asked: the last message is an answer")
+	case delta && w.Dataset.History == load.Recorded:
+		return errors.New("history = \"recorded\", and no answers are recorded where the messages are those that are new")
 	case f.Mode != nil && *f.Mode != "delta" && *f.Mode != "history":
 		return fmt.Errorf("\"message_mode\" is %q, neither \"history\" nor \"delta\"", *f.Mode)
 	case len(s.says) > 0 && s.says[0].history != x.history:
@@ -293,7 +351,7 @@ func strange(who string) error {
 // empty says when a message has nothing to say.
 func (m message) empty() error {
 	switch said := len(m.Content) > 0 && string(m.Content) != "null"; {
-	case !said && len(m.ToolCalls) == 0:
+	case !said && (len(m.ToolCalls) == 0 || m.Role != roleAssistant):
 		return errors.New("no text")
 	case said && m.Content[0] != '"' && m.Content[0] != '[':
 		return errors.New("its content is neither a text nor a list")

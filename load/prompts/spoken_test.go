@@ -38,7 +38,9 @@ func said(t *testing.T, w load.Workload, n int) (list []string, source *load.Sou
 			for _, m := range body.Messages {
 				text := m.text()
 				for _, c := range m.ToolCalls {
-					text += "#" + c.ID
+					if text += "#" + c.ID; c.Type != "function" {
+						t.Errorf("a call of type %q", c.Type)
+					}
 				}
 				words = append(words, fmt.Sprintf("%.1s:%s%s", m.Role, text, m.ToolCallID))
 			}
@@ -79,6 +81,11 @@ func TestSpoken(t *testing.T) {
 			load.Workload{}, []string{"s:z u:a | 4 of 1 tools after 0s calls false", "s:z u:a a:live u:b | 6 of 1 tools after 0s calls false"}},
 		"ShareGPT's, with a name that rows have": {`{"session_id": "s", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b c"}]}`,
 			load.Workload{}, []string{"u:a | 2 of 0 tools after 0s calls false"}},
+		"a conversation with a name and a length, as rows have": {`{"session_id": "s", "output_length": 3, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b c"}, {"role": "user", "content": "d"}, {"role": "assistant", "content": "e"}]}`,
+			load.Workload{}, []string{"u:a | 2 of 0 tools after 0s calls false", "u:a a:live u:d | 1 of 0 tools after 0s calls false"}},
+		"rows of a history, whose session is a number, with a tool": {`{"session_id": 7, "messages": [{"role": "user", "content": "a"}], "output_length": 4}
+{"session_id": 7, "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "x", "function": {"name": "f", "arguments": "{}"}}]}, {"role": "tool", "tool_call_id": "x", "content": "1"}], "output_length": 6}`,
+			load.Workload{Dataset: load.Dataset{ThinkTime: load.Duration(time.Hour)}}, []string{"u:a | 4 of 0 tools after 0s calls false", "u:a a:f{}#x t:1x | 6 of 0 tools after 0s calls false"}},
 		"SGLang's trace": {`{
   "metadata": {"made": ["by", "hand"]},
   "conversations": [
@@ -128,14 +135,29 @@ func TestBadSpoken(t *testing.T) {
 		{row(`"message_mode":"delta",`, `{"role":"tool","content":"a"}`), `line 1: message 1 is the result of a tool call that nobody has recorded`},
 		{row("", user+`,`+calls+`,`+user), `line 1: message 3: the tool call "x" before it has no result`},
 		{row("", ""), `line 1: "messages" is empty`},
-		{`{"session_id":7,"messages":[` + user + `]}`, `line 1: "session_id" is a number, which it cannot be`},
+		{`{"session_id":[7],"messages":[` + user + `]}`, `line 1: "session_id" is neither a text nor a number`},
+		{row("", `{"role":"user"}`), "line 1: message 1: no text"},
+		{row("", `{"role":"user","content":5}`), "line 1: message 1: its content is neither a text nor a list"},
+		{`{"messages":[` + strings.Replace(calls, "assistant", "user", 1) + `]}`, "line 1: message 1: no text"},
+		{`{"conversations":[[{"messages":[{"role":"user"}]}]]}`, "entry 1: turn 1: message 1: no text"},
+		{row(`"message_mode":"history",`, user+","+answer), "line 1: nothing is asked: the last message is an answer"},
+		{row("", user+","+answer) + "\n" + row("", user) + "\n" + row("", user), `of the entries with "session_id" or "output_length" 1 end in an answer, as conversations do, ` +
+			`and 2 in what is asked, as single requests do: leave both out of conversations, or write "message_mode": "history" into requests`},
 		{row("", user) + "\n" + row(`"message_mode":"delta",`, user), `session "s": "delta" in some rows of a session and not in others`},
 		{`{"conversations":[[{"messages":[` + answer + `]}]]}`, `entry 1: turn 1: message 1 is an answer`},
 		{`{"filetype":"generate_conversations",` + "\n" + `"num_conversations":24}`, "it says how vLLM makes conversations, and has none: write a data set of kind random-conversation"},
 	} {
-		w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "f", c.text)}, Endpoint: load.Chat}
-		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", c.text, err, c.want)
+		for _, salt := range []bool{false, true} {
+			w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Salt: salt, Path: written(t, "f", c.text)}, Endpoint: load.Chat}
+			if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: salt %t, error %v, want one with %q", c.text, salt, err, c.want)
+			}
+		}
+	}
+	for _, text := range []string{row(`"message_mode":"delta",`, user), `{"conversations":[[{"messages":[` + user + `]}]]}`} {
+		w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, History: load.Recorded, Path: written(t, "f", text)}, Endpoint: load.Chat}
+		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), `history = "recorded", and no answers are recorded where the messages are those that are new`) {
+			t.Errorf("%s: told of recorded answers: %v", text, err)
 		}
 	}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "f", `{"conversations":[[{"messages":[`+user+`]}]]}`)}, Requests: 1, Endpoint: load.Chat}
@@ -145,6 +167,46 @@ func TestBadSpoken(t *testing.T) {
 	w.Dataset.Path = written(t, "f", `{"messages":[`+user+`,`+answer+`]}`)
 	if _, err := opened(t, job(w), false); err == nil || !strings.Contains(err.Error(), "recorded answers are to be counted, and the server has no /tokenize: name the model's tokenizer.json in the data set, or say output_tokens in the load") {
 		t.Errorf("without a tokenizer: %v", err)
+	}
+}
+
+// TestBrokenSession: a session is not sent without one of its requests.
+func TestBrokenSession(t *testing.T) {
+	row := func(session, text string, output int) string {
+		return fmt.Sprintf(`{"session_id": %q, "message_mode": "delta", "messages": [{"role": "user", "content": %q}], "output_length": %d}`+"\n", session, text, output)
+	}
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation,
+		Path: written(t, "f", row("a", "one", 1)+row("b", "other", 5)+row("a", "two", 0)+row("a", "three", 1))}}
+	got, source := said(t, w, 2)
+	other := "u:other | 5 of 0 tools after 0s calls false"
+	if diff := gocmp.Diff([]string{other, other}, got); diff != "" || source.Prompts != 1 {
+		t.Errorf("source %+v, requests (-want +got):\n%s", source, diff)
+	}
+	if diff := gocmp.Diff([]string{`line 3: "output_length" is 0`}, source.BadLines); diff != "" || source.Bad != 1 || source.LeftOut != 2 {
+		t.Errorf("%d bad, %d left out (-want +got):\n%s", source.Bad, source.LeftOut, diff)
+	}
+}
+
+// TestFinal: a conversation that the number of requests cuts off has not ended.
+func TestFinal(t *testing.T) {
+	w := load.Workload{Endpoint: load.Chat, Requests: 6, OutputTokens: 8,
+		Dataset: load.Dataset{Kind: load.RandomConversation, Turns: 4, QuestionTokens: 10}}
+	set, err := opened(t, job(w), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var final []bool
+	for q := set.Queue(ForPrompt, 6); ; {
+		s, ok := q.Next()
+		if !ok {
+			break
+		}
+		for goes := true; goes; goes = s.Heard(true, nil) {
+			final = append(final, s.Request().Final)
+		}
+	}
+	if diff := gocmp.Diff([]bool{false, false, false, true, false, false}, final); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
