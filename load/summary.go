@@ -121,7 +121,7 @@ type Content struct {
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 }
 
-// Sessions are conversations, those that have ended: all of their requests are here, and completed.
+// Sessions are conversations, those that have ended, of a window in it: all of their requests completed.
 type Sessions struct {
 	Begun      int     `json:"begun"`
 	Ended      int     `json:"ended"`

@@ -1,9 +1,13 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/sim"
@@ -62,5 +66,42 @@ func TestAdapters(t *testing.T) {
 		return strings.Contains(text, "404 Not Found") && strings.Contains(text, "The model `sql` does not exist.")
 	}) {
 		t.Errorf("%d failed: %q", s.Failed, s.ErrorSamples)
+	}
+}
+
+// TestAdaptersOfWindow: in a window, too, what the adapters and the model itself have done adds up to what was done, also by
+// an adapter whose requests were all sent before it.
+func TestAdaptersOfWindow(t *testing.T) {
+	const s = time.Second
+	var records []load.Record
+	for i := range 90 {
+		at := time.Duration(i) * s
+		r := even(at, at+s, at+21*s, 81)
+		r.Adapter = []string{"", "sql"}[i%2]
+		if i == 20 {
+			r.Adapter = "old"
+		}
+		records = append(records, r)
+	}
+	w := load.Workload{Rate: 1, Endpoint: load.Completions, CutBeginning: load.Duration(30 * s), CutEnd: load.Duration(21 * s), Adapters: []load.Adapter{{Name: "old", Share: 0.1}, {Name: "sql", Share: 0.4}}}
+	got := Summarize(w, nil, time.Time{}, 110*s, records)
+	for name, part := range map[string]load.Figures{"window": got.Figures, "whole run": got.Untrimmed.Figures} {
+		var sum load.Figures
+		var names []string
+		for _, a := range part.Adapters {
+			names = append(names, a.Name)
+			sum.Requests, sum.Completed, sum.OutputTokens = sum.Requests+a.Requests, sum.Completed+a.Completed, sum.OutputTokens+a.OutputTokens
+			sum.RequestThroughput, sum.InputThroughput = sum.RequestThroughput+a.RequestThroughput, sum.InputThroughput+a.InputThroughput
+			sum.OutputThroughput, sum.TotalThroughput = sum.OutputThroughput+a.OutputThroughput, sum.TotalThroughput+a.TotalThroughput
+			sum.MeanConcurrency += a.MeanConcurrency
+		}
+		want := load.Figures{Requests: part.Requests, Completed: part.Completed, OutputTokens: part.OutputTokens, RequestThroughput: part.RequestThroughput,
+			InputThroughput: part.InputThroughput, OutputThroughput: part.OutputThroughput, TotalThroughput: part.TotalThroughput, MeanConcurrency: part.MeanConcurrency}
+		if diff := cmp.Diff(want, sum, approx(1e-9)); diff != "" || !slices.Equal(names, []string{"", "old", "sql"}) {
+			t.Errorf("%s: adapters %q (-all of them +their sum):\n%s", name, names, diff)
+		}
+	}
+	if old := got.Adapters[1]; old.Requests != 0 || math.Abs(old.OutputThroughput-44./59) > 1e-9 { // 4 a second until 41 s
+		t.Errorf("an adapter that was asked before the window: %d requests, %v tokens a second", old.Requests, old.OutputThroughput)
 	}
 }

@@ -47,7 +47,8 @@ func (e evidence) judged(p load.Part, source *load.Source) load.Verdict {
 		return void(emptyWindow, x.From, x.To)
 	}
 	v := judge(w, p, source, x.Sent(e.records))
-	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace || w.Dataset.ThinkTime > 0 {
+	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace ||
+		pauses(w, e.records) {
 		return v
 	}
 	first := load.FirstDispatch(e.records)

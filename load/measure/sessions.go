@@ -8,18 +8,21 @@ import (
 
 // session is what one conversation took.
 type session struct {
-	first, last   time.Duration
+	first, last   time.Duration // the first request was sent, the last answer was there
+	ended         time.Duration // and complete
 	requests      int
 	input, output int
 	begun, final  bool
 }
 
-// sessions are those of records, in a run of so long; nil: there are none.
-func sessions(d time.Duration, percentiles []float64, records []load.Record) *load.Sessions {
+// sessions are the conversations that began, and those that ended, from one moment (included) to another, which are
+// so far apart; nil: there are none. Those that ended are told of wholly, whenever they began.
+func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 	var out load.Sessions
 	all := map[int]session{}
-	for i := range records {
-		r := &records[i]
+	in := func(t time.Duration) bool { return t >= from && t < to }
+	for i := range e.records {
+		r := &e.records[i]
 		if r.Session == 0 {
 			continue
 		}
@@ -30,11 +33,11 @@ func sessions(d time.Duration, percentiles []float64, records []load.Record) *lo
 		if r.OK() {
 			s.requests++
 			s.input, s.output = s.input+r.InputTokens, s.output+r.OutputTokens
-			s.final, s.last = r.Final, r.Last
-			if r.ToCall {
-				out.ToCall++
-			}
-			if r.ToCall && r.Calls == 0 {
+			s.final, s.last, s.ended = r.Final, r.Last, r.End
+		}
+		if r.OK() && r.ToCall && in(r.Sent) {
+			out.ToCall++
+			if r.Calls == 0 {
 				out.Uncalled++
 			}
 		}
@@ -45,10 +48,10 @@ func sessions(d time.Duration, percentiles []float64, records []load.Record) *lo
 	}
 	var took []float64
 	for _, s := range all {
-		if s.begun {
+		if s.begun && in(s.first) {
 			out.Begun++
 		}
-		if s.begun && s.final {
+		if s.begun && s.final && in(s.ended) {
 			took = append(took, load.Ms(s.last-s.first))
 			out.Requests += float64(s.requests)
 			out.InputTokens += float64(s.input)
@@ -62,6 +65,28 @@ func sessions(d time.Duration, percentiles []float64, records []load.Record) *lo
 	if d > 0 {
 		out.Throughput = float64(out.Ended) / d.Seconds()
 	}
-	out.Duration = load.Describe(took, percentiles)
+	out.Duration = load.Describe(took, e.percentiles)
 	return &out
+}
+
+// pauses reports whether conversations wait between their requests, for users who think or for as long as was
+// recorded: then fewer requests are in flight than there are conversations.
+func pauses(w load.Workload, records []load.Record) bool {
+	if w.Dataset.ThinkTime > 0 {
+		return true
+	}
+	over := map[int]time.Duration{}
+	waited, busy := time.Duration(0), time.Duration(0)
+	for i := range records {
+		r := &records[i]
+		if r.Session == 0 {
+			continue
+		}
+		if before, begun := over[r.Session]; begun {
+			waited += max(0, r.Ready-before)
+		}
+		over[r.Session] = r.End
+		busy += r.End - r.Sent
+	}
+	return waited.Seconds() > load.MaxLittle*busy.Seconds()
 }

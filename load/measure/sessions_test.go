@@ -1,11 +1,13 @@
 package measure
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/load/prompts"
@@ -71,14 +73,82 @@ func TestSessions(t *testing.T) {
 		{Session: 5, Turn: 3, Final: true, Sent: 60 * ms, Last: 70 * ms}, // it began before
 		{Sent: 60 * ms, Last: 70 * ms},
 	}
-	got := sessions(2*time.Second, []float64{50}, records)
+	got := evidence{percentiles: []float64{50}, records: records}.sessions(2*time.Second, 0, time.Hour)
 	want := &load.Sessions{Begun: 4, Ended: 2, Throughput: 1, Requests: 1.5, InputTokens: 7, OutputTokens: 5,
 		Duration: load.Stats{Count: 2, Mean: 70, Median: 70, Std: 30, Min: 40, Max: 100, Percentiles: map[string]float64{"50": 70}}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
-	if got := sessions(time.Second, nil, records[7:]); got != nil {
+	if got := (evidence{records: records[7:]}).sessions(time.Second, 0, time.Hour); got != nil {
 		t.Errorf("sessions of requests that stand alone: %+v", got)
+	}
+}
+
+// TestSessionsOfWindow: a conversation of 46 s begins each second for two minutes, and the first 30 s do not count. Those
+// that end in the window are told of wholly, as many as of requests that end in it.
+func TestSessionsOfWindow(t *testing.T) {
+	const s = time.Second
+	var records []load.Record
+	for i := range 120 {
+		at := time.Duration(i) * s
+		first, second := even(at, at+s, at+20*s, 5), even(at+25*s, at+26*s, at+46*s, 5)
+		first.Session, first.Turn, first.ToCall = i+1, 1, true
+		second.Session, second.Turn, second.Final = i+1, 2, true
+		records = append(records, first, second)
+	}
+	slices.SortStableFunc(records, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) })
+	w := load.Workload{Rate: 1, Dataset: load.Dataset{Kind: load.Conversation}, Endpoint: load.Chat, CutBeginning: load.Duration(30 * s), CutEnd: load.Duration(75 * s)}
+	got := Summarize(w, []float64{50}, time.Time{}, 165*s, records)
+	want := &load.Sessions{Begun: 60, Ended: 44, Throughput: 44. / 60, Requests: 2, InputTokens: 200, OutputTokens: 10, ToCall: 60, Uncalled: 60,
+		Duration: load.Stats{Count: 44, Mean: 46000, Median: 46000, Min: 46000, Max: 46000, Percentiles: map[string]float64{"50": 46000}}}
+	if diff := gocmp.Diff(want, got.Sessions); diff != "" {
+		t.Errorf("from 30 s to 90 s (-want +got):\n%s", diff)
+	}
+	if whole := got.Untrimmed.Sessions; whole.Begun != 120 || whole.Ended != 120 || whole.Throughput != 120./165 {
+		t.Errorf("the whole run: %+v", whole)
+	}
+	w.CutBeginning, w.CutEnd = load.Duration(60*s), load.Duration(60*s)
+	if got := Summarize(w, nil, time.Time{}, 165*s, records).Sessions; got.Begun != 45 || got.Ended != 45 || got.Throughput != 1 {
+		t.Errorf("from 60 s to 105 s: %+v", got)
+	}
+}
+
+// TestPauses: where conversations wait, fewer requests are in flight than the concurrency says, and no window has to be
+// full: whether users think, or tools take as long as was recorded. Without, it has to be.
+func TestPauses(t *testing.T) {
+	const s = time.Second
+	talks := func(pause, lost time.Duration) (records []load.Record) {
+		for at := time.Duration(0); at < 60*s; at += 10*s + pause + lost {
+			for slot := range 2 {
+				first, second := even(at, at+s, at+5*s, 5), even(at+5*s+pause, at+6*s+pause, at+10*s+pause, 5)
+				first.Session = 2*len(records) + slot + 1
+				second.Session = first.Session
+				first.Turn, second.Turn, second.Final = 1, 2, true
+				records = append(records, first, second)
+			}
+		}
+		slices.SortStableFunc(records, func(a, b load.Record) int { return cmp.Compare(a.Sent, b.Sent) })
+		return records
+	}
+	for name, c := range map[string]struct {
+		pause, lost, think time.Duration
+		full               bool // the window has to be
+		why                string
+	}{
+		"full":               {full: true},
+		"delays":             {pause: 10 * s},
+		"thinking":           {pause: 10 * s, think: 10 * s},
+		"a generator behind": {lost: 10 * s, full: true, why: "not-full"},
+	} {
+		w := load.Workload{Concurrency: 2, Dataset: load.Dataset{Kind: load.Conversation, ThinkTime: load.Duration(c.think)}, Endpoint: load.Chat, CutBeginning: load.Duration(5 * s)}
+		records := talks(c.pause, c.lost)
+		var codes []string
+		for _, r := range Summarize(w, nil, time.Time{}, 60*s, records).Verdict.Reasons {
+			codes = append(codes, r.Code)
+		}
+		if got := strings.Join(codes, " "); got != c.why || pauses(w, records) == c.full {
+			t.Errorf("%s: suspect for %q, want %q; conversations pause: %t", name, got, c.why, pauses(w, records))
+		}
 	}
 }
 

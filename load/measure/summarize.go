@@ -20,7 +20,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 		percentiles = load.DefaultPercentiles()
 	}
 	e := evidence{w, percentiles, started, records}
-	whole := load.Part{Figures: e.figures(d, records)}
+	whole := load.Part{Figures: e.whole(d)}
 	c := newCut(w, records)
 	e.boundRates(&whole.Figures, c, c.drains(records))
 	whole.Verdict = e.verdict(whole, nil)
@@ -43,6 +43,14 @@ type evidence struct {
 	records     []load.Record
 }
 
+// whole are the figures of the whole run, which took so long.
+func (e evidence) whole(d time.Duration) load.Figures {
+	f := e.figures(d, e.records)
+	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.whole(d) })
+	f.Sessions = e.sessions(d, math.MinInt64, math.MaxInt64)
+	return f
+}
+
 func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
 	gaps, lost, between := 0, 0, time.Duration(0)
@@ -62,8 +70,6 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	if made.Reasoned > 0 || made.Called > 0 {
 		f.Content = &made
 	}
-	f.Adapters = e.adapters(d, records)
-	f.Sessions = sessions(d, e.percentiles, records)
 	e.describe(&f, records, gaps)
 	if lost > 0 {
 		f.ITL.Count += lost

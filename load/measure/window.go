@@ -15,8 +15,7 @@ const (
 	steadyOfRun = 0.1
 )
 
-// within is the part of the run in a window. Latencies and counts are of the requests that were
-// sent in it; throughputs and concurrencies are of what happened in it, whenever it began.
+// within is the part of the run in a window.
 func (e evidence) within(x load.Window) load.Part {
 	part := load.Part{Window: &x}
 	first := load.FirstDispatch(e.records)
@@ -25,8 +24,19 @@ func (e evidence) within(x load.Window) load.Part {
 		part.Figures, part.Verdict = e.figures(0, nil), void(noWindow)
 		return part
 	}
-	part.Figures = e.figures(to-from, x.Sent(e.records))
-	f := &part.Figures
+	part.Figures = e.between(from, to)
+	e.boundRates(&part.Figures, cut{from: from, to: to, lives: load.Ms(to-from) / part.E2EL.Mean}, 0)
+	part.Verdict = e.verdict(part, nil)
+	return part
+}
+
+// between are the figures from one moment (included) to another. Latencies and counts are of the requests that
+// were sent then; throughputs and concurrencies are of what happened then, whenever it began.
+func (e evidence) between(from, to time.Duration) load.Figures {
+	first := load.FirstDispatch(e.records)
+	f := e.figures(to-from, load.Window{From: load.Duration(from - first), To: load.Duration(to - first)}.Sent(e.records))
+	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.between(from, to) })
+	f.Sessions = e.sessions(to-from, from, to)
 	completed, input, output, waiting := 0, 0, 0.0, time.Duration(0)
 	for i := range e.records {
 		r := &e.records[i]
@@ -52,9 +62,7 @@ func (e evidence) within(x load.Window) load.Part {
 	if whole := int((to - from) / time.Second); whole > 0 {
 		f.PeakOutputThroughput = slices.Max(spread(e.records, from, time.Second, whole))
 	}
-	e.boundRates(f, cut{from: from, to: to, lives: load.Ms(to-from) / f.E2EL.Mean}, 0)
-	part.Verdict = e.verdict(part, nil)
-	return part
+	return f
 }
 
 // tokensOf is how many output tokens came from one moment (included) to another:
@@ -123,7 +131,7 @@ func inFlight(records []load.Record, from, width time.Duration, n int) []float64
 // flight was nearly the concurrency of a closed loop. The first one counts among equals.
 func steady(w load.Workload, d time.Duration, records []load.Record) (load.Window, bool) {
 	if w.Concurrency == 0 || w.Rate != 0 && w.Rate != load.Inf || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace ||
-		w.Dataset.ThinkTime > 0 {
+		pauses(w, records) {
 		return load.Window{}, false
 	}
 	n := int(d / time.Second)
