@@ -70,7 +70,8 @@ func warnOfPacing(b *block, d *draft) {
 	why := "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
 	switch {
 	case d.Offline:
-		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from"}
+		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from",
+			"adapters"}
 		why = "An offline benchmark has all requests at once and no server, so %s has no effect."
 	case traced && b.arg("dataset").said():
 		idle = []string{"rate", "burstiness", "ramp", "stages"}

@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -21,11 +22,11 @@ type OfAdapter struct {
 
 // ParseAdapter reads "NAME=SHARE".
 func ParseAdapter(text string) (a Adapter, err error) {
-	name, share, ok := strings.Cut(text, "=")
-	if _, err := fmt.Sscan(share, &a.Share); !ok || name == "" || err != nil {
+	name, share, _ := strings.Cut(text, "=")
+	a.Name = strings.TrimSpace(name)
+	if a.Share, err = strconv.ParseFloat(strings.TrimSpace(share), 64); a.Name == "" || err != nil {
 		return a, fmt.Errorf("%q is no adapter: write NAME=SHARE, such as sql=0.25", text)
 	}
-	a.Name = name
 	return a, nil
 }
 
@@ -39,6 +40,11 @@ func (w Workload) Adapted(at float64) string {
 		}
 	}
 	return ""
+}
+
+// routes reports whether a member of a body says who answers a request, which adapters say already.
+func (w Workload) routes(member string) bool {
+	return len(w.Adapters) > 0 && (member == "model" || member == "lora_path")
 }
 
 // Adapting names the adapters and their shares: "chat 0.25, sql 0.5".

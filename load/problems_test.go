@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -42,6 +43,8 @@ func TestProblems(t *testing.T) {
 		"a share that is none":         {func(w *Workload) { w.Adapters = []Adapter{{"a", math.NaN()}} }, "adapters"},
 		"an adapter without a name":    {func(w *Workload) { w.Adapters = []Adapter{{"", 0.5}} }, "adapters"},
 		"an adapter twice":             {func(w *Workload) { w.Adapters = []Adapter{{"a", 0.5}, {"a", 0.5}} }, "adapters"},
+		"adapters, and another model":  {func(w *Workload) { w.Adapters, w.ExtraBody = []Adapter{{"a", 0.5}}, `{"model": "x"}` }, "extra_body"},
+		"adapters, and another path":   {func(w *Workload) { w.Adapters, w.ExtraBody = []Adapter{{"a", 0.5}}, `{"lora_path": "x"}` }, "extra_body"},
 		"no output":                    {func(w *Workload) { w.OutputTokens = 0 }, "output_tokens"},
 		"a temperature that is none":   {func(w *Workload) { w.Temperature = math.NaN() }, "temperature"},
 		"an unknown endpoint":          {func(w *Workload) { w.Endpoint = "embeddings" }, "endpoint"},
@@ -74,5 +77,19 @@ func TestProblems(t *testing.T) {
 	two.Requests, two.Endpoint = -1, "x"
 	if p := two.Problems(); len(p) != 2 {
 		t.Errorf("%+v, want all at once", p)
+	}
+}
+
+// TestParseAdapter: all of the text counts.
+func TestParseAdapter(t *testing.T) {
+	for text, want := range map[string]Adapter{"sql=0.5": {"sql", 0.5}, "base:sql=1": {"base:sql", 1}, " sql = .25 ": {"sql", 0.25}, "sql=1e-3": {"sql", 0.001}} {
+		if got, err := ParseAdapter(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "sql", "=0.5", " =0.5", "sql=", "sql=0.5abc", "sql=0.5,chat=0.25", "sql=0.5 0.6", "sql=half"} {
+		if got, err := ParseAdapter(text); err == nil || err.Error() != fmt.Sprintf("%q is no adapter: write NAME=SHARE, such as sql=0.25", text) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
 	}
 }

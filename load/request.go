@@ -58,7 +58,7 @@ func NewTemplate(t Target, w Workload, prompts Form, adapter string) (Template, 
 func (w Workload) Says(member string) bool {
 	body, err := bodyOf(Target{Model: "model"}, w, Words)
 	_, has := body[member]
-	return has || err != nil || reserved(member)
+	return has || err != nil || reserved(member) || w.routes(member)
 }
 
 func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
@@ -101,6 +101,12 @@ func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
 		d.UseNumber() // an integer stays as it was written
 		if err := d.Decode(&extra); err != nil {
 			return nil, fmt.Errorf("extra body: it is not a JSON object: %w", err)
+		}
+		for member := range extra {
+			if w.routes(member) {
+				return nil, fmt.Errorf("extra body: %q would say for all requests who answers them, and adapters say it "+
+					"for each: write one of the two", member)
+			}
 		}
 		if err := merge(body, extra); err != nil {
 			return nil, err

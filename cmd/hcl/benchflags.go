@@ -64,7 +64,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 		"bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: "+
 			strings.Join(load.ObjectiveMetrics(), ", "))
 
-	f.StringArrayVar(&b.adapters, "adapter", nil,
+	f.StringSliceVar(&b.adapters, "adapter", nil,
 		"a LoRA adapter, `NAME=SHARE`, that a share of the requests goes to as a model (SGLang: MODEL:NAME=SHARE); may be repeated")
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
@@ -245,6 +245,8 @@ func flagOf(field string) string {
 		return "--dataset"
 	case "stages":
 		return "--stage"
+	case "adapters":
+		return "--adapter"
 	}
 	return "--" + strings.ReplaceAll(strings.TrimPrefix(field, "dataset."), "_", "-")
 }
