@@ -221,7 +221,8 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		if len(c.Texts) == len(rows) {
 			c.Values = nil
 		}
-		opened := slices.Contains([]string{"run", "id", "started", "clients", "adapters"}, key) && c.Texts[0] != ""
+		opened := slices.Contains([]string{"run", "id", "started"}, key) ||
+			slices.Contains([]string{"clients", "adapters"}, key) && strings.Join(c.Texts, "") != ""
 		if len(c.Texts) > 1 || shown || opened { // a cell opened has these
 			d.Columns = append(d.Columns, c)
 		}
