@@ -86,10 +86,26 @@ func warnOfPacing(b *block, d *draft) {
 		b.warn(x.at, "No effect",
 			"burstiness shapes the times between arrivals, and without a rate there are none.")
 	}
-	if x := b.arg("requests"); x.fits() && w.Requests < w.Concurrency && !d.Offline {
+	if !d.Offline {
+		warnOfFew(b, w)
+	}
+}
+
+// warnOfFew is about loads that never have as much in flight as they ask for.
+func warnOfFew(b *block, w load.Workload) {
+	x, turns := b.arg("requests"), w.Dataset.Turns
+	if !x.fits() {
+		return
+	}
+	switch asked := fmt.Sprintf("concurrency is %d", w.Concurrency); {
+	case w.Requests < w.Concurrency:
 		b.add(SeverityWarning, x.at, "Fewer requests than concurrency",
 			"The concurrency is never reached. Write at least as many requests; several times as many is usual.",
-			fmt.Sprintf("requests is %d", w.Requests), fmt.Sprintf("concurrency is %d", w.Concurrency))
+			fmt.Sprintf("requests is %d", w.Requests), asked)
+	case turns > 0 && (w.Requests+turns-1)/turns < w.Concurrency:
+		b.add(SeverityWarning, x.at, "Fewer conversations than concurrency",
+			"The concurrency is never reached: a request is a turn, and concurrency is of conversations.",
+			fmt.Sprintf("requests is %d, turns is %d", w.Requests, turns), asked)
 	}
 }
 

@@ -18,8 +18,8 @@ func adaptersOf(s *load.Summary) *sheet {
 	for i := range s.Adapters {
 		a := &s.Adapters[i]
 		lines = append(lines, []string{cmp.Or(a.Name, "(the model itself)"), number.Whole(a.Completed), number.Whole(a.Failed),
-			number.Text(a.OutputThroughput), number.Text(a.TTFT.Median), high(a.TTFT), number.Text(a.TPOT.Median), high(a.TPOT),
-			number.Text(a.E2EL.Median), high(a.E2EL)})
+			number.Text(a.OutputThroughput), middle(a.TTFT), high(a.TTFT), middle(a.TPOT), high(a.TPOT),
+			middle(a.E2EL), high(a.E2EL)})
 	}
 	return tabulate(columns, lines)
 }

@@ -25,7 +25,7 @@ func clientsOf(s *load.Summary) *sheet {
 		}
 		clock := fmt.Sprintf("%s ± %s", number.Text(c.Clock.Ahead), number.Text(c.Clock.Within))
 		lines = append(lines, []string{c.Host, number.Whole(c.Requests),
-			number.Text(c.TTFT.Median), high(c.TTFT), number.Text(c.ITL.Median), high(c.ITL),
+			middle(c.TTFT), high(c.TTFT), middle(c.ITL), high(c.ITL),
 			lag, number.Text(100*c.CPUShare) + "%", number.Text(c.Late), clock, c.Verdict.Verdict})
 	}
 	return tabulate(columns, lines)
@@ -38,6 +38,9 @@ func sharesText(s *load.Summary) (clients, adapters string) {
 		return "", ""
 	}
 	said := func(name string, f *load.Figures, verdict string) string {
+		if f.Requests == 0 {
+			return name + ": no request counts"
+		}
 		return fmt.Sprintf("%s: %s requests, TTFT median %s ms, ITL median %s ms%s",
 			name, number.Whole(f.Requests), number.Text(f.TTFT.Median), number.Text(f.ITL.Median), verdict)
 	}
@@ -49,6 +52,14 @@ func sharesText(s *load.Summary) (clients, adapters string) {
 		asked = append(asked, said(cmp.Or(a.Name, "(the model itself)"), &a.Figures, ""))
 	}
 	return strings.Join(sent, "; "), strings.Join(asked, "; ")
+}
+
+// middle is the median, where there is a value.
+func middle(s load.Stats) string {
+	if s.Count == 0 {
+		return ""
+	}
+	return number.Text(s.Median)
 }
 
 // high is the 99th percentile, where it was asked for and there are enough values to carry it.

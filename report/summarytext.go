@@ -101,7 +101,9 @@ func requestLines(s *load.Summary) (lines []fact) {
 	if c := s.Content; c != nil {
 		add("Answers", "%s", contentText(c, s.OutputTokens))
 	}
-	if x := s.Sessions; x != nil && x.Ended > 0 {
+	if x := s.Sessions; x != nil && x.Ended == 0 {
+		add("Sessions", "%s begun, none ended", number.Whole(x.Begun))
+	} else if x != nil {
 		add("Sessions", "%s begun, %s ended: each %s requests, %s output tokens and %s s on average, %s s the longest",
 			number.Whole(x.Begun), number.Whole(x.Ended), number.Text(x.Requests), number.Text(x.OutputTokens),
 			number.Text(x.Duration.Mean/1e3), number.Text(x.Duration.Max/1e3))

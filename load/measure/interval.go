@@ -36,10 +36,15 @@ func (c cut) mute(w load.Workload, duration float64) string {
 		return "the load does not ask for the same all the time"
 	case c.lives < leastLives:
 		return fmt.Sprintf("a request fits %.1f times into the run: an interval needs %d", c.lives, leastLives)
-	case c.to <= c.from || (c.to-c.from).Seconds() < duration/2:
+	case c.short(duration):
 		return "more than half of the run are its ramp, its first requests and its end"
 	}
 	return ""
+}
+
+// short reports whether batches are of less than half of a run of so many seconds.
+func (c cut) short(duration float64) bool {
+	return c.to <= c.from || (c.to-c.from).Seconds() < duration/2
 }
 
 // enough is how often a request has to fit into a run that bounds a percentile.
@@ -157,7 +162,7 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	for i, p := range percentiles {
 		x, independent, why := r.percentile(i, p, sorted)
 		note(load.Statistic(p), enough(e.workload, p), x, why)
-		if !unchanging(e.workload) || c.to <= c.from { // which has no batches
+		if !unchanging(e.workload) || c.short(f.Duration) { // nearly all is in one batch
 			independent = 0
 		}
 		if !r.apart {

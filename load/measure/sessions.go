@@ -21,8 +21,10 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 	var out load.Sessions
 	all := map[int]session{}
 	in := func(t time.Duration) bool { return t >= from && t < to }
+	over := time.Duration(0) // the last answer, at which a window without a cool-down ends
 	for i := range e.records {
 		r := &e.records[i]
+		over = max(over, r.End)
 		if r.Session == 0 {
 			continue
 		}
@@ -51,7 +53,7 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 		if s.begun && in(s.first) {
 			out.Begun++
 		}
-		if s.begun && s.final && in(s.ended) {
+		if s.begun && s.final && (in(s.ended) || s.ended == to && to == over) {
 			took = append(took, load.Ms(s.last-s.first))
 			out.Requests += float64(s.requests)
 			out.InputTokens += float64(s.input)
@@ -69,6 +71,9 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 	return &out
 }
 
+// leastPause is more than a generator is late by.
+const leastPause = 50 * time.Millisecond
+
 // pauses reports whether conversations wait between their requests, for users who think or for as long as was
 // recorded: then fewer requests are in flight than there are conversations.
 func pauses(w load.Workload, records []load.Record) bool {
@@ -82,8 +87,8 @@ func pauses(w load.Workload, records []load.Record) bool {
 		if r.Session == 0 {
 			continue
 		}
-		if before, begun := over[r.Session]; begun {
-			waited += max(0, r.Ready-before)
+		if before, begun := over[r.Session]; begun && r.Ready-before >= leastPause {
+			waited += r.Ready - before
 		}
 		over[r.Session] = r.End
 		busy += r.End - r.Sent

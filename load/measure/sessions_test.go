@@ -111,6 +111,10 @@ func TestSessionsOfWindow(t *testing.T) {
 	if got := Summarize(w, nil, time.Time{}, 165*s, records).Sessions; got.Begun != 45 || got.Ended != 45 || got.Throughput != 1 {
 		t.Errorf("from 60 s to 105 s: %+v", got)
 	}
+	w.CutEnd = 0
+	if got := Summarize(w, nil, time.Time{}, 165*s, records).Sessions; got.Ended != 106 {
+		t.Errorf("from 60 s to the last answer: %+v", got)
+	}
 }
 
 // TestPauses: where conversations wait, fewer requests are in flight than the concurrency says, and no window has to be

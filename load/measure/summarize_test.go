@@ -50,7 +50,7 @@ func TestSummarize(t *testing.T) {
 			RequestThroughput: 1.5, InputThroughput: 30, OutputThroughput: 4, TotalThroughput: 34,
 			TTFT:            load.Stats{Count: 3, Mean: 200, Median: 200, Std: math.Sqrt(20000. / 3), Min: 100, Max: 300, Percentiles: map[string]float64{"0": 100, "75": 250, "99.9": 299.8, "100": 300}},
 			TPOT:            load.Stats{Count: 2, Mean: 300, Median: 300, Std: 200, Min: 100, Max: 500, Percentiles: map[string]float64{"0": 100, "75": 400, "99.9": 499.6, "100": 500}},
-			ITL:             load.Stats{Count: 4, Mean: 325, Median: 150, Std: math.Sqrt((325.*325 + 225*225 + 125*125 + 675*675) / 4), Min: 0, Max: 1000, Percentiles: map[string]float64{"0": 0, "75": 400, "99.9": 997.6, "100": 1000}, Independent: map[string]int{"99.9": 3}},
+			ITL:             load.Stats{Count: 4, Mean: 325, Median: 150, Std: math.Sqrt((325.*325 + 225*225 + 125*125 + 675*675) / 4), Min: 0, Max: 1000, Percentiles: map[string]float64{"0": 0, "75": 400, "99.9": 997.6, "100": 1000}, Independent: map[string]int{"50": 3, "75": 3, "99.9": 3}},
 			E2EL:            load.Stats{Count: 3, Mean: 1900. / 3, Median: 400, Std: math.Sqrt((90000.+160000+1440000)/3 - 1900.*1900/9), Min: 300, Max: 1200, Percentiles: map[string]float64{"0": 300, "75": 800, "99.9": 1198.4, "100": 1200}},
 			PerToken:        load.Stats{Count: 3, Mean: 800. / 3, Median: 300, Std: math.Sqrt((10000.+90000+160000)/3 - 800.*800/9), Min: 100, Max: 400, Percentiles: map[string]float64{"0": 100, "75": 350, "99.9": 399.8, "100": 400}},
 			Queue:           load.Stats{Count: 4, Mean: 50, Median: 0, Std: math.Sqrt(7500), Max: 200, Percentiles: map[string]float64{"0": 0, "75": 50, "99.9": 199.4, "100": 200}},

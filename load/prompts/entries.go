@@ -82,8 +82,10 @@ type file struct {
 	skipped int64 // bytes before the first entry's line
 	// sessions say where in found those are that entries are requests of. Nil: entries stand alone.
 	sessions map[string]int
-	broken   map[string]bool // sessions of which a request is bad
+	broken   map[string]bool // sessions of which a request is bad, or left out
 	parts    map[part]int    // how many entries there are of each
+	talks    map[string]bool // sessions of entries that end in an answer
+	twice    string          // one of which there are several
 }
 
 // entries reads through a file of JSON values, one to a line or all in an array,
@@ -97,7 +99,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	}
 	f := &file{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
 	if d.Kind == load.Conversation {
-		f.sessions, f.broken, f.parts = map[string]int{}, map[string]bool{}, map[part]int{}
+		f.sessions, f.broken, f.talks, f.parts = map[string]int{}, map[string]bool{}, map[string]bool{}, map[part]int{}
 	}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
@@ -210,9 +212,9 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 		f.source.LeftOut++
 	default:
 		f.bad("%s %d: %v", what, number, err)
-		if f.sessions != nil {
-			f.broken[sessionOf(raw)] = true
-		}
+	}
+	if err != nil && f.sessions != nil {
+		f.broken[sessionOf(raw)] = true
 	}
 }
 
@@ -220,7 +222,9 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 func (f *file) keep(s span, raw []byte) {
 	if f.sessions != nil {
 		p, name := partOf(raw)
-		f.parts[p]++
+		if f.parts[p]++; p == answered {
+			f.again(sessionOf(raw))
+		}
 		if name != "" {
 			if i, begun := f.sessions[name]; begun {
 				f.found[i] = append(f.found[i], s)
@@ -230,6 +234,17 @@ func (f *file) keep(s span, raw []byte) {
 		}
 	}
 	f.found = append(f.found, entry{s})
+}
+
+// again notes the session of an entry that ends in an answer: the next one of it would be the same conversation.
+func (f *file) again(session string) {
+	if session == "" {
+		return
+	}
+	if f.talks[session] {
+		f.twice = session
+	}
+	f.talks[session] = true
 }
 
 // bad counts an entry that is no use, and says why of the first few.
@@ -247,6 +262,10 @@ func (f *file) whole() error {
 		return fmt.Errorf("of the entries with \"session_id\" or \"output_length\" %d end in an answer, as conversations "+
 			"do, and %d in what is asked, as single requests do: leave both out of conversations, or write "+
 			"\"message_mode\": \"history\" into requests", talks, rows)
+	}
+	if f.twice != "" {
+		return fmt.Errorf("several entries of session %q end in an answer: leave one of them, which is the whole "+
+			"conversation, or write \"message_mode\": \"history\" and leave the answers at their ends out", f.twice)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.sessions)) {
 		e := &f.found[f.sessions[name]]

@@ -141,15 +141,24 @@ func partOf(raw []byte) (part, string) {
 	return p, string(*f.Session)
 }
 
-// sessionOf is the session that is named in an entry, also where other members are bad.
+// sessionOf is the session that is named in an entry, also where what follows is bad, or cut off.
 func sessionOf(raw []byte) string {
-	var f struct {
-		Session sessionName `json:"session_id"`
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.Token() // {
+	for {
+		key, err := d.Token()
+		if err != nil || key == json.Delim('}') {
+			return ""
+		}
+		var name sessionName
+		if key == "session_id" {
+			d.Decode(&name)
+			return string(name)
+		}
+		if d.Decode(new(json.RawMessage)) != nil {
+			return ""
+		}
 	}
-	if json.Unmarshal(raw, &f) != nil {
-		return ""
-	}
-	return string(f.Session)
 }
 
 // parseTalk reads a conversation: one entry of a file, or the rows of one session, one after the other.

@@ -143,6 +143,7 @@ func TestBadSpoken(t *testing.T) {
 		{row(`"message_mode":"history",`, user+","+answer), "line 1: nothing is asked: the last message is an answer"},
 		{row("", user+","+answer) + "\n" + row("", user) + "\n" + row("", user), `of the entries with "session_id" or "output_length" 1 end in an answer, as conversations do, ` +
 			`and 2 in what is asked, as single requests do: leave both out of conversations, or write "message_mode": "history" into requests`},
+		{row("", user+","+answer) + "\n" + row("", user+","+answer), `several entries of session "s" end in an answer: leave one of them`},
 		{row("", user) + "\n" + row(`"message_mode":"delta",`, user), `session "s": "delta" in some rows of a session and not in others`},
 		{`{"conversations":[[{"messages":[` + answer + `]}]]}`, `entry 1: turn 1: message 1 is an answer`},
 		{`{"filetype":"generate_conversations",` + "\n" + `"num_conversations":24}`, "it says how vLLM makes conversations, and has none: write a data set of kind random-conversation"},
@@ -177,6 +178,11 @@ func TestBrokenSession(t *testing.T) {
 	}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation,
 		Path: written(t, "f", row("a", "one", 1)+row("b", "other", 5)+row("a", "two", 0)+row("a", "three", 1))}}
+	cut := w
+	cut.Dataset.Path = written(t, "cut", row("a", "one", 1)+row("b", "other", 5)+row("a", "two", 1)[:50]+"\n"+row("a", "three", 1))
+	if got, source := said(t, cut, 1); source.Prompts != 1 || source.Bad != 1 || source.LeftOut != 2 || !strings.HasPrefix(got[0], "u:other") {
+		t.Errorf("a line that is cut off: %v, source %+v", got, source)
+	}
 	got, source := said(t, w, 2)
 	other := "u:other | 5 of 0 tools after 0s calls false"
 	if diff := gocmp.Diff([]string{other, other}, got); diff != "" || source.Prompts != 1 {
