@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -311,5 +312,14 @@ func TestPolicy(t *testing.T) {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRoot: what is tried out by hand stays out of the project.
+func TestRoot(t *testing.T) {
+	for _, form := range []string{"*.json", "*.yaml", "*.yml", "*.csv", "*.html", "*.log"} {
+		if found, err := filepath.Glob(form); err != nil || found != nil {
+			t.Errorf("in the project's own folder lie %v, %v", found, err)
+		}
 	}
 }
