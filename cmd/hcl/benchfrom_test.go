@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/sim"
 	"hclbench/testhost"
 )
 
@@ -24,11 +25,11 @@ func TestBenchFrom(t *testing.T) {
 	at, err := testhost.Cable(hosts...)
 	must(t, err)
 	server, url := hosts[0], fmt.Sprintf("http://%s:8000", at[0])
-	sim := server.Command(testhost.HCL(t), "sim", "--host", at[0], "--port", "8000", "--ttft", "5ms", "--itl", "2ms")
-	must(t, sim.Start())
+	serving := server.Command(testhost.HCL(t), "sim", "--host", at[0], "--port", "8000", "--ttft", "5ms", "--itl", "2ms")
+	must(t, serving.Start())
 	t.Cleanup(func() {
-		sim.Process.Kill()
-		sim.Wait()
+		serving.Process.Kill()
+		serving.Wait()
 	})
 	eventually(t, "the server answers", time.Minute, func() bool {
 		return server.Command("curl", "-sSf", url+"/health").Run() == nil
@@ -80,6 +81,27 @@ func TestBenchFrom(t *testing.T) {
 	wrong(2, "It is not a URL", "bench", url, "--from", "ssh://c0", "--concurrency", "2")
 	wrong(1, "say it with --model", "bench", url, "--from", "c0,c1", "--concurrency", "2")
 	wrong(1, "does not reach the server", slices.Replace(bench("--concurrency", "2"), 1, 2, "http://192.0.2.99:1")...)
+	// A caller that is interrupted, and one that is killed, leave nothing that sends.
+	inFlight := func() bool {
+		var truth sim.Truth
+		out, err := server.Command("curl", "-sSf", url+"/sim/truth").Output()
+		return err == nil && json.Unmarshal(out, &truth) == nil && truth.InFlight > 0
+	}
+	for _, how := range []os.Signal{os.Interrupt, os.Kill} {
+		cmd := u.command(bench("--input-tokens", "8", "--output-tokens", "4", "--requests", "1000000", "--concurrency", "4")...)
+		must(t, cmd.Start())
+		eventually(t, "the load runs", time.Minute, inFlight)
+		if got := ends(t, cmd, how); how == os.Interrupt && got != exitInterrupted {
+			t.Errorf("exit %d, want %d", got, exitInterrupted)
+		}
+		for _, h := range hosts[1:] {
+			eventually(t, "the agent is gone", 4*time.Minute, func() bool { return len(agents(t, h)) == 0 })
+		}
+		if inFlight() {
+			t.Errorf("%v: requests are still sent", how)
+		}
+	}
+
 	hosts[2].Refuse(true)
 	wrong(1, "host c1: ", bench("--concurrency", "2")...)
 	for _, h := range hosts[1:] {
