@@ -35,6 +35,8 @@ type Info struct {
 	Binary string    `json:"binary"`          // SHA-256 of the binary that it runs
 	Lease  *Lease    `json:"lease,omitempty"` // nil: nobody holds it
 	Now    time.Time `json:"now"`             // by the host's clock
+	// Up is for how long the agent has been there, by a clock of the host's that nobody sets.
+	Up time.Duration `json:"up"`
 }
 
 // Config is what an agent works with.
@@ -177,7 +179,7 @@ func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server
 	}
 	return &server{
 		Config: cfg, lessor: l, works: w,
-		jobs:     &jobs{dir: filepath.Join(cfg.Dir, "jobs"), calibrated: cfg.Calibrated, works: w, log: cfg.Log, all: map[string]*job{}},
+		jobs:     &jobs{dir: filepath.Join(cfg.Dir, "jobs"), calibrated: cfg.Calibrated, since: time.Now(), works: w, log: cfg.Log, all: map[string]*job{}},
 		watches:  &watches{works: w, all: map[string]*watch{}},
 		settings: &settings{dir: cfg.Dir, cache: cfg.Cache, reserved: l.reserved, log: cfg.Log},
 		cache:    cache{root: cfg.Cache, own: cfg.Dir, log: cfg.Log},
@@ -251,7 +253,7 @@ func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) info(w http.ResponseWriter, r *http.Request) error {
-	return reply(w, Info{Binary: s.Binary, Lease: s.lessor.current(), Now: time.Now()})
+	return reply(w, Info{Binary: s.Binary, Lease: s.lessor.current(), Now: time.Now(), Up: time.Since(s.jobs.since)})
 }
 
 func reply(w http.ResponseWriter, v any) error {

@@ -129,6 +129,7 @@ func (w *works) wait() {
 type jobs struct {
 	dir        string // of their records
 	calibrated *load.Calibrated
+	since      time.Time // when the agent began: see [Info.Up]
 	works      *works
 	log        *slog.Logger
 

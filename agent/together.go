@@ -47,15 +47,18 @@ const (
 type together struct {
 	id      string
 	senders []Sender
+	zero    time.Time     // from which the caller counts
 	ready   chan struct{} // one of each sender that is ready to begin
 	clocks  []load.Clock
+	up      []time.Duration // for how long each agent had been there at zero
 
 	mu     sync.Mutex
 	states []load.Progress
 }
 
 // RunTogether has senders carry out one load, each its share of it, which they begin at the same
-// moment of their own clocks, as [Client.Run] does of one. What they measure is put together.
+// moment, as [Client.Run] does of one; a clock that is set meanwhile costs nothing. What they measure
+// is put together.
 // The first of them reads what is to be read meanwhile. The error of a load of which a share
 // is missing is a [SenderError], and then nothing was measured.
 func RunTogether(ctx context.Context, id string, senders []Sender, read telemetry.Plan,
@@ -64,8 +67,9 @@ func RunTogether(ctx context.Context, id string, senders []Sender, read telemetr
 	if len(senders) == 1 {
 		return first.Run(ctx, id, Job{Load: first.Load, Telemetry: read}, progress)
 	}
-	t := &together{id: id, senders: senders, ready: make(chan struct{}, len(senders)),
-		clocks: make([]load.Clock, len(senders)), states: make([]load.Progress, len(senders))}
+	n := len(senders)
+	t := &together{id: id, senders: senders, zero: time.Now(), ready: make(chan struct{}, n),
+		clocks: make([]load.Clock, n), up: make([]time.Duration, n), states: make([]load.Progress, n)}
 	if err := first.Watch(ctx, id, read); err != nil {
 		return Measured{}, &SenderError{first.host, err}
 	}
@@ -112,8 +116,8 @@ func (t *together) run(ctx context.Context, progress func(load.Progress)) ([]mea
 	working.Wait()
 	if ctx.Err() == nil {
 		if err := t.each(func(i int, s Sender) error {
-			after, err := s.clock(ctx)
-			t.clocks[i].Gained = after.Ahead - t.clocks[i].Ahead
+			after, up, err := s.clock(ctx, t.zero)
+			t.clocks[i].Gained = load.Ms(up - t.up[i])
 			t.clocks[i].Within = max(t.clocks[i].Within, after.Within)
 			return err
 		}); err != nil {
@@ -186,50 +190,56 @@ func (t *together) each(ask func(i int, s Sender) error) error {
 // begin looks at all clocks, and tells all senders when to begin.
 func (t *together) begin(ctx context.Context) error {
 	if err := t.each(func(i int, s Sender) (err error) {
-		t.clocks[i], err = s.clock(ctx)
+		t.clocks[i], t.up[i], err = s.clock(ctx, t.zero)
 		return err
 	}); err != nil {
 		return err
 	}
-	at := time.Now().Add(beginAhead)
+	at := time.Since(t.zero) + beginAhead
 	return t.each(func(i int, s Sender) error {
-		own := at.Add(time.Duration(t.clocks[i].Ahead * float64(time.Millisecond))).Round(0) // by the wall
-		return s.insist(ctx, func() error { return s.call(ctx, "POST", jobPath(t.id)+"/begin", own, nil) })
+		err := s.insist(ctx, func() error { return s.call(ctx, "POST", jobPath(t.id)+"/begin", t.up[i]+at, nil) })
+		if unknown(err) {
+			return ErrJobLost
+		}
+		return err
 	})
 }
 
-// clock compares the host's clock with the caller's.
-func (s Sender) clock(ctx context.Context) (best load.Clock, err error) {
+// clock compares the host's clocks with the caller's: that of its wall, and the one that nobody sets.
+// up is for how long the agent had been there at zero.
+func (s Sender) clock(ctx context.Context, zero time.Time) (best load.Clock, up time.Duration, err error) {
 	for n := range trips {
 		err := s.insist(ctx, func() error {
 			asked := time.Now()
 			in, err := s.Info(ctx)
 			took := time.Since(asked)
 			if within := load.Ms(took) / 2; err == nil && (n == 0 || within < best.Within) {
-				best = load.Clock{Ahead: load.Ms(in.Now.Sub(asked.Add(took / 2).Round(0))), Within: within}
+				between := asked.Add(took / 2)
+				best = load.Clock{Ahead: load.Ms(in.Now.Sub(between.Round(0))), Within: within}
+				up = in.Up - between.Sub(zero)
 			}
 			return err
 		})
 		if err != nil {
-			return best, err
+			return best, up, err
 		}
 	}
-	return best, nil
+	return best, up, nil
 }
 
-// begin tells a job that waits for the other clients of its load when all of them begin, by this
-// host's clock. A job that was told before does not listen.
+// begin tells a job that waits for the other clients of its load for how long the agent has been
+// there when all of them begin. A job that was told before does not listen.
 func (js *jobs) begin(_ http.ResponseWriter, r *http.Request) error {
 	j, err := js.find(r)
 	if err != nil {
 		return err
 	}
-	var at time.Time
-	if err := read(r, &at); err != nil {
+	var up time.Duration
+	if err := read(r, &up); err != nil {
 		return err
 	}
 	select {
-	case j.begins <- at:
+	case j.begins <- js.since.Add(up):
 	default:
 	}
 	return nil
@@ -240,7 +250,7 @@ func (j *job) wait(ctx context.Context) (time.Time, error) {
 	j.add(Event{Ready: true})
 	select {
 	case at := <-j.begins:
-		return time.Now().Add(time.Until(at)), nil // from here on no change of the clock concerns it
+		return at, nil
 	case <-ctx.Done():
 		return time.Time{}, context.Cause(ctx)
 	}

@@ -2,12 +2,16 @@ package agent
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,20 +21,17 @@ import (
 	"hclbench/telemetry"
 )
 
-// skewed is the way to an agent whose host's clock is ahead.
+// skewed is the way to an agent whose host's clock is ahead, and is set that much again whenever the
+// load is told of.
 type skewed struct {
 	http.RoundTripper
-	by time.Duration
+	by    time.Duration
+	times *atomic.Int64
 }
 
 func (s skewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/begin") {
-		var at time.Time
-		if err := json.NewDecoder(r.Body).Decode(&at); err != nil {
-			return nil, err
-		}
-		text, _ := json.Marshal(at.Add(-s.by))
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		s.times.Add(1)
 	}
 	resp, err := s.RoundTripper.RoundTrip(r)
 	if err != nil || !strings.HasSuffix(r.URL.Path, "/info") {
@@ -40,7 +41,7 @@ func (s skewed) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := json.NewDecoder(resp.Body).Decode(&in); err != nil {
 		return nil, err
 	}
-	in.Now = in.Now.Add(s.by)
+	in.Now = in.Now.Add(s.by * time.Duration(1+s.times.Load()))
 	text, _ := json.Marshal(in)
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	return resp, nil
@@ -70,13 +71,13 @@ func TestSilentTogether(t *testing.T) {
 	}
 }
 
-// TestTogether: agents whose clocks are a minute apart begin a load at the same moment, send each
+// TestTogether: agents whose clocks are a minute apart, and are set meanwhile, begin a load at the same moment, send each
 // request once, and what they have measured is one measurement.
 func TestTogether(t *testing.T) {
 	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 11, 4).Load
 	job.Workload.Concurrency = 4
 	senders := several(t, job, "c0", "c1", "c2")
-	senders[1].http.Transport = skewed{senders[1].http.Transport, time.Minute}
+	senders[1].http.Transport = skewed{senders[1].http.Transport, time.Minute, new(atomic.Int64)}
 	var last load.Progress
 	m, err := RunTogether(t.Context(), "job", senders, telemetry.Plan{Host: true}, func(p load.Progress) { last = p })
 	check(t, err)
@@ -98,7 +99,7 @@ func TestTogether(t *testing.T) {
 	}
 	for i, c := range m.Summary.Clients {
 		want := map[bool]float64{true: 60_000}[i == 1]
-		if c.Host != senders[i].host.Name || c.Clock.Ahead < want-1000 || c.Clock.Ahead > want+1000 {
+		if c.Host != senders[i].host.Name || c.Clock.Ahead < want-1000 || c.Clock.Ahead > want+1000 || math.Abs(c.Clock.Gained) > 1000 {
 			t.Errorf("client %d: %s, %+v", i, c.Host, c.Clock)
 		}
 	}
@@ -127,4 +128,48 @@ func TestTogetherFails(t *testing.T) {
 	few.Workload.Requests, few.Workload.Concurrency = 0, 0
 	few.Workload.Rate, few.Workload.Duration = 0.9, load.Duration(time.Second)
 	fails(several(t, few, "c0", "c1"), "c1", "client 2 of 2 has nothing to send: there are 1 requests in all")
+}
+
+// strikes does something once, as an agent is about to be told when to begin.
+type strikes struct {
+	http.RoundTripper
+	once *sync.Once
+	do   func()
+}
+
+func (s strikes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/begin") {
+		s.once.Do(s.do)
+	}
+	return s.RoundTripper.RoundTrip(r)
+}
+
+// TestTogetherAgentDies: the agent of a client that dies when it is ready, and has not begun, has
+// lost its job, and the next load finds a new agent.
+func TestTogetherAgentDies(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 8, 4).Load
+	job.Workload.Concurrency = 4
+	senders := several(t, job, "c0")
+	dir := shortDir(t)
+	cmd := spawn(t, dir, dir)
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	t.Cleanup(a.Close)
+	a.up = func(context.Context) error { spawn(t, dir, dir); return nil }
+	hold(t, a, lease("run-c1", "store", time.Hour))
+	a.host = &provision.Host{Name: "c1"}
+	a.http.Transport = strikes{a.http.Transport, new(sync.Once), func() { cmd.Process.Kill(); cmd.Wait() }}
+	senders = append(senders, Sender{a, job})
+	run := func(id string) (Measured, error) {
+		return RunTogether(t.Context(), id, senders, telemetry.Plan{}, func(load.Progress) {})
+	}
+	m, err := run("job")
+	of := new(SenderError)
+	if !errors.Is(err, ErrJobLost) || !errors.As(err, &of) || of.Host.Name != "c1" || m.Summary != nil {
+		t.Fatalf("%+v, %v", m.Summary, err)
+	}
+	m, err = run("again")
+	check(t, err)
+	if m.Summary.Completed != 8 {
+		t.Errorf("%+v", m.Summary)
+	}
 }

@@ -20,9 +20,9 @@ type Client struct {
 // Clock is what is known of a client's clock, by round trips before and after the load. All times
 // are in milliseconds.
 type Clock struct {
-	Ahead  float64 `json:"ahead_ms"`  // of the caller's, before
+	Ahead  float64 `json:"ahead_ms"`  // of the caller's, before; both as they are set
 	Within float64 `json:"within_ms"` // to which that is known: half of the shortest round trip
-	Gained float64 `json:"gained_ms"` // until after the load
+	Gained float64 `json:"gained_ms"` // until after the load, by clocks that nobody sets
 }
 
 // histogramJSON is a histogram as agents hand it over: its buckets less those at either end that
