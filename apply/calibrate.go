@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"hclbench/agent"
 	"hclbench/plain"
-	"hclbench/provision"
 )
 
 // Calibrate runs "hcl calibrate" with these flags on every host of the scope,
@@ -18,8 +16,7 @@ import (
 // somebody is at work is left alone: both would be disturbed.
 func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (map[string]string, error) {
 	opt = opt.filled()
-	machines := slices.DeleteFunc(slices.Clone(scope.Hosts), func(h *provision.Host) bool { return h.Cluster != nil })
-	found, errs := visit(ctx, machines, opt, func(ctx context.Context, c reached) (string, error) {
+	found, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c reached) (string, error) {
 		if err := unused(ctx, c, scope.Lab); err != nil {
 			return "", err
 		}
@@ -39,7 +36,7 @@ func Calibrate(ctx context.Context, scope Scope, opt Options, flags ...string) (
 	said := map[string]string{}
 	for i, out := range found {
 		if out != "" { // also when no load was measured rightly
-			said[machines[i].Name] = out
+			said[scope.Hosts[i].Name] = out
 		}
 	}
 	return said, errors.Join(errs...)

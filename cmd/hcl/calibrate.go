@@ -22,6 +22,7 @@ import (
 	"hclbench/apply"
 	"hclbench/calibrate"
 	"hclbench/engines"
+	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/sim"
@@ -158,16 +159,14 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 		return err
 	}
 	cfg := l.text
-	var hosts []*provision.Host
-	for _, e := range cfg.Engines {
-		for _, m := range engines.Fronts(e) { // the load runs there
-			if h := m.Engine.Host; !slices.Contains(hosts, h) {
-				hosts = append(hosts, h)
-			}
+	hosts := sending(cfg)
+	for _, h := range hosts {
+		if h.Cluster != nil {
+			t.logger().Warn(fmt.Sprintf("%s is a pod that a run makes for itself: its calibration would be gone with it", h))
 		}
 	}
-	if len(hosts) == 0 {
-		return usage("no engine of this lab runs on a host")
+	if hosts = slices.DeleteFunc(hosts, func(h *provision.Host) bool { return h.Cluster != nil }); len(hosts) == 0 {
+		return usage("no load of this lab is sent from a machine")
 	}
 	flags := []string{"--max-streams", strconv.Itoa(o.maxStreams), "--quick=" + strconv.FormatBool(o.quick), "--json"}
 	said, err := apply.Calibrate(ctx, apply.Scope{Lab: cfg.Lab.Name, Hosts: hosts, Engines: cfg.Engines}, opt, flags...)
@@ -197,6 +196,28 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 		err = errors.Join(t.json(found), err)
 	}
 	return err
+}
+
+// sending are the hosts that a lab's loads are sent from: those of engines, and the clients of benchmarks.
+func sending(cfg *hcl.Config) (hosts []*provision.Host) {
+	add := func(h *provision.Host) {
+		if !slices.Contains(hosts, h) {
+			hosts = append(hosts, h)
+		}
+	}
+	for _, e := range cfg.Engines {
+		for _, m := range engines.Fronts(e) {
+			add(m.Engine.Host)
+		}
+	}
+	for _, b := range cfg.Benchmarks {
+		for _, c := range b.Cells {
+			for _, h := range c.From {
+				add(h)
+			}
+		}
+	}
+	return hosts
 }
 
 // calibrated is what is known of the generator on this machine; what cannot be read is said, and no more.
