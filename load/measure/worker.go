@@ -168,7 +168,7 @@ func (w *worker) closed(ctx context.Context, shifts []shift, atOnce bool, t tick
 			if atOnce {
 				t.scheduled = 0
 			}
-			w.do(ctx, t, ready)
+			w.do(ctx, &t, ready)
 			taken = false
 			idle = time.Since(p.zero)
 		}
@@ -195,7 +195,7 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	sleep := newTimer()
 	defer sleep.stop()
 	for {
-		w.do(ctx, t, ready)
+		w.do(ctx, &t, ready)
 		idle := time.Since(p.zero)
 		ok := true
 		for w.session != nil && ctx.Err() == nil && (end == 0 || idle < end) {
@@ -206,7 +206,7 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 			if end > 0 && t.scheduled >= end || t.After > 0 && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
 				break
 			}
-			w.do(ctx, t, t.scheduled)
+			w.do(ctx, &t, t.scheduled)
 			idle = time.Since(p.zero)
 		}
 		w.session = nil
@@ -217,7 +217,7 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	}
 }
 
-func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
+func (w *worker) do(ctx context.Context, t *ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, load.Record{
 		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output,
@@ -229,7 +229,9 @@ func (w *worker) do(ctx context.Context, t ticket, ready time.Duration) {
 	if w.heard = w.heard[:0]; t.session.Listens() {
 		x.Text = &w.heard
 	}
-	p.g.client.Send(ctx, t.Body, x)
+	body := t.Body
+	t.Body = nil // it is no use any more once it is written, and thousands of workers wait for answers
+	p.g.client.Send(ctx, body, x)
 	if !r.OK() {
 		p.failed.Add(1)
 	}
@@ -251,24 +253,29 @@ type sleeper interface {
 	stop()
 }
 
-type timer struct{ *time.Timer }
+// timer is one of the Go runtime's, made when it is first needed: of thousands of workers most never wait.
+type timer struct{ own *time.Timer }
 
-func newTimer() timer {
-	t := time.NewTimer(0)
-	t.Stop()
-	return timer{t}
+func newTimer() *timer { return &timer{} }
+
+func (s *timer) stop() {
+	if s.own != nil {
+		s.own.Stop()
+	}
 }
 
-func (s timer) stop() { s.Stop() }
-
-func (s timer) until(ctx context.Context, t time.Time) bool {
+func (s *timer) until(ctx context.Context, t time.Time) bool {
 	d := time.Until(t)
-	if d <= 0 {
+	switch {
+	case d <= 0:
 		return ctx.Err() == nil
+	case s.own == nil:
+		s.own = time.NewTimer(d)
+	default:
+		s.own.Reset(d)
 	}
-	s.Reset(d)
 	select {
-	case <-s.C:
+	case <-s.own.C:
 		return true
 	case <-ctx.Done():
 		return false
