@@ -22,9 +22,13 @@ import (
 // cutIn deals the records of a run out to clients, by chance.
 func cutIn(k int, w load.Workload, records []load.Record, seed uint64) []Shared {
 	rng := rand.New(rand.NewPCG(seed, uint64(k)))
-	parts := make([][]load.Record, k)
+	parts, home := make([][]load.Record, k), map[int]int{}
 	for _, r := range records {
-		i := rng.IntN(k)
+		i, known := home[r.Session]
+		if !known || r.Session == 0 {
+			i = rng.IntN(k)
+			home[r.Session] = i // conversations stay whole
+		}
 		parts[i] = append(parts[i], r)
 	}
 	var all []Shared
@@ -34,6 +38,26 @@ func cutIn(k int, w load.Workload, records []load.Record, seed uint64) []Shared 
 		all = append(all, Shared{Host: fmt.Sprint("c", i), Result: &load.Result{Summary: s, Records: own}})
 	}
 	return all
+}
+
+// talking makes a toy's requests turns of conversations of three, and chat the adapter of every third of these.
+func (e named) talking() named {
+	e.name += " talks"
+	e.Dataset = load.Dataset{Kind: load.RandomConversation, Turns: 3, ThinkTime: load.Duration(time.Second)}
+	e.Adapters = []load.Adapter{{Name: "chat", Share: 1. / 3}}
+	return e
+}
+
+// dress is what [named.talking] makes of records.
+func (e named) dress(records []load.Record) []load.Record {
+	for i := range records {
+		if r := &records[i]; e.Dataset.Talks() {
+			r.Session, r.Turn, r.Final = 1+r.Seq/3, 1+r.Seq%3, r.Seq%3 == 2
+			r.ToCall, r.Calls = r.Seq%5 == 0, r.Seq%2
+			r.Adapter = []string{"chat", "", ""}[r.Session%3]
+		}
+	}
+	return records
 }
 
 // TestMergedIsWhole: a run whose records are cut in any way and merged has, byte for byte, the
@@ -50,13 +74,14 @@ func TestMergedIsWhole(t *testing.T) {
 		}
 		return string(b)
 	}
-	for i, e := range append(toys, overloaded) {
+	for i, e := range slices.Concat(toys, []named{overloaded, toys[1].talking(), toys[3].talking()}) {
 		for seed := range uint64(2) {
 			e.Requests, e.SLO = 300, []load.Objective{{Metric: "ttft", Max: load.Duration(40 * msec)}, {Metric: "itl", Percentile: 99, Max: load.Duration(20 * msec)}}
 			if seed%2 == 1 {
 				e.CutBeginning, e.CutEnd = load.Duration(2*time.Second), load.Duration(time.Second)
 			}
 			records, _ := e.run(seed)
+			records = e.dress(records)
 			want := figures(Summarize(e.Workload, nil, time.Time{}, duration(records), records))
 			for k := 2; k <= 4; k++ {
 				got := Merge(load.Job{Workload: e.Workload}, cutIn(k, e.Workload, records, seed+uint64(i)))
