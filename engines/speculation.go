@@ -1,44 +1,35 @@
 package engines
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
-	"hclbench/provision"
+	"hclbench/telemetry"
 )
 
-// What has engines accept drafted tokens whatever they are: a member of vLLM's speculative-config,
-// and variables of SGLang's and TensorRT-LLM's environment.
-const forcingMember = "synthetic_acceptance_length"
-
-var forcingEnv = []string{"SGLANG_SIMULATE_ACC_LEN", "TLLM_SPEC_DECODE_FORCE_NUM_ACCEPTED_TOKENS"}
-
-// Speculates is the flag by which an engine drafts tokens and has the model accept them; empty: it
-// does not, as far as its flags say.
-func Speculates(e *Engine) (flag string) {
-	e = e.generates()
-	i := slices.IndexFunc(e.Flags, func(f Flag) bool { return strings.HasPrefix(dashed(f.Name), "speculative-") })
-	if i < 0 {
-		return ""
+// Speculates is the setting by which an engine drafts tokens and has the model accept them, as its
+// flags or its configuration name it; empty: it does not, as far as these say.
+func Speculates(e *Engine) (setting string) {
+	for _, name := range slices.Sorted(maps.Keys(told(e))) {
+		name = strings.TrimPrefix(strings.TrimPrefix(name, "config."), "--")
+		if strings.HasPrefix(dashed(name), "speculative-") {
+			setting, _, _ = strings.Cut(name, ".")
+			return setting
+		}
 	}
-	return e.Flags[i].Name
+	return ""
 }
 
-// ForcesAcceptance is what has an engine accept drafted tokens whatever they are; empty: nothing.
+// ForcesAcceptance is the setting that has an engine accept drafted tokens whatever they are; empty: nothing.
 func ForcesAcceptance(e *Engine) string {
-	e = e.generates()
-	for _, f := range e.Flags {
-		said := f.Name
-		if f.Value != nil {
-			said += f.Value.Reveal()
-		}
-		if dashed(f.Name) == "speculative-config" && strings.Contains(said, forcingMember) {
-			return forcingMember
-		}
-	}
-	i := slices.IndexFunc(e.Env, func(v provision.EnvVar) bool { return slices.Contains(forcingEnv, v.Name) })
-	if i < 0 {
-		return ""
-	}
-	return e.Env[i].Name
+	_, by := telemetry.ForcedAcceptance(told(e))
+	return by
+}
+
+// told is what the part of an engine that generates is told, as in [Fingerprint].
+func told(e *Engine) fingerprint {
+	f := fingerprint{}
+	f.command(e.generates())
+	return f
 }

@@ -195,15 +195,15 @@ func checkSent(b *block, c Cell) bool {
 // warnOfSpeculation is about drafted tokens that are accepted for another reason than in use.
 func warnOfSpeculation(b *block, c Cell) {
 	e, w, x := c.Engine, c.Workload, b.arg("dataset")
-	flag, forced := engines.Speculates(e), engines.ForcesAcceptance(e)
+	setting, forced := engines.Speculates(e), engines.ForcesAcceptance(e)
 	made := w.Dataset.Kind == load.Random || w.Dataset.Kind == load.SharedPrefix
 	switch {
 	case forced != "":
 		b.warn(b.arg("engine").at, "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+
 			"the figures are of that setting and not of the model's drafts.", e.Address(), forced)
-	case flag != "" && made && w.Endpoint != load.Chat:
+	case setting != "" && made && w.Endpoint != load.Chat:
 		b.warn(x.at, "Speculation on random prompts", "%s drafts tokens (%s), and after random ones the model accepts more "+
 			"or fewer of them than in use. Write endpoint = %q, which sends words in the model's template, or a data set "+
-			"of real prompts.", e.Address(), flag, load.Chat)
+			"of real prompts.", e.Address(), setting, load.Chat)
 	}
 }

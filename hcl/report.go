@@ -234,6 +234,7 @@ var figureNames = []struct{ name, above string }{
 	{"speculative_acceptance", "accepted"},
 	{"stream_interval", "tok_chunk"},
 	{"tokens_per_step", "per_step"},
+	{"forced_acceptance", "forced"},
 	{"usd_per_million_output_tokens", "usd_per_million_output"},
 	{"usd_per_million_total_tokens", "usd_per_million_total"},
 	{"joules_per_output_token", "energy_j_token"},

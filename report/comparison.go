@@ -41,6 +41,9 @@ type CellDiff struct {
 	// Unlike is why the two are not of the same thing: other GPUs, another model,
 	// another load. Empty: they are, as far as is known.
 	Unlike []Unlike `json:"unlike,omitempty"`
+	// ForcedA and ForcedB are what the engine was told to accept of its drafts; nil: nothing.
+	ForcedA *forcedFigures `json:"forced_acceptance_a,omitempty"`
+	ForcedB *forcedFigures `json:"forced_acceptance_b,omitempty"`
 
 	a, b  []*results.Row
 	twins bool // B has different things of this name
@@ -237,7 +240,7 @@ func match(a, b [][]*results.Row) (out []CellDiff) {
 func newCellDiff(a, b []*results.Row) CellDiff {
 	r := slices.Concat(b, a)[0] // under the newer names
 	c := CellDiff{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Axes: r.Axes, VerdictA: worst(a),
-		VerdictB: worst(b), a: a, b: b}
+		VerdictB: worst(b), ForcedA: newForced(a), ForcedB: newForced(b), a: a, b: b}
 	for _, x := range notVoid(a) { // what measured nothing is like anything
 		for _, y := range notVoid(b) {
 			for _, u := range unlike(x, y) {
@@ -262,6 +265,7 @@ var sameness = []struct {
 	{"gpus", true, gpusSeen}, // the lab's text says little, or the same of another machine
 	{"model", false, func(r *results.Row) string { return r.Deployment.Model }},
 	{"load", false, loadOf},
+	{"acceptance", false, forced},
 }
 
 // Differing names what may make two cells not comparable.

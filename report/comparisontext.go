@@ -147,6 +147,9 @@ func (f FigureDiff) doubt(c CellDiff) string {
 		default:
 			words = append(words, side.name+" "+side.verdict)
 		}
+		if rows := notVoid(side.rows); len(rows) > 0 && forced(rows[0]) != "" {
+			words = append(words, side.name+" "+forced(rows[0]))
+		}
 	}
 	for _, u := range c.Unlike {
 		words = append(words, "another "+u.What)

@@ -289,10 +289,7 @@ func textColumn(key string, shown bool, n int, say func(i int) string) dataColum
 
 // verdictText is whether a row can be trusted, and what it is where that is no measurement.
 func verdictText(r *results.Row) string {
-	text := r.Verdict().Verdict
-	if word := kindOfRun(r); word != "" && word != text {
-		text += " (" + word + ")"
-	}
+	text := noted(r.Verdict().Verdict, kindOfRun(r), forced(r))
 	if r.Stale {
 		text += ", stale"
 	}

@@ -178,6 +178,13 @@ func deploymentFacts(d *results.Deployment) []fact {
 	if n := d.StreamInterval(); n > 1 {
 		facts = append(facts, fact{"Streams", number.Count(n, "token") + " at a time: ITL is between chunks of so many"})
 	}
+	if tokens, by := d.ForcedAcceptance(); by != "" {
+		said := "drafted tokens are accepted whatever they are, by " + by
+		if tokens > 0 {
+			said = number.Text(tokens) + " tokens a step: " + said
+		}
+		facts = append(facts, fact{"Forced acceptance", said})
+	}
 	if d.PricePerHour > 0 {
 		facts = append(facts, fact{"Price", number.Text(d.PricePerHour) + " USD per hour, all GPUs of its hosts"})
 	}

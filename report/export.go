@@ -95,7 +95,7 @@ func stamp(t time.Time) string {
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.4"
+const FormatVersion = "1.5"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.
@@ -104,6 +104,7 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 		results.Row
 		Verdict load.Verdict       `json:"verdict"` // also of a cell without a summary
 		Costs   map[string]float64 `json:"costs,omitempty"`
+		Forced  *forcedFigures     `json:"forced_acceptance,omitempty"`
 	}
 	doc := struct {
 		FormatVersion string     `json:"format_version"`
@@ -113,9 +114,25 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 		Spending      []Spending `json:"spending,omitempty"`
 	}{FormatVersion, make([]row, len(rows)), Repetitions(rows), about.References, about.Spending}
 	for i, r := range rows {
-		doc.Rows[i] = row{r, r.Verdict(), costs(&r)}
+		doc.Rows[i] = row{r, r.Verdict(), costs(&r), newForced([]*results.Row{&r})}
 	}
 	return writeJSON(w, doc)
+}
+
+// forcedFigures are what an engine was told to accept of its drafts.
+type forcedFigures struct {
+	TokensPerStep float64 `json:"tokens_per_step,omitempty"` // the model's own among them; 0: not known
+	By            string  `json:"by"`                        // the setting that says it
+}
+
+// newForced is that of the first of some rows; nil: it was told nothing.
+func newForced(rows []*results.Row) *forcedFigures {
+	if len(rows) > 0 {
+		if tokens, by := rows[0].Deployment.ForcedAcceptance(); by != "" {
+			return &forcedFigures{tokens, by}
+		}
+	}
+	return nil
 }
 
 func writeJSON(w io.Writer, doc any) error {

@@ -38,7 +38,7 @@ func Markdown(w io.Writer, rows []results.Row, about About) error {
 			paragraph(strings.Join(s.common, ", "))
 			s.markdown(&b)
 		}
-		for _, text := range append(Findings(rows, &about.Layout), tooFew(rows, &about.Layout, tables)...) {
+		for _, text := range slices.Concat(Findings(rows, &about.Layout), forcedText(rows), tooFew(rows, &about.Layout, tables)) {
 			fmt.Fprintf(&b, "\n%s\n", markdownText(text))
 		}
 		for i, d := range notes {

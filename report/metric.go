@@ -77,13 +77,13 @@ func ofSteady(of func(x *load.Part) float64) func(r *results.Row) (float64, bool
 	}
 }
 
-// fromTelemetry is a share that the engine has told, in percent.
-func fromTelemetry(of func(t *telemetry.Record) *float64) func(r *results.Row) (float64, bool) {
+// fromTelemetry is a figure that the engine has told, in so many parts of its unit: 100 makes percent.
+func fromTelemetry(parts float64, of func(t *telemetry.Record) *float64) func(r *results.Row) (float64, bool) {
 	return func(r *results.Row) (float64, bool) {
 		if r.Telemetry == nil || of(r.Telemetry) == nil {
 			return 0, false
 		}
-		return 100 * *of(r.Telemetry), true
+		return parts * *of(r.Telemetry), true
 	}
 }
 
@@ -132,11 +132,16 @@ var (
 		ofSteady(func(x *load.Part) float64 { return x.OutputThroughput }), nil}
 
 	prefixHits = metric{"prefix_cache_hit_rate", "Prompt tokens found in the prefix cache", "", "cache hits", "%", 0,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.PrefixHitRate }), nil}
+		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.PrefixHitRate }), nil}
 	acceptance = metric{"speculative_acceptance", "Drafted tokens that were accepted", "", "accepted", "%", 1,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.Acceptance }), nil}
+		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.Acceptance }), nil}
 	stepTokens = metric{"tokens_per_step", "Tokens per step of speculative decoding", "", "per step", "", 1,
-		fromTelemetry(func(t *telemetry.Record) *float64 { return t.StepTokens }), nil}
+		fromTelemetry(1, func(t *telemetry.Record) *float64 { return t.StepTokens }), nil}
+	forcedAcceptance = metric{"forced_acceptance", "Tokens per step that the engine was told to accept", "", "forced", "", 0,
+		func(r *results.Row) (float64, bool) {
+			tokens, _ := r.Deployment.ForcedAcceptance()
+			return tokens, tokens > 0
+		}, nil}
 
 	medianTTFT = latency(ttft, "median")
 	medianTPOT = latency(tpot, "median")
@@ -247,7 +252,7 @@ func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
 		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, steadyFrom, steadyTo, steadyOutput,
-		prefixHits, acceptance, stepTokens, streamInterval}
+		prefixHits, acceptance, stepTokens, forcedAcceptance, streamInterval}
 	for _, t := range timings {
 		var known []load.Stats
 		for i := range rows {

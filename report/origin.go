@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -43,6 +44,47 @@ func mark(r *results.Row) string {
 func kindOfRun(r *results.Row) string {
 	word, _, _ := strings.Cut(mark(r), ":")
 	return word
+}
+
+// forcedMark is the mark of a cell whose engine was told to accept drafted tokens whatever they are.
+const forcedMark = "forced acceptance"
+
+// forced is that mark with how many tokens a step brings so: "forced acceptance 3.12"; empty: the
+// engine was not told so.
+func forced(r *results.Row) string {
+	tokens, by := r.Deployment.ForcedAcceptance()
+	switch {
+	case by == "":
+		return ""
+	case tokens == 0:
+		return forcedMark
+	}
+	return forcedMark + " " + number.Text(tokens)
+}
+
+// forcedText explains the mark, where any of the rows has it.
+func forcedText(rows []results.Row) (sentences []string) {
+	var by []string
+	for i := range rows {
+		if _, setting := rows[i].Deployment.ForcedAcceptance(); setting != "" {
+			by = once(by, setting)
+		}
+	}
+	if by == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: the engine was told to accept drafted tokens whatever they are (%s), "+
+		"so many tokens a step. Such figures are of that setting, and not of what the model would accept.",
+		sentence(forcedMark), listed(by))}
+}
+
+// noted is a verdict with what else is said of the row, in brackets.
+func noted(verdict string, words ...string) string {
+	words = slices.DeleteFunc(words, func(word string) bool { return word == "" || word == verdict })
+	if len(words) == 0 {
+		return verdict
+	}
+	return verdict + " (" + strings.Join(words, ", ") + ")"
 }
 
 // mixed reports whether measurements stand beside something else.

@@ -121,6 +121,7 @@ func newPage(rows []results.Row, about About) *page {
 			p.Marks = once(p.Marks, sentence(m))
 		}
 	}
+	p.Marks = append(p.Marks, forcedText(rows)...)
 	if len(published) > 0 && len(those(rows, isMeasured)) == 0 {
 		p.Marks = append(p.Marks, onlyPublished)
 	}

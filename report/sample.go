@@ -146,6 +146,9 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 	if d.Doubt {
 		lines = append(lines, "suspect")
 	}
+	if text := forced(s.rows[0]); text != "" && !strings.Contains(s.series.Label, text) {
+		lines = append(lines, text)
+	}
 	if s.by != "" {
 		lines = append(lines, "published by "+s.by)
 	}

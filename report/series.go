@@ -56,6 +56,7 @@ func newSeries(rows []results.Row, by []string) *seriesOf {
 	if by == nil { // else its columns name it
 		s.name()
 	}
+	s.force(rows)
 	chart.Look(s.all)
 	s.part(rows)
 	return s
@@ -121,6 +122,23 @@ func (s *seriesOf) name() {
 			name = gpu + " · " + name
 		}
 		x.Label = strings.TrimSpace(name + x.Label)
+	}
+}
+
+// force names what engines were told to accept of their drafts, of those that were.
+func (s *seriesOf) force(rows []results.Row) {
+	of := map[*chart.Series][]string{} // what is said of each row, each once
+	for i := range rows {
+		x := s.byKey[s.whole(&rows[i])]
+		of[x] = once(of[x], forced(&rows[i]))
+	}
+	for x, said := range of {
+		switch {
+		case len(said) > 1:
+			x.Label += ", in part with " + forcedMark
+		case said[0] != "":
+			x.Label += ", " + said[0]
+		}
 	}
 }
 

@@ -52,7 +52,8 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
-	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows), tooFew(rows, &opt.Layout, tables)) {
+	for _, text := range slices.Concat(Findings(rows, &opt.Layout), hostChanges(rows), forcedText(rows),
+		tooFew(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}
 	below = append(below, numbered(notes.texts(), opt.Width), spreadLines(Repetitions(rows), opt.Width),
@@ -335,10 +336,11 @@ func verdictColumn(rows []results.Row, notes doubts) []column {
 	return []column{c.with(len(rows), func(i int) entry {
 		r := &rows[i]
 		verdict := plain.Line(r.Verdict().Verdict)
-		e := entry{Text: verdict, Exact: verdict, Class: verdict, Doubt: notes.number(r)}
-		if word := kindOfRun(r); mix && word != "" {
-			e.Text += " (" + word + ")"
+		kind := ""
+		if mix {
+			kind = kindOfRun(r)
 		}
+		e := entry{Text: noted(verdict, kind, forced(r)), Exact: verdict, Class: verdict, Doubt: notes.number(r)}
 		if r.Stale {
 			e.Text += ", stale"
 		}

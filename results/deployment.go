@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/telemetry"
 )
 
 // Deployment is one start of an engine: one container or process, or several that
@@ -133,6 +135,12 @@ func (d *Deployment) StreamInterval() int {
 		}
 	}
 	return 0
+}
+
+// ForcedAcceptance is how many tokens a step of speculative decoding brings because the engine was told
+// to accept drafts whatever they are, and the setting that says it: as [telemetry.ForcedAcceptance] does.
+func (d *Deployment) ForcedAcceptance() (tokens float64, by string) {
+	return telemetry.ForcedAcceptance(d.Identity)
 }
 
 // GPUsUsed is how many GPUs the engine uses; 0: not known.
