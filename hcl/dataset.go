@@ -20,6 +20,7 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.Conversation, "path", "sha256 tokenizer salt think_time history"},
 		{load.RandomConversation, "turns question_tokens", "prefix_tokens range_ratio think_time"},
 		{load.Trace, "path", "sha256 slowdown of_model"},
+		{load.RandomImages, "input_tokens images image_sizes", "range_ratio convention images_range_ratio max_images"},
 	}
 }
 
@@ -47,6 +48,10 @@ func datasetBlock() *blockType {
 			arg("history", word(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
 			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
 			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
+			arg("images", whole(1, 255), func(d *dataset, n int) { d.Images = n }),
+			arg("image_sizes", imageSizes, func(d *dataset, list []load.ImageSize) { d.ImageSizes = list }),
+			arg("images_range_ratio", number(0, 1), func(d *dataset, r float64) { d.ImagesRatio = &r }),
+			arg("max_images", whole(1, 255), func(d *dataset, n int) { d.MaxImages = n }),
 			arg("of_model", text, func(d *dataset, s string) { d.OfModel = s }),
 			arg("seed", whole[uint64](0, 1<<53), func(d *dataset, n uint64) { d.Seed = n }),
 			forPeople(),
@@ -75,6 +80,8 @@ func datasetBlock() *blockType {
 func datasetHints() map[string]string {
 	return map[string]string{
 		"input_tokens":      "Length of a prompt, in tokens.",
+		"images":            "How many images a request has.",
+		"image_sizes":       "How large they are, in pixels, and what share of them each size has.",
 		"path":              "The file, relative to the lab's directory.",
 		"turns":             "How many requests a conversation has.",
 		"groups":            "How many beginnings there are.",
@@ -86,7 +93,7 @@ func datasetHints() map[string]string {
 
 func newDataset(d *declared) *dataset {
 	switch d.kind {
-	case load.Random:
+	case load.Random, load.RandomImages:
 		return &dataset{Kind: d.kind, Convention: load.ConventionSGLang}
 	case load.ShareGPT:
 		return &dataset{Kind: d.kind, Filter: load.ConventionSGLang}

@@ -189,6 +189,7 @@ var (
 	environment = merging(kindOf("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
 	headers     = secretly(kindOf("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
 	adapters    = kindOf("map of numbers", `an object with shares, such as { sql = 0.5, chat = 0.25 }`, asAdapters)
+	imageSizes  = kindOf("map of numbers", `an object with shares, such as { "1280x720" = 0.5, "256x256" = 0.5 }`, asImageSizes)
 	ulimits     = kindOf("map of limits",
 		`an object with whole numbers, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
 )

@@ -147,8 +147,8 @@ benchmark "staged" {
 	if !slices.Equal(staged.Stages, want) {
 		t.Errorf("stages = %+v", staged.Stages)
 	}
-	if want := (load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}); replayed.Dataset != want || !replayed.NoStream {
-		t.Errorf("workload = %+v", replayed)
+	if diff := cmp.Diff(load.Dataset{Kind: load.Trace, Path: "trace.jsonl", Slowdown: 2}, replayed.Dataset); diff != "" || !replayed.NoStream {
+		t.Errorf("workload = %+v (-want +got):\n%s", replayed, diff)
 	}
 }
 

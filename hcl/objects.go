@@ -134,6 +134,24 @@ func asAdapters(v cty.Value) (list []load.Adapter, err error) {
 	return list, err
 }
 
+func asImageSizes(v cty.Value) (list []load.ImageSize, err error) {
+	err = entries(v, func(name string, e cty.Value) error {
+		share, ok := asFloat(e)
+		if !ok {
+			return noFit
+		}
+		size, err := load.ParseImageSize(name)
+		if err != nil {
+			return wrong("%s.", title(err.Error()))
+		}
+		size.Share = share
+		list = append(list, size)
+		return nil
+	})
+	load.SortImageSizes(list)
+	return list, err
+}
+
 func asMount(v cty.Value) (provision.Mount, error) {
 	s, _ := asString(v)
 	parts := strings.Split(s, ":")

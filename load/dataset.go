@@ -20,7 +20,8 @@ const (
 	Conversation = "conversation"  // conversations of several turns
 	// conversations of several turns, of random tokens of an exact length
 	RandomConversation = "random-conversation"
-	Trace              = "trace" // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
+	Trace              = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
+	RandomImages       = "random-images" // random words and images of noise (vLLM's random-mm)
 )
 
 // The two meanings that range_ratio has: vLLM and SGLang use the same word for different ranges.
@@ -73,6 +74,14 @@ type Dataset struct {
 	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
 	// so that no server has it in its cache
 	Salt bool `json:"salt,omitempty"`
+
+	// random-images: how many a request has, how far that varies as vLLM's
+	// num_mm_items_range_ratio does, and how many are the most
+	Images      int         `json:"images,omitempty"`
+	ImagesRatio *float64    `json:"images_range_ratio,omitempty"`
+	MaxImages   int         `json:"max_images,omitempty"`
+	ImageSizes  []ImageSize `json:"image_sizes,omitempty"` // random-images, sorted by [SortImageSizes]
+
 	// path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// of that file, 64 hex digits; empty: whatever is there
@@ -84,7 +93,7 @@ func (d Dataset) Ranged() bool {
 	switch {
 	case d.RangeRatio == nil:
 		return false
-	case d.Kind == Random && d.Convention == ConventionVLLM:
+	case d.kind().has("convention") && d.Convention == ConventionVLLM:
 		return *d.RangeRatio != 0
 	}
 	return *d.RangeRatio != 1
@@ -155,6 +164,7 @@ type kind struct {
 	needs, may []string
 	ownOutputs bool // it says itself how long answers are
 	talks      bool // its requests are turns of conversations
+	chat       bool // it goes to no other endpoint
 	cut        bool // its text is cut to input_tokens, where they are said
 	noBatch    bool // its requests have times, or wait for answers
 }
@@ -172,10 +182,12 @@ var kinds = []kind{
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
 	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "history"}, recorded...), ownOutputs: true, noBatch: true,
-		talks: true},
+		talks: true, chat: true},
 	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
-		may: []string{"prefix_tokens", "range_ratio", "think_time"}, noBatch: true, talks: true},
+		may: []string{"prefix_tokens", "range_ratio", "think_time"}, noBatch: true, talks: true, chat: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
+	{name: RandomImages, needs: []string{"input_tokens", "images", "image_sizes"},
+		may: []string{"range_ratio", "convention", "images_range_ratio", "max_images"}, noBatch: true, chat: true},
 }
 
 // DatasetKinds lists the data set kinds in the order in which help names them.
@@ -223,6 +235,9 @@ func (d Dataset) OwnOutputs() bool {
 // Talks reports whether its requests are turns of conversations.
 func (d Dataset) Talks() bool { return d.kind().talks }
 
+// NeedsChat reports whether its prompts go to the endpoint [Chat] and to no other.
+func (d Dataset) NeedsChat() bool { return d.kind().chat }
+
 // WithoutServer says why prompts of the data set cannot be made where no server is.
 func (d Dataset) WithoutServer() error {
 	switch k := d.kind(); {
@@ -240,6 +255,7 @@ func (d Dataset) problems(p *problems) {
 	known := k.name != ""
 	p.add(!known, "dataset.kind", "data set kind %q is not known: write one of %s", d.Kind, inWords(DatasetKinds()))
 	d.numbers(p, k)
+	d.imaging(p, k)
 	for _, member := range slices.Sorted(maps.Keys(d.members())) {
 		p.add(known && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s",
 			d.Kind, inWords(KindsWith(member)))
@@ -260,7 +276,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 	}{
 		{"input_tokens", d.InputTokens}, {"output_tokens", d.OutputTokens}, {"groups", d.Groups},
 		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
-		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns},
+		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns}, {"images", d.Images}, {"max_images", d.MaxImages},
 	} {
 		if slices.Contains(k.needs, n.member) {
 			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)

@@ -105,11 +105,21 @@ func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.history", unless(Answered, d.History))
 	add(f, "dataset.salt", d.Salt)
 	add(f, "dataset.of_model", d.OfModel)
+	f.images(d)
 	if !math.IsNaN(d.Slowdown) {
 		add(f, "dataset.slowdown", unless(1, d.Slowdown))
 	}
 	f.file("dataset.", d.Path, d.SHA256)
 	f.file("dataset.tokenizer_", d.Tokenizer, d.TokenizerSHA256)
+}
+
+func (f fingerprint) images(d Dataset) {
+	add(f, "dataset.images", d.Images)
+	if d.ImagesRatio != nil {
+		add(f, "dataset.images_range_ratio", *d.ImagesRatio)
+	}
+	add(f, "dataset.max_images", d.MaxImages)
+	add(f, "dataset.image_sizes", d.ImageWords())
 }
 
 // file adds a file by its content, or by its path where that is not known.

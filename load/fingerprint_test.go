@@ -23,6 +23,7 @@ var counts = map[string]bool{
 	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,
 	"Dataset.SHA256": true, "Dataset.Filter": true, "Dataset.OutputTokens": true, "Dataset.Slowdown": true, "Dataset.OfModel": true, "Dataset.Salt": true, "Dataset.ThinkTime": true, "Dataset.Turns": true, "Adapters": true, "Dataset.History": true, "Dataset.TokenizerSHA256": true,
+	"Dataset.Images": true, "Dataset.ImagesRatio": true, "Dataset.MaxImages": true, "Dataset.ImageSizes": true,
 	"Dataset.Path":      false, // the content counts
 	"Dataset.Tokenizer": false,
 }
@@ -52,6 +53,8 @@ func TestEveryMemberCounts(t *testing.T) {
 			v.Set(reflect.ValueOf([]Stage{{Duration: Duration(time.Minute), Rate: 2}}))
 		case []Adapter:
 			v.Set(reflect.ValueOf([]Adapter{{Name: "sql", Share: 0.5}}))
+		case []ImageSize:
+			v.Set(reflect.ValueOf([]ImageSize{{640, 480, 1}}))
 		case []Objective:
 			v.Set(reflect.ValueOf([]Objective{{Metric: "ttft", Max: Duration(time.Second)}}))
 		default:

@@ -144,9 +144,8 @@ func (w Workload) sending(p *problems) {
 	endpoints := []string{Completions, Chat, Generate}
 	known := slices.Contains(endpoints, w.Endpoint)
 	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(endpoints))
-	p.add(known && w.Dataset.Talks() && w.Endpoint != Chat, "endpoint",
-		"a data set of kind %q needs the endpoint %q: a conversation is sent with all that was said before",
-		w.Dataset.Kind, Chat)
+	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat, "endpoint",
+		"a data set of kind %q needs the endpoint %q: its prompts are messages", w.Dataset.Kind, Chat)
 	cut := w.Dataset.kind().cut && w.Dataset.InputTokens > 0
 	p.add(cut && w.Endpoint == Chat && w.Dataset.Tokenizer == "", "dataset.tokenizer",
 		"text that is cut to a length and sent to the endpoint %q is put together again "+

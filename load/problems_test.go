@@ -14,10 +14,26 @@ func TestProblems(t *testing.T) {
 		t.Fatalf("a good workload: %v", p)
 	}
 	shared := Dataset{Kind: SharedPrefix, Groups: 1, PromptsPerGroup: 1, PrefixTokens: 1, QuestionTokens: 1}
+	imaged := func(edit func(*Dataset)) func(*Workload) {
+		return func(w *Workload) {
+			w.Endpoint, w.Dataset = Chat, Dataset{Kind: RandomImages, InputTokens: 5, Images: 2, ImageSizes: []ImageSize{{640, 480, 1}}}
+			edit(&w.Dataset)
+		}
+	}
 	for name, c := range map[string]struct {
 		edit  func(*Workload)
 		field string
 	}{
+		"no images":                 {imaged(func(d *Dataset) { d.Images = 0 }), "dataset.images"},
+		"hundreds of images":        {imaged(func(d *Dataset) { d.Images, d.ImagesRatio = 256, new(1.0) }), "dataset.images"},
+		"no size of images":         {imaged(func(d *Dataset) { d.ImageSizes = nil }), "dataset.image_sizes"},
+		"a size of nothing":         {imaged(func(d *Dataset) { d.ImageSizes[0].Width = -1 }), "dataset.image_sizes"},
+		"a size of no share":        {imaged(func(d *Dataset) { d.ImageSizes[0].Share = 0 }), "dataset.image_sizes"},
+		"a size twice":              {imaged(func(d *Dataset) { d.ImageSizes = append(d.ImageSizes, d.ImageSizes[0]) }), "dataset.image_sizes"},
+		"a size beyond":             {imaged(func(d *Dataset) { d.ImageSizes[0].Width = math.MaxInt }), "dataset.image_sizes"},
+		"a range of images beyond":  {imaged(func(d *Dataset) { d.ImagesRatio = new(2.0) }), "dataset.images_range_ratio"},
+		"more images than may be":   {imaged(func(d *Dataset) { d.MaxImages = 1 }), "dataset.max_images"},
+		"images elsewhere":          {func(w *Workload) { imaged(func(*Dataset) {})(w); w.Endpoint = Completions }, "endpoint"},
 		"no end":                    {func(w *Workload) { w.Requests = 0 }, "requests"},
 		"negative requests":         {func(w *Workload) { w.Requests = -1 }, "requests"},
 		"a nanosecond":              {func(w *Workload) { w.Requests, w.Duration = 0, 1 }, "duration"},
@@ -90,6 +106,20 @@ func TestParseAdapter(t *testing.T) {
 	for _, text := range []string{"", "sql", "=0.5", " =0.5", "sql=", "sql=0.5abc", "sql=0.5,chat=0.25", "sql=0.5 0.6", "sql=half"} {
 		if got, err := ParseAdapter(text); err == nil || err.Error() != fmt.Sprintf("%q is no adapter: write NAME=SHARE, such as sql=0.25", text) {
 			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestParseImageShare: a size has two sides, and a share where it is said.
+func TestParseImageShare(t *testing.T) {
+	for text, want := range map[string]ImageSize{"640x480": {640, 480, 1}, "64x48=0.25": {64, 48, 0.25}, " 64x48 = 3 ": {64, 48, 3}} {
+		if got, err := ParseImageShare(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "640", "640x", "x480", "640x480x3", "640x480x1=1", "axb", "640x480=", "640x480=half"} {
+		if got, err := ParseImageShare(text); err == nil {
+			t.Errorf("%q: %v", text, got)
 		}
 	}
 }

@@ -101,7 +101,7 @@ func (w Workload) Longest() (input, output int) {
 	d := w.Dataset
 	input, output = d.InputTokens, w.OutputTokens
 	switch d.Kind {
-	case Random:
+	case Random, RandomImages: // images have tokens beside, which only the model knows
 		input = Lengths(d.InputTokens, d.RangeRatio, d.Convention).High
 		output = Lengths(w.OutputTokens, d.RangeRatio, d.Convention).High
 	case SharedPrefix:

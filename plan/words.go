@@ -77,6 +77,9 @@ func prompts(d load.Dataset) string {
 	case d.InputTokens > 0:
 		words = append(words, plain.Count(d.InputTokens, "token")+" in")
 	}
+	if d.Images > 0 {
+		words = append(words, "+ "+imageWords(d))
+	}
 	if d.Ranged() {
 		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))
 	}
@@ -96,6 +99,16 @@ func prompts(d load.Dataset) string {
 		words = append(words, "of model "+d.OfModel)
 	}
 	return strings.Join(words, " ")
+}
+
+// imageWords is "2 images (256x256 0.5, 1280x720 0.5)", or "1 to 3 images (…)".
+func imageWords(d load.Dataset) string {
+	each := d.ImagesEach()
+	count := plain.Count(each.High, "image")
+	if each.Low < each.High {
+		count = fmt.Sprintf("%d to %s", each.Low, count)
+	}
+	return fmt.Sprintf("%s (%s)", count, d.ImageWords())
 }
 
 // common are the words that all these cells share, and in the place of every other an

@@ -62,15 +62,17 @@ func (s *Server) chat(body []byte) (job, *refusal) {
 	if len(req.Messages) == 0 {
 		return job{}, bad("messages: at least one is needed")
 	}
-	prompt := 0
+	var all heard
 	for _, m := range req.Messages {
-		text, err := content(m.Content)
+		one, err := content(m.Content)
 		if err != nil {
 			return job{}, bad(err.Error())
 		}
-		prompt += len(strings.Fields(text))
+		all.add(one)
 	}
-	return s.openAIJob(req, prompt, chatShape)
+	j, no := s.openAIJob(req, all.words+all.imageTokens, chatShape)
+	j.heard = all
+	return j, no
 }
 
 func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
@@ -233,25 +235,6 @@ func countIDs(raw []byte) (n int, ok bool) {
 		return 0, false
 	}
 	return n + 1, true
-}
-
-// content is the text of a message: a string, or parts with text.
-func content(raw json.RawMessage) (string, error) {
-	var text string
-	if len(raw) == 0 || json.Unmarshal(raw, &text) == nil { // a tool call stands without
-		return text, nil
-	}
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if err := json.Unmarshal(raw, &parts); err != nil {
-		return "", fmt.Errorf("messages: content: %w", err)
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		b.WriteString(p.Text + " ")
-	}
-	return b.String(), nil
 }
 
 func decode(w http.ResponseWriter, r *http.Request, v any) error {

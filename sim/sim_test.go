@@ -123,6 +123,9 @@ func TestNotStreamed(t *testing.T) {
 	}
 }
 
+// gif is an image of one pixel.
+const gif = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="
+
 func TestAnswers(t *testing.T) {
 	_, url := start(t, instant(Config{Model: "m"}))
 	for _, c := range []struct {
@@ -150,6 +153,9 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/completions", `{"model":"m","prompt":"a","max_tokens":0}`, 400, "max_tokens must be at least 1"},
 		{"POST", "/v1/completions", `nonsense`, 400, "request body"},
 		{"POST", "/v1/chat/completions", `{"model":"m"}`, 400, "messages"},
+		{"POST", "/v1/chat/completions", `{"messages":[{"content":[{"text":"a b"},{"image_url":{"url":"` + gif + `"}}]}],"max_tokens":1}`, 200, `"prompt_tokens":3,`},
+		{"POST", "/v1/chat/completions", `{"messages":[{"content":[{"image_url":{"url":"http://a/b.png"}}]}]}`, 400, "part 1: image_url: it is no data URI"},
+		{"POST", "/v1/chat/completions", `{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`, 400, "neither PNG, JPEG nor GIF"},
 		{"POST", "/generate", `{}`, 400, "input_ids or text"},
 		{"GET", "/v1/completions", "", 405, ""},
 	} {

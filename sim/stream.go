@@ -23,6 +23,7 @@ type job struct {
 	reasoning int
 	calls     bool
 	adapter   string // that it is for; empty: the model itself
+	heard            // in messages
 	half             // of a request that prefill and decode share
 
 	opening []byte // an event that goes before the first token; nil: none

@@ -32,7 +32,9 @@ type Truth struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	Chunks           int64 `json:"chunks"` // with tokens in them
 	ReasoningTokens  int64 `json:"reasoning_tokens"`
-	Called           int   `json:"called"` // answers with a tool call
+	Called           int   `json:"called"`       // answers with a tool call
+	Images           int   `json:"images"`       // of prompts
+	ImageTokens      int64 `json:"image_tokens"` // of PromptTokens, those of images
 	// of each adapter, how many were completed, and their tokens
 	Adapters     map[string]Adapted `json:"adapters,omitempty"`
 	InFlight     int                `json:"in_flight"`
@@ -83,7 +85,8 @@ type ledger struct {
 	failed                    int
 	prompt, tokens, chunks    int64
 	reasoning                 int64
-	called                    int
+	called, images            int
+	imageTokens               int64
 	adapters                  map[string]Adapted
 	ttft, ttfa                sample
 	itl, tpot, e2el           sample
@@ -116,6 +119,8 @@ func (l *ledger) complete(j job, sent, due []time.Duration, perChunk int) {
 	l.tokens += int64(j.tokens)
 	l.chunks += int64(len(sent))
 	l.reasoning += int64(j.reasoning)
+	l.images += j.images
+	l.imageTokens += int64(j.imageTokens)
 	if j.calls {
 		l.called++
 	}
@@ -156,7 +161,7 @@ func (l *ledger) truth() Truth {
 	return Truth{
 		Requests: l.requests, Completed: l.completed, Failed: l.failed, PeakInFlight: l.peak,
 		PromptTokens: l.prompt, CompletionTokens: l.tokens, Chunks: l.chunks,
-		ReasoningTokens: l.reasoning, Called: l.called, Adapters: maps.Clone(l.adapters),
+		ReasoningTokens: l.reasoning, Called: l.called, Images: l.images, ImageTokens: l.imageTokens, Adapters: maps.Clone(l.adapters),
 		TTFT: l.ttft.spread(), TTFA: l.ttfa.spread(), ITL: l.itl.spread(), TPOT: l.tpot.spread(), E2EL: l.e2el.spread(), Late: l.late.spread(),
 	}
 }

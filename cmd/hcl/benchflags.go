@@ -20,7 +20,9 @@ type benchFlags struct {
 	load.Job
 	rate, burstiness      string
 	rangeRatio            float64
+	imagesRatio           float64
 	stages, slo, adapters []string
+	imageSizes            []string
 	headers               []string
 	headerFile            string
 	apiKeyFile, apiKeyEnv string
@@ -104,6 +106,11 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
 	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
 	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
+	f.IntVar(&d.Images, "images", 1, "random-images: how many images a request has, with --input-tokens of text")
+	f.StringSliceVar(&b.imageSizes, "image-size", []string{"256x256", "1280x720"},
+		"random-images: a size, `WIDTHxHEIGHT=SHARE` in pixels; may be repeated")
+	f.Float64Var(&b.imagesRatio, "images-range-ratio", 0, "random-images: between N·(1-r) and N·(1+r) images, as vLLM's random-mm")
+	f.IntVar(&d.MaxImages, "max-images", 0, "random-images: no request has more; 0 is 255")
 	f.StringVar(&d.OfModel, "of-model", "", "trace: only requests of this model, by the trace's own name for it")
 }
 
@@ -150,7 +157,9 @@ func (b *benchFlags) job(urls []string) (load.Job, error) {
 		return job, usage("--repeat must be at least 1")
 	}
 	w.IgnoreEOS = !b.stopAtEOS
-	b.asDatasetHas(w)
+	if err := b.asDatasetHas(w); err != nil {
+		return job, err
+	}
 	if err := idle(b.said, w); err != nil {
 		return job, err
 	}
@@ -177,18 +186,18 @@ func (b *benchFlags) clients(w *load.Workload) (hosts []*provision.Host, err err
 }
 
 // asDatasetHas is what is not said: it is as the data set has it.
-func (b *benchFlags) asDatasetHas(w *load.Workload) {
+func (b *benchFlags) asDatasetHas(w *load.Workload) error {
 	d := &w.Dataset
 	if b.said("range-ratio") {
 		d.RangeRatio = &b.rangeRatio
 	}
-	if !b.said("input-tokens") && d.Kind != load.Random && d.Kind != load.Text {
+	if !b.said("input-tokens") && !slices.Contains([]string{load.Random, load.Text, load.RandomImages}, d.Kind) {
 		d.InputTokens = 0
 	}
 	if !b.said("output-tokens") && d.OwnOutputs() {
 		w.OutputTokens = 0
 	}
-	if !b.said("endpoint") && d.Talks() {
+	if !b.said("endpoint") && d.NeedsChat() {
 		w.Endpoint = load.Chat
 	}
 	if !b.said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
@@ -197,9 +206,30 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) {
 	if d.Kind != load.ShareGPT {
 		d.Filter = ""
 	}
-	if d.Kind != load.Random {
+	if !slices.Contains(load.KindsWith("convention"), d.Kind) {
 		d.Convention = ""
 	}
+	return b.imagesOf(d)
+}
+
+// imagesOf gives a data set of images what the flags say of them, and any other nothing.
+func (b *benchFlags) imagesOf(d *load.Dataset) error {
+	if d.Kind != load.RandomImages {
+		d.Images = 0
+		return nil
+	}
+	if b.said("images-range-ratio") {
+		d.ImagesRatio = &b.imagesRatio
+	}
+	for _, text := range b.imageSizes {
+		size, err := load.ParseImageShare(text)
+		if err != nil {
+			return usage("--image-size: %w", err)
+		}
+		d.ImageSizes = append(d.ImageSizes, size)
+	}
+	load.SortImageSizes(d.ImageSizes)
+	return nil
 }
 
 // idle turns away flags that would do nothing beside the others: who writes one wants something of it.
@@ -217,8 +247,9 @@ func idle(said func(string) bool, w *load.Workload) error {
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
 		"history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
+		"images", "image_sizes", "images_range_ratio", "max_images",
 	} {
-		name, kinds := strings.ReplaceAll(member, "_", "-"), load.KindsWith(member)
+		name, kinds := strings.TrimPrefix(flagOf("dataset."+member), "--"), load.KindsWith(member)
 		if said(name) && !slices.Contains(kinds, w.Dataset.Kind) {
 			return usage("--%s does nothing with --dataset %s: it is for %s", name, w.Dataset.Kind, strings.Join(kinds, ", "))
 		}
@@ -247,6 +278,8 @@ func flagOf(field string) string {
 		return "--stage"
 	case "adapters":
 		return "--adapter"
+	case "dataset.image_sizes":
+		return "--image-size"
 	}
 	return "--" + strings.ReplaceAll(strings.TrimPrefix(field, "dataset."), "_", "-")
 }

@@ -7,7 +7,7 @@
 # runs here in seconds. For a real engine change its block, and the paths to your own files.
 
 lab "workloads" {
-  description = "Tools, forms of answers, conversations, agents, and a recorded day"
+  description = "Tools, forms of answers, conversations, agents, images, and a recorded day"
 }
 
 host "here" {
@@ -62,6 +62,14 @@ dataset "random-conversation" "chats" {
   think_time      = "100ms"
 }
 
+# Questions about images of noise, up to two, each like no other.
+dataset "random-images" "photos" {
+  input_tokens       = 40
+  images             = 1
+  images_range_ratio = 1 # from none to two
+  image_sizes        = { "640x360" = 3, "256x256" = 1 }
+}
+
 dataset "random" "short" { input_tokens = 60 }
 
 benchmark "tools" {
@@ -106,6 +114,17 @@ benchmark "chats" {
   load {
     concurrency   = 4
     output_tokens = 32
+    endpoint      = "chat"
+  }
+}
+
+benchmark "images" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.random-images.photos
+  requests = 24
+  load {
+    concurrency   = 4
+    output_tokens = 24
     endpoint      = "chat"
   }
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -79,7 +80,7 @@ func (served) ReadLag() *load.Histogram { return nil }
 
 func (served) Close() {}
 
-func (s served) Send(ctx context.Context, _ []byte, x wire.Exchange) {
+func (s served) Send(ctx context.Context, _ net.Buffers, x wire.Exchange) {
 	x.Record.Sent = x.Since()
 	select {
 	case <-time.After(time.Duration(s)):

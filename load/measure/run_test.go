@@ -146,6 +146,29 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestImages: the engine takes the images that were made, and its count of the prompts' tokens has those of images,
+// of which nobody says that they are too many.
+func TestImages(t *testing.T) {
+	server, target := engine(t, instant(sim.Config{}))
+	s := run(t, target, load.Workload{
+		Dataset: load.Dataset{Kind: load.RandomImages, InputTokens: 30, Images: 2,
+			ImageSizes: []load.ImageSize{{Width: 57, Height: 28, Share: 1}}}, // three squares of 28 pixels
+		Requests: 40, Concurrency: 4, Warmup: 3, OutputTokens: 5, IgnoreEOS: true, Endpoint: load.Chat,
+	}).Summary
+	truth := server.Truth()
+	if s.Completed != 40 || s.InputTokens != 40*(30+2*3) || s.AskedInput != 40*30 {
+		t.Errorf("%d completed (%v), %d input tokens, %d asked for", s.Completed, s.ErrorSamples, s.InputTokens, s.AskedInput)
+	}
+	if truth.Images != 43*2 || truth.ImageTokens != 43*2*3 || truth.PromptTokens != s.InputTokens+3*(30+2*3) {
+		t.Errorf("the server has seen %d images of %d tokens, %d tokens in all", truth.Images, truth.ImageTokens, truth.PromptTokens)
+	}
+	for _, r := range s.Verdict.Reasons {
+		if strings.Contains(r.Text, "prompt") {
+			t.Errorf("it is doubted: %s", r.Text)
+		}
+	}
+}
+
 // TestConnectionsAreKept: a worker sends all its requests over one connection.
 func TestConnectionsAreKept(t *testing.T) {
 	var opened atomic.Int64

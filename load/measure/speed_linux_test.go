@@ -132,7 +132,7 @@ func beLeast() (any, error) {
 	next := 0
 	post := func(fd int) error {
 		session, _ := queue.Next()
-		body := session.Request().Body
+		body := bytes.Join(session.Request().Body, nil)
 		next++
 		_, err := unix.Write(fd, fmt.Appendf(nil, "POST /v1/completions HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", host, len(body), body))
 		return err

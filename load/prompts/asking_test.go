@@ -34,7 +34,7 @@ func bodies(t *testing.T, d load.Dataset, endpoint string, n int) (list []string
 		}
 		for goes := true; goes; goes = s.Heard(true, []byte("answer")) {
 			var members map[string]json.RawMessage
-			body := s.Request().Body
+			body := bytes.Join(s.Request().Body, nil)
 			if err := json.Unmarshal(body, &members); err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
@@ -120,7 +120,7 @@ func TestRefusedForm(t *testing.T) {
 	}
 	s, _ := set.Queue(ForPrompt, 1).Next()
 	answer := httptest.NewRecorder()
-	sim.New(sim.Config{}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(s.Request().Body)))
+	sim.New(sim.Config{}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/v1/chat/completions", bytes.NewReader(bytes.Join(s.Request().Body, nil))))
 	if want := `response_format: there is no type \"poem\"`; answer.Code != http.StatusBadRequest || !strings.Contains(answer.Body.String(), want) {
 		t.Errorf("%d %s, want 400 with %s", answer.Code, answer.Body, want)
 	}

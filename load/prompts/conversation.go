@@ -202,9 +202,9 @@ func (d *dialogue) Request() Request {
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
 	adapter := d.of.set.adapted(d.of.use, d.number)
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: d.of.set.templates[adapter].Fill(messages, t.output, t.asks),
-		Output: t.output, Session: d.number + 1, Turn: d.next + 1, Final: d.next+1 == d.has, After: d.thinks(),
-		Calls: t.calls, Adapter: adapter}
+	body := d.of.set.templates[adapter].Fill(messages, t.output, t.asks)
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: illustrated(body, nil), Output: t.output, Session: d.number + 1, Turn: d.next + 1,
+		Final: d.next+1 == d.has, After: d.thinks(), Calls: t.calls, Adapter: adapter}
 }
 
 // longestThought bounds how much longer than on average a user takes.

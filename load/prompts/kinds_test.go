@@ -77,7 +77,7 @@ func requests(t *testing.T, j load.Job, tokenizes bool) (warm, measured []asked,
 			}
 			r := s.Request()
 			a := asked{lengths: [2]int{r.Input, r.Output}}
-			if err := json.Unmarshal(r.Body, &a); err != nil {
+			if err := json.Unmarshal(bytes.Join(r.Body, nil), &a); err != nil {
 				t.Fatalf("%s: %v", r.Body, err)
 			}
 			list = append(list, a)

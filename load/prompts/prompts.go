@@ -4,6 +4,7 @@ package prompts
 
 import (
 	"math/rand/v2"
+	"net"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +13,9 @@ import (
 
 // Request is one request to be sent.
 type Request struct {
-	Seq           int // of this client's, in the order in which they were made
-	Body          []byte
-	Input, Output int // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
+	Seq           int         // of this client's, in the order in which they were made
+	Body          net.Buffers // in pieces, of which others may have some too: not to be written to
+	Input, Output int         // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
 
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
@@ -54,6 +55,7 @@ type maker interface {
 type ask struct {
 	input, output int    // lengths, in tokens; input is 0 where nobody has counted
 	members       []byte // more of its body, see [load.Template.Fill]
+	images        []picture
 }
 
 // rows are prompts that each stand alone. They are the session of each of them, too: so
@@ -80,8 +82,8 @@ func (q *rows) Request() Request {
 	prompt, ask := q.append(make([]byte, 0, q.room.Load()), number)
 	q.room.Store(max(q.room.Load(), int64(len(prompt))))
 	adapter := q.set.adapted(q.use, number)
-	return Request{Seq: i, Body: q.set.templates[adapter].Fill(prompt, ask.output, ask.members), Input: ask.input,
-		Output: ask.output, Adapter: adapter}
+	body := q.set.templates[adapter].Fill(prompt, ask.output, ask.members)
+	return Request{Seq: i, Body: illustrated(body, ask.images), Input: ask.input, Output: ask.output, Adapter: adapter}
 }
 
 func (*rows) Listens() bool { return false }
@@ -101,6 +103,7 @@ const (
 	forThinking
 	forAdapter
 	forTurn
+	forImages
 )
 
 // Seed is that of a job's data set.

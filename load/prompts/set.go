@@ -53,6 +53,7 @@ func kinds() map[string]kind {
 		load.Trace:        {trace, checkTrace},
 
 		load.RandomConversation: {open: randomTalks},
+		load.RandomImages:       {open: randomImages},
 	}
 }
 

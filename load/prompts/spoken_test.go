@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func said(t *testing.T, w load.Workload, n int) (list []string, source *load.Sou
 				Messages []message         `json:"messages"`
 				Tools    []json.RawMessage `json:"tools"`
 			}
-			if err := json.Unmarshal(r.Body, &body); err != nil {
+			if err := json.Unmarshal(bytes.Join(r.Body, nil), &body); err != nil {
 				t.Fatalf("%s: %v", r.Body, err)
 			}
 			var words []string

@@ -1,6 +1,7 @@
 package prompts
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -144,7 +145,7 @@ func TestBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := newRandomPrompts(job(c.w), ForPrompt)
-		b := (&rows{maker: p, set: &Set{templates: map[string]load.Template{"": tmpl}}}).Request().Body
+		b := bytes.Join((&rows{maker: p, set: &Set{templates: map[string]load.Template{"": tmpl}}}).Request().Body, nil)
 		prompt, _ := p.append(nil, 0)
 		if diff := cmp.Diff(c.want, strings.Replace(string(b), string(prompt), "PROMPT", 1)); diff != "" {
 			t.Errorf("%s body (-want +got):\n%s", c.w.Endpoint, diff)

@@ -54,8 +54,9 @@ type Client interface {
 	// that. What goes wrong shows when requests are sent.
 	Open(ctx context.Context, n int)
 	// Send sends one request, reads its answer to the end and fills in the record.
-	// It returns when the connection can be used again or has been dropped.
-	Send(ctx context.Context, body []byte, x Exchange)
+	// It returns when the connection can be used again or has been dropped. The body is in
+	// pieces, which other requests may have too: nobody writes to them.
+	Send(ctx context.Context, body net.Buffers, x Exchange)
 	// ReadLag is how late reads were since it was asked before; nil when the client cannot tell.
 	ReadLag() *load.Histogram
 	// Close drops all connections. No request may be under way.
@@ -209,7 +210,7 @@ func (t *several) Open(ctx context.Context, n int) {
 	}
 }
 
-func (t *several) Send(ctx context.Context, body []byte, x Exchange) {
+func (t *several) Send(ctx context.Context, body net.Buffers, x Exchange) {
 	t.all[(t.next.Add(1)-1)%uint64(len(t.all))].Send(ctx, body, x)
 }
 
@@ -229,6 +230,14 @@ func (t *several) ReadLag() *load.Histogram {
 		}
 	}
 	return all
+}
+
+// length is that of a body, in bytes.
+func length(body net.Buffers) (n int) {
+	for _, piece := range body {
+		n += len(piece)
+	}
+	return n
 }
 
 func newClient(s server) Client {

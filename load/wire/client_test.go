@@ -116,7 +116,7 @@ func (with maker) send(t testing.TB, ctx context.Context, target load.Target, w 
 // ask sends a request that asks for 3 tokens.
 func ask(ctx context.Context, c Client) load.Record {
 	r := load.Record{AskedInput: 5, AskedOutput: 3}
-	c.Send(ctx, []byte("{}"), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+	c.Send(ctx, net.Buffers{[]byte("{}")}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
 	return r
 }
 

@@ -35,7 +35,7 @@ type link struct {
 	reused   bool // it has carried a request before this one
 	state    byte
 	x        Exchange
-	out      []byte // what is not written yet
+	out      net.Buffers // what is not written yet
 	reads    int
 	response response
 	judged   bool // the header
@@ -62,7 +62,7 @@ func (k *link) alive() bool {
 }
 
 // post writes a request, as far as the socket takes it; the loop writes the rest.
-func (k *link) post(request []byte, x Exchange, reused bool) {
+func (k *link) post(request net.Buffers, x Exchange, reused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.x, k.out, k.reads, k.reused = x, request, 0, reused
@@ -80,9 +80,12 @@ func (k *link) post(request []byte, x Exchange, reused bool) {
 	}
 }
 
+// piecesAtOnce bounds how many pieces one write takes: the kernel's own bound (IOV_MAX).
+const piecesAtOnce = 1024
+
 func (k *link) flush() error {
 	for len(k.out) > 0 {
-		n, err := unix.Write(k.fd, k.out)
+		n, err := unix.Writev(k.fd, k.out[:min(len(k.out), piecesAtOnce)])
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
@@ -91,11 +94,23 @@ func (k *link) flush() error {
 			k.out = nil
 			return err
 		default:
-			k.out = k.out[n:]
+			k.out = after(k.out, n)
 		}
 	}
 	k.out = nil
 	return nil
+}
+
+// after is what is left of pieces when n bytes of them are written.
+func after(pieces net.Buffers, n int) net.Buffers {
+	for len(pieces) > 0 && n >= len(pieces[0]) {
+		n -= len(pieces[0])
+		pieces = pieces[1:]
+	}
+	if len(pieces) > 0 {
+		pieces[0] = pieces[0][n:]
+	}
+	return pieces
 }
 
 // read is called by the loop when something has happened. It returns when the first read that

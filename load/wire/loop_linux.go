@@ -171,7 +171,7 @@ func (c *loops) put(k *link) {
 	c.idle = append(c.idle, k)
 }
 
-func (c *loops) Send(ctx context.Context, body []byte, x Exchange) {
+func (c *loops) Send(ctx context.Context, body net.Buffers, x Exchange) {
 	x.Record.Sent = x.Since()
 	k := c.take()
 	reused := k != nil
@@ -194,10 +194,17 @@ func (c *loops) Send(ctx context.Context, body []byte, x Exchange) {
 	}
 }
 
-func (c *loops) request(body []byte) []byte {
-	b := make([]byte, 0, len(c.head)+len(body)+24)
-	b = strconv.AppendInt(append(b, c.head...), int64(len(body)), 10)
-	return append(append(b, "\r\n\r\n"...), body...)
+// request puts the head before a body. The first piece of it is copied, as it is the whole of
+// most; those that others have too are not.
+func (c *loops) request(body net.Buffers) net.Buffers {
+	var first []byte
+	if len(body) > 0 {
+		first = body[0]
+	}
+	b := make([]byte, 0, len(c.head)+len(first)+24)
+	b = strconv.AppendInt(append(b, c.head...), int64(length(body)), 10)
+	b = append(append(b, "\r\n\r\n"...), first...)
+	return append(net.Buffers{b}, body[min(1, len(body)):]...)
 }
 
 // wait waits for the end of an answer and reports whether the connection can be

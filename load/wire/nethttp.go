@@ -65,16 +65,18 @@ func (c *standard) Open(context.Context, int) {}
 
 func (c *standard) ReadLag() *load.Histogram { return c.lag.take() }
 
-func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
+func (c *standard) Send(parent context.Context, body net.Buffers, x Exchange) {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	var seen sight
 	traced := httptrace.WithClientTrace(ctx, seen.trace())
-	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.url(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.url(), piecewise(body))
 	if err != nil {
 		x.Record.Fail(x.Since(), load.ClassConnect, err.Error())
 		return
 	}
+	req.ContentLength = int64(length(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(piecewise(body)), nil }
 	// A POST without an idempotency key goes out once: net/http takes another
 	// connection only when nothing of the request was written.
 	req.Header.Set("Content-Type", "application/json")
@@ -119,6 +121,15 @@ func (c *standard) Send(parent context.Context, body []byte, x Exchange) {
 	// which the connection could not be used again.
 	w.drain()
 	io.CopyN(io.Discard, src, 4<<10)
+}
+
+// piecewise reads the pieces of a body one after the other.
+func piecewise(body net.Buffers) io.Reader {
+	pieces := make([]io.Reader, len(body))
+	for i, piece := range body {
+		pieces[i] = bytes.NewReader(piece)
+	}
+	return io.MultiReader(pieces...)
 }
 
 // read reads a stream to its [DONE].

@@ -107,9 +107,32 @@ func TestAnsweredEarly(t *testing.T) {
 	defer server.Close()
 	c := maker(newClient).client(t, load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions})
 	r := load.Record{}
-	c.Send(t.Context(), make([]byte, 200<<10), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+	c.Send(t.Context(), net.Buffers{make([]byte, 200<<10)}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
 	if r.Class != load.ClassStatus || !strings.Contains(r.Error, "413") || !strings.Contains(r.Error, "too large") {
 		t.Errorf("class %q, %q, want the status and its body", r.Class, r.Error)
+	}
+}
+
+// TestPieces: the pieces of a body arrive as one, and stay as they were for the next request.
+func TestPieces(t *testing.T) { bothClients(t, testPieces) }
+
+func testPieces(t *testing.T, with maker) {
+	server := sim.New(instant)
+	h := httptest.NewServer(server)
+	defer h.Close()
+	c := with.client(t, load.Target{BaseURL: h.URL}, load.Workload{Endpoint: load.Completions})
+	shared := []byte(strings.Repeat("word ", 1<<18))
+	for n := range 3 {
+		body := net.Buffers{[]byte(`{"prompt":"`), {}}
+		for range n * 700 { // more than one write takes
+			body = append(body, []byte("a "))
+		}
+		body = append(body, shared, []byte(`","max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`))
+		r := load.Record{AskedOutput: 2}
+		c.Send(t.Context(), body, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+		if want := 1<<18 + n*700; !r.OK() || r.InputTokens != want {
+			t.Errorf("%s %s, %d input tokens, want %d", r.Class, r.Error, r.InputTokens, want)
+		}
 	}
 }
 
@@ -123,7 +146,7 @@ func testLargeRequest(t *testing.T, with maker) {
 	c := with.client(t, load.Target{BaseURL: h.URL}, load.Workload{Endpoint: load.Completions})
 	body := []byte(`{"prompt":"` + strings.Repeat("word ", 3<<20) + `","max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`)
 	r := load.Record{AskedOutput: 2}
-	c.Send(t.Context(), body, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+	c.Send(t.Context(), net.Buffers{body}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
 	if !r.OK() || r.InputTokens != 3<<20 || server.Truth().PromptTokens != 3<<20 {
 		t.Errorf("%s %s, %d input tokens, want %d", r.Class, r.Error, r.InputTokens, 3<<20)
 	}

@@ -262,7 +262,7 @@ func testEndless(t *testing.T, with maker) {
 	t.Run("an answer without a stream", func(t *testing.T) {
 		target := raw(t, drip("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{", strings.Repeat(" ", 64<<10), time.Millisecond/2))
 		r := load.Record{AskedOutput: 3}
-		with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), []byte("{}"), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
+		with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), net.Buffers{[]byte("{}")}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
 		if r.Class != load.ClassMalformed || !strings.Contains(r.Error, "the answer did not end") {
 			t.Errorf("class %q (%s), want %q", r.Class, r.Error, load.ClassMalformed)
 		}
@@ -319,7 +319,7 @@ func TestReadLagOfTheFirstRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := load.Record{AskedOutput: 1}
-	k.post([]byte("request"), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)}, false)
+	k.post(net.Buffers{[]byte("request")}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)}, false)
 	if _, err := unix.Write(pair[1], []byte(inChunks(text("a")+usage(1, 1)+end)+"0\r\n\r\n")); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestOpen(t *testing.T) {
 	for range 100 {
 		wg.Go(func() {
 			r := load.Record{}
-			c.Send(context.Background(), []byte(`{"prompt":"a","stream":true}`), Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+			c.Send(context.Background(), net.Buffers{[]byte(`{"prompt":"a","stream":true}`)}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
 			if !r.OK() {
 				t.Errorf("%s: %s", r.Class, r.Error)
 			}

@@ -49,7 +49,7 @@ func testWhole(t *testing.T, with maker) {
 		t.Run(c.name, func(t *testing.T) {
 			target := raw(t, func(conn net.Conn) { io.WriteString(conn, c.answer) })
 			got := load.Record{AskedInput: 5, AskedOutput: 3}
-			with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), []byte("{}"), Exchange{Record: &got, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
+			with.client(t, target, load.Workload{Endpoint: load.Completions}).Send(t.Context(), net.Buffers{[]byte("{}")}, Exchange{Record: &got, Zero: time.Now(), Chunks: new(atomic.Int64), Whole: true})
 			if got.OK() && (got.First < got.Sent || got.Last != got.First || got.End != got.Last) {
 				t.Errorf("times %+v", got)
 			}
