@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -81,40 +82,62 @@ func (sp speech) members(b []byte, from, to int) []byte {
 		b = append(b, `"text":"`...)
 		return append(appendText(b, from+sp.shift, to+sp.shift), '"')
 	}
-	kinds := [2]said{{member: "reasoning_content", to: sp.reasoning}, {member: "content", from: sp.reasoning, to: sp.tokens}}
-	if sp.object || sp.call != "" {
-		kinds[1].open, kinds[1].shut = `{\"text\":\"`, `\"}`
-	}
 	first := true
-	for i, k := range kinds {
-		low, high := max(from, k.from), min(to, k.to)
-		if low >= high {
-			continue
-		}
+	for p := range sp.pieces(from, to) {
 		if !first {
 			b = append(b, ',')
 		}
 		first = false
-		called := i == 1 && sp.call != ""
 		switch {
-		case !called:
-			b = append(append(append(b, '"'), k.member...), `":"`...)
-		case low == k.from:
+		case !p.call:
+			b = append(append(append(b, '"'), p.member...), `":"`...)
+		case p.begins():
 			b = append(b, `"tool_calls":[{"index":0,"id":"call-0","type":"function","function":{"name":`...)
 			b = append(append(b, quote(sp.call)...), `,"arguments":"`...)
 		default:
 			b = append(b, `"tool_calls":[{"index":0,"function":{"arguments":"`...)
 		}
-		if low == k.from {
-			b = append(b, k.open...)
-		}
-		b = appendText(b, low+sp.shift, high+sp.shift)
-		if high == k.to {
-			b = append(b, k.shut...)
-		}
-		if b = append(b, '"'); called {
+		b = append(sp.text(b, p), '"')
+		if p.call {
 			b = append(b, "}}]"...)
 		}
+	}
+	return b
+}
+
+// piece is those tokens of a kind that are sent together.
+type piece struct {
+	said
+	reasons, call bool
+	low, high     int
+}
+
+func (p piece) begins() bool { return p.low == p.from }
+
+// pieces are what the tokens from (included) to to say, kind by kind.
+func (sp speech) pieces(from, to int) iter.Seq[piece] {
+	kinds := [2]said{{member: "reasoning_content", to: sp.reasoning}, {member: "content", from: sp.reasoning, to: sp.tokens}}
+	if sp.object || sp.call != "" {
+		kinds[1].open, kinds[1].shut = `{\"text\":\"`, `\"}`
+	}
+	return func(yield func(piece) bool) {
+		for i, k := range kinds {
+			p := piece{k, i == 0, i == 1 && sp.call != "", max(from, k.from), min(to, k.to)}
+			if p.low < p.high && !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// text appends a piece as it stands between the quotes of a JSON string.
+func (sp speech) text(b []byte, p piece) []byte {
+	if p.begins() {
+		b = append(b, p.open...)
+	}
+	b = appendText(b, p.low+sp.shift, p.high+sp.shift)
+	if p.high == p.to {
+		b = append(b, p.shut...)
 	}
 	return b
 }

@@ -19,7 +19,7 @@ const defaultMaxTokens = 16
 // maxBody bounds a request's body; the longest prompts in use are far below.
 const maxBody = 64 << 20
 
-// request is what both OpenAI endpoints are asked with, as far as it matters
+// request is what the endpoints of the OpenAI API are asked with, as far as it matters
 // here. Sampling parameters and unknown fields are accepted and do nothing.
 type request struct {
 	Model               string          `json:"model"`
@@ -100,7 +100,7 @@ func adapterOf(cfg Config, model, path string) (name string, no *refusal) {
 	return "", nil
 }
 
-// shape is what differs between the two OpenAI endpoints.
+// shape is what differs between the two endpoints whose answers have choices.
 type shape struct {
 	prefix, object, chunkObject string
 	before, after               string // around what a streamed choice says
@@ -119,22 +119,26 @@ var chatShape = shape{
 	chat: true,
 }
 
-func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
+// begin makes a job of what is asked, and says what its answer is to say.
+func (s *Server) begin(req request, prompt int, chat bool) (j job, says speech, no *refusal) {
 	asked := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens))
 	if asked < 1 {
-		return job{}, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
+		return job{}, says, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
 	}
-	j := job{prompt: prompt, stream: req.Stream}
-	var no *refusal
+	j = job{prompt: prompt, stream: req.Stream}
 	if j.adapter, no = adapterOf(s.cfg, req.Model, req.LoraPath); no != nil {
-		return job{}, no
+		return job{}, says, no
 	}
 	j.tokens, j.finish = s.limit(asked)
-	says, no := speak(s.cfg, s.accepted.Load()+1, req, &j, sh.chat)
+	says, no = speak(s.cfg, s.accepted.Load()+1, req, &j, chat)
+	return j, says, no
+}
+
+func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
+	j, says, no := s.begin(req, prompt, sh.chat)
 	if no != nil {
 		return job{}, no
 	}
-
 	// Everything in an event but its text is the same for all tokens of a
 	// request, so it is put into words once.
 	stop := "stop_reason"
