@@ -80,6 +80,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 1},
 		cells: join(eachOf("tools", 1, "sim.thinker"), eachOf("talks", 1, "sim.thinker"), eachOf("agent", 1, "sim.thinker"), eachOf("chats", 1, "sim.thinker"), eachOf("images", 1, "sim.thinker"), eachOf("adapters", 1, "sim.thinker"), eachOf("day", 1, "sim.thinker")),
 	},
+	"endpoints": {
+		hosts: 1,
+		loads: map[string]int{"here": 1},
+		cells: join(eachOf("newer", 2, "sim.thinker"), eachOf("talks", 1, "sim.thinker")),
+	},
 	"three-clients": {
 		hosts: 4,
 		loads: map[string]int{"box": 1},

@@ -157,7 +157,7 @@ var (
 var (
 	engineRuntime = word(provision.Docker, provision.Process)
 	imageFrom     = word(provision.FromRegistry, provision.FromCaller)
-	endpoint      = word(load.Completions, load.Chat, load.Generate)
+	endpoint      = word(load.Endpoints()...)
 	convention    = word(load.ConventionSGLang, load.ConventionVLLM)
 	mode          = word(online, offline)
 	automatic     = wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines)

@@ -201,7 +201,7 @@ func warnOfSpeculation(b *block, c Cell) {
 	case forced != "":
 		b.warn(b.arg("engine").at, "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+
 			"the figures are of that setting and not of the model's drafts.", e.Address(), forced)
-	case setting != "" && made && w.Endpoint != load.Chat:
+	case setting != "" && made && !w.SendsText():
 		b.warn(x.at, "Speculation on random prompts", "%s drafts tokens (%s), and after random ones the model accepts more "+
 			"or fewer of them than in use. Write endpoint = %q, which sends words in the model's template, or a data set "+
 			"of real prompts.", e.Address(), setting, load.Chat)

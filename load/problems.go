@@ -141,15 +141,15 @@ func (w Workload) pacing(p *problems) {
 
 // sending: requests can be made, and their answers be judged.
 func (w Workload) sending(p *problems) {
-	endpoints := []string{Completions, Chat, Generate}
-	known := slices.Contains(endpoints, w.Endpoint)
-	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(endpoints))
-	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat, "endpoint",
+	known := w.endpoint().name != ""
+	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(Endpoints()))
+	// The Responses API has another form for images.
+	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat && !(w.Dataset.Talks() && w.TakesMessages()), "endpoint",
 		"a data set of kind %q needs the endpoint %q: its prompts are messages", w.Dataset.Kind, Chat)
 	cut := w.Dataset.kind().cut && w.Dataset.InputTokens > 0
-	p.add(cut && w.Endpoint == Chat && w.Dataset.Tokenizer == "", "dataset.tokenizer",
+	p.add(cut && w.SendsText() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
 		"text that is cut to a length and sent to the endpoint %q is put together again "+
-			"by the model's own tokenizer.json: name it, or use another endpoint", Chat)
+			"by the model's own tokenizer.json: name it, or use another endpoint", w.Endpoint)
 	if known && w.ExtraBody != "" {
 		_, err := NewTemplate(Target{}, w, IDs, "") // what is no object, or says what we say ourselves
 		p.add(err != nil, "extra_body", "%v", err)

@@ -20,7 +20,7 @@ const (
 // Form is what the prompts of a job are as JSON.
 type Form int
 
-// The forms. On [Chat] a prompt that is no list of messages is the text of one.
+// The forms. Where an endpoint takes messages alone, a text is that of one.
 const (
 	IDs      Form = iota // token ids, where the endpoint takes them
 	Words                // a string
@@ -35,7 +35,7 @@ type Template struct {
 
 // NewTemplate says once what all requests of a job to one adapter have in common; empty: to the model itself.
 func NewTemplate(t Target, w Workload, prompts Form, adapter string) (Template, error) {
-	path := t.LoraPath || w.Endpoint == Generate
+	path := t.LoraPath || w.endpoint().nameless
 	if adapter != "" && !path {
 		t.Model = adapter
 	}
@@ -58,78 +58,44 @@ func NewTemplate(t Target, w Workload, prompts Form, adapter string) (Template, 
 func (w Workload) Says(member string) bool {
 	body, err := bodyOf(Target{Model: "model"}, w, Words)
 	_, has := body[member]
-	return has || err != nil || reserved(member) || w.routes(member)
+	return has || err != nil || w.endpoint().reserves(member) || w.routes(member)
 }
 
 func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
-	sampling := map[string]any{"temperature": w.Temperature}
-	body := sampling
-	if w.IgnoreEOS {
-		sampling["ignore_eos"] = true
+	e := w.endpoint()
+	if e.name == "" {
+		return nil, fmt.Errorf("endpoint %q: write one of %s", w.Endpoint, inWords(Endpoints()))
 	}
-	switch w.Endpoint {
-	case Completions:
-		body["prompt"] = promptMark
-	case Chat:
-		body["messages"] = []any{map[string]any{"role": "user", "content": promptMark}}
-		if prompts == Messages {
-			body["messages"] = promptMark
-		}
-	case Generate:
-		sampling["max_new_tokens"] = tokensMark
-		body = map[string]any{"sampling_params": sampling}
-		if body["input_ids"] = promptMark; prompts == Words {
-			delete(body, "input_ids")
-			body["text"] = promptMark
-		}
-	default:
-		return nil, fmt.Errorf("endpoint %q: write %q, %q or %q", w.Endpoint, Completions, Chat, Generate)
+	body := e.body(w, prompts)
+	if t.Model != "" && !e.nameless {
+		body["model"] = t.Model
 	}
-	body["stream"] = !w.NoStream
-	if w.Endpoint != Generate {
-		body["max_tokens"] = tokensMark
-		if !w.NoStream {
-			body["stream_options"] = map[string]any{"include_usage": true}
-		}
-		if t.Model != "" {
-			body["model"] = t.Model
+	if w.ExtraBody == "" {
+		return body, nil
+	}
+	var extra map[string]any
+	d := json.NewDecoder(strings.NewReader(w.ExtraBody))
+	d.UseNumber() // an integer stays as it was written
+	if err := d.Decode(&extra); err != nil {
+		return nil, fmt.Errorf("extra body: it is not a JSON object: %w", err)
+	}
+	for member := range extra {
+		if w.routes(member) {
+			return nil, fmt.Errorf("extra body: %q would say for all requests who answers them, and adapters say it "+
+				"for each: write one of the two", member)
 		}
 	}
-	if w.ExtraBody != "" {
-		var extra map[string]any
-		d := json.NewDecoder(strings.NewReader(w.ExtraBody))
-		d.UseNumber() // an integer stays as it was written
-		if err := d.Decode(&extra); err != nil {
-			return nil, fmt.Errorf("extra body: it is not a JSON object: %w", err)
-		}
-		for member := range extra {
-			if w.routes(member) {
-				return nil, fmt.Errorf("extra body: %q would say for all requests who answers them, and adapters say it "+
-					"for each: write one of the two", member)
-			}
-		}
-		if err := merge(body, extra); err != nil {
-			return nil, err
-		}
-	}
-	return body, nil
+	return body, e.merge(body, extra)
 }
 
-// reserved reports whether only the generator can say a member of a body: it relies on it.
-func reserved(member string) bool {
-	switch member {
-	case "prompt", "messages", "input_ids", "text", "max_tokens", "max_completion_tokens", "max_new_tokens",
-		"stream", "stream_options", "n":
-		return true
-	}
-	return false
-}
+// reserves reports whether only the generator can say a member of a body: it relies on it.
+func (e endpoint) reserves(member string) bool { return slices.Contains(e.own, member) }
 
 // merge puts extra into body, objects into objects. What the generator relies on
 // must stay as it is.
-func merge(body, extra map[string]any) error {
+func (e endpoint) merge(body, extra map[string]any) error {
 	for _, k := range slices.Sorted(maps.Keys(extra)) {
-		if reserved(k) {
+		if e.reserves(k) {
 			return fmt.Errorf("extra body: %q is for the generator to say", k)
 		}
 		to, ok1 := body[k].(map[string]any)
@@ -141,7 +107,7 @@ func merge(body, extra map[string]any) error {
 			body[k] = extra[k]
 			continue
 		}
-		if err := merge(to, from); err != nil {
+		if err := e.merge(to, from); err != nil {
 			return err
 		}
 	}

@@ -12,13 +12,6 @@ import (
 	"time"
 )
 
-// The endpoints that a workload can be sent to.
-const (
-	Completions = "completions" // /v1/completions; prompts travel as token ids
-	Chat        = "chat"        // /v1/chat/completions
-	Generate    = "generate"    // SGLang's /generate; prompts travel as token ids
-)
-
 // Stage is a part of a load with a pace of its own.
 type Stage struct {
 	Duration    Duration `json:"duration"`
@@ -39,7 +32,7 @@ type Workload struct {
 	OutputTokens int      `json:"output_tokens"` // asked for, per request; 0: as the data set says
 	IgnoreEOS    bool     `json:"ignore_eos"`
 	Temperature  float64  `json:"temperature"`
-	Endpoint     string   `json:"endpoint"`                  // [Completions], [Chat] or [Generate]
+	Endpoint     string   `json:"endpoint"`                  // one of [Endpoints]
 	ExtraBody    string   `json:"extra_body,omitempty"`      // a JSON object merged into every request body
 	Warmup       int      `json:"warmup_requests,omitempty"` // sent and waited for before the measurement
 	Timeout      Duration `json:"timeout,omitempty"`         // for one request in all; 0 means [DefaultTimeout]

@@ -120,7 +120,7 @@ var chatShape = shape{
 }
 
 // begin makes a job of what is asked, and says what its answer is to say.
-func (s *Server) begin(req request, prompt int, chat bool) (j job, says speech, no *refusal) {
+func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, no *refusal) {
 	asked := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens))
 	if asked < 1 {
 		return job{}, says, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
@@ -135,7 +135,7 @@ func (s *Server) begin(req request, prompt int, chat bool) (j job, says speech, 
 }
 
 func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
-	j, says, no := s.begin(req, prompt, sh.chat)
+	j, says, no := begin(s, req, prompt, sh.chat)
 	if no != nil {
 		return job{}, no
 	}

@@ -10,7 +10,7 @@ import (
 
 // response is the Responses API, as vLLM and SGLang serve it: a stream of named events, of which the
 // last has the whole answer.
-func (s *Server) response(raw []byte) (job, *refusal) {
+func response(s *Server, raw []byte) (job, *refusal) {
 	var req struct {
 		Model           string          `json:"model"`
 		LoraPath        string          `json:"lora_path"`
@@ -57,16 +57,16 @@ func (s *Server) response(raw []byte) (job, *refusal) {
 			Schema json.RawMessage `json:"schema"`
 		}{f.Schema}
 	}
-	j, says, no := s.begin(like, prompt, true)
+	j, says, no := begin(s, like, prompt, true)
 	if no != nil {
 		return job{}, no
 	}
-	s.items(&j, says)
+	items(s, &j, says)
 	return j, nil
 }
 
 // items has a job write its answer as the Responses API does.
-func (s *Server) items(j *job, says speech) {
+func items(s *Server, j *job, says speech) {
 	head := fmt.Sprintf(`{"id":"%s","object":"response","created_at":%d,"model":%s,`, s.id("resp"), time.Now().Unix(),
 		quote(s.cfg.Model))
 	status := `"status":"completed","incomplete_details":null,`
@@ -143,11 +143,11 @@ func countItems(raw json.RawMessage) (int, error) {
 	}
 	n := 0
 	for i, m := range list {
-		text, err := content(m.Content)
+		said, err := content(m.Content)
 		if err != nil || m.Role == "" {
 			return 0, fmt.Errorf("input.%d: not a message", i)
 		}
-		n += len(strings.Fields(text))
+		n += said.words + said.imageTokens
 	}
 	return n, nil
 }

@@ -42,7 +42,7 @@ var plans = map[string]plan{
 	"/v1/completions":      (*Server).completion,
 	"/v1/chat/completions": (*Server).chat,
 	"/generate":            (*Server).generation,
-	"/v1/responses":        (*Server).response,
+	"/v1/responses":        response,
 }
 
 // refusal is why a request gets no tokens.

@@ -40,7 +40,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 		f.DurationVar((*time.Duration)(at), name, 0, usage)
 	}
 	f.StringVar(&b.Target.Model, "model", "", "the model's name at the server; without it the server is asked")
-	f.StringVar(&w.Endpoint, "endpoint", load.Completions, "completions, chat or generate (SGLang's own); conversations take chat")
+	f.StringVar(&w.Endpoint, "endpoint", load.Completions, "where requests go: "+strings.Join(load.Endpoints(), ", ")+" (generate is SGLang's own); conversations take chat or responses")
 	f.StringArrayVar(&b.headers, "header", nil, "a header of every request, `NAME:VALUE`; may be repeated; no place for a key")
 	f.StringVar(&b.headerFile, "header-file", "", "a `file` with a header on each line, NAME: VALUE; they are in no output")
 	f.StringVar(&b.apiKeyFile, "api-key-file", "", "a `file` with the key that requests carry as Authorization: Bearer")

@@ -113,7 +113,7 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
 	output, input := miscounted(records)
 	r.add(w.IgnoreEOS && output > 0, 0, 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
-	r.add(w.Endpoint != load.Chat && input > 0, 0, 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
+	r.add(!w.SendsText() && input > 0, 0, 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
 	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed)
 	if s.Window == nil && !timed(w) {
 		r.below(float64(s.Completed), float64(w.Concurrency), tooFew, s.Completed, w.Concurrency)

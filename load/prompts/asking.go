@@ -22,22 +22,29 @@ type asking struct {
 }
 
 // all are the members that say something, by their names: many files have an empty list where there is no tool.
-func (a asking) all() map[string]json.RawMessage {
+func (a asking) all(w load.Workload) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	maps.Copy(all, a.Extra)
 	for name, value := range map[string]json.RawMessage{"tools": a.Tools, "tool_choice": a.ToolChoice,
 		"parallel_tool_calls": a.ParallelCalls, "response_format": a.ResponseFormat} {
-		if !slices.Contains([]string{"", "null", "[]", `""`, `"[]"`, "{}"}, string(value)) {
+		if says(value) {
 			all[name] = value
 		}
+	}
+	if w.Endpoint == load.Responses {
+		asItems(all)
 	}
 	return all
 }
 
+func says(value json.RawMessage) bool {
+	return !slices.Contains([]string{"", "null", "[]", `""`, `"[]"`, "{}"}, string(value))
+}
+
 // members are they as they stand between the braces of a request's body.
-func (a asking) members() []byte {
+func (a asking) members(w load.Workload) []byte {
 	var b bytes.Buffer
-	all := a.all()
+	all := a.all(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if b.Len() > 0 {
 			b.WriteByte(',')
@@ -51,20 +58,21 @@ func (a asking) members() []byte {
 
 // check says what no engine would take, and what the load has said.
 func (a asking) check(w load.Workload) error {
-	all := a.all()
+	all := a.all(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if w.Says(name) {
 			return fmt.Errorf("%q is for the load to say", name)
 		}
 	}
 	for _, name := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
-		if all[name] != nil && w.Endpoint != load.Chat {
+		if all[name] != nil && !w.TakesMessages() {
 			return fmt.Errorf("%q needs the endpoint %q", name, load.Chat)
 		}
 	}
 	if all["tools"] != nil {
 		var tools []struct {
 			Type     string `json:"type"`
+			Name     string `json:"name"` // where it lies flat
 			Function struct {
 				Name string `json:"name"`
 			} `json:"function"`
@@ -73,12 +81,15 @@ func (a asking) check(w load.Workload) error {
 			return errors.New("\"tools\" is not a list of tools")
 		}
 		for i, t := range tools {
-			if t.Type == "function" && t.Function.Name == "" {
+			if t.Type == "function" && t.Function.Name == "" && (t.Name == "" || w.Endpoint != load.Responses) {
 				return fmt.Errorf("tool %d is a function without a \"name\"", i+1)
 			}
 		}
 	}
-	if all["response_format"] != nil {
+	if says(a.ResponseFormat) {
+		if w.Endpoint == load.Responses && a.Extra["text"] != nil {
+			return errors.New("both \"response_format\" and \"text\", which are one there")
+		}
 		var format struct {
 			Type   string `json:"type"`
 			Schema *struct {
@@ -97,7 +108,7 @@ func (a asking) check(w load.Workload) error {
 
 // checkMessages says what is no list of messages.
 func checkMessages(w load.Workload, raw []byte) error {
-	if w.Endpoint != load.Chat {
+	if !w.TakesMessages() {
 		return fmt.Errorf("\"messages\" needs the endpoint %q", load.Chat)
 	}
 	var messages []struct {
@@ -111,5 +122,9 @@ func checkMessages(w load.Workload, raw []byte) error {
 			return fmt.Errorf("message %d has no \"role\"", i+1)
 		}
 	}
-	return nil
+	var items []message
+	if w.Endpoint == load.Responses && json.Unmarshal(raw, &items) != nil {
+		return errors.New("\"messages\" has what is no message of a chat")
+	}
+	return itemsOf(w, items)
 }

@@ -62,7 +62,7 @@ func counter(w load.Workload) func(context.Context, load.Job) (tokens, error) {
 // talk says how long the answers are to be: as asked, as the file says, or as recorded.
 func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, err error) {
 	for _, x := range s.says {
-		one := turn{history: x.history, asks: x.members(), output: cmp.Or(w.OutputTokens, x.output), after: x.delay,
+		one := turn{history: x.history, asks: x.members(w), output: cmp.Or(w.OutputTokens, x.output), after: x.delay,
 			calls: len(x.answer.ToolCalls) > 0}
 		if one.output == 0 {
 			if x.answer.Role == "" {

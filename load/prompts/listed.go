@@ -96,7 +96,7 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	talks := false
 	use := func(t tokens, l line) (it item, n int, err error) {
-		it.output, it.members = *l.OutputTokens, l.members()
+		it.output, it.members = *l.OutputTokens, l.members(job.Workload)
 		if l.Messages != nil {
 			talks, it.text = true, l.Messages
 			if job.Workload.Dataset.Salt {
@@ -110,7 +110,7 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 			}
 			it.input = len(it.ids)
 		}
-		if t == nil || job.Workload.Endpoint == load.Chat {
+		if t == nil || job.Workload.SendsText() {
 			it.ids, it.text = nil, quoted(*l.Prompt)
 		}
 		return it, 1, nil
@@ -206,7 +206,7 @@ func firstQuestion(ctx context.Context, w load.Workload, t tokens, o opening) (i
 		if len(it.ids) < most {
 			return it, 0, nil
 		}
-		if w.Endpoint == load.Chat && len(it.ids) > most {
+		if w.SendsText() && len(it.ids) > most {
 			text, ok := t.decode(it.ids[:most])
 			if !ok {
 				return it, 0, errNoDecoder
@@ -216,7 +216,7 @@ func firstQuestion(ctx context.Context, w load.Workload, t tokens, o opening) (i
 		it.ids = it.ids[:most:most]
 	}
 	it.input = len(it.ids)
-	if w.Endpoint == load.Chat {
+	if w.SendsText() {
 		it.ids, it.text = nil, quoted(o.prompt)
 	}
 	if !passes(w.Dataset.Filter, it.input, it.output, asked > 0) {

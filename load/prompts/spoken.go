@@ -184,8 +184,8 @@ func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
 		default:
 			err = s.addTalk(&f)
 		}
-		if err == nil && w.Dataset.Salt {
-			err = s.salted()
+		if err == nil {
+			err = s.ready(w)
 		}
 		if err != nil {
 			return s, err
@@ -207,10 +207,7 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 	if len(s.says) == 0 {
 		return s, errSkip
 	}
-	if w.Dataset.Salt {
-		err = s.salted()
-	}
-	return s, err
+	return s, s.ready(w)
 }
 
 // addRow takes the messages of one request.
@@ -247,7 +244,7 @@ func (s *spoken) addRow(w load.Workload, f *talkForm, delta bool) error {
 	case f.OutputLength != nil:
 		x.output = *f.OutputLength
 	}
-	if last := len(s.says) - 1; last >= 0 && delta && len(x.asking.all()) == 0 {
+	if last := len(s.says) - 1; last >= 0 && delta && len(x.asking.all(w)) == 0 {
 		x.asking = s.says[last].asking // tools are offered until others are
 	}
 	var err error

@@ -66,7 +66,7 @@ func randomTokens(_ context.Context, job load.Job, _ int) (*Set, error) {
 func newRandomPrompts(job load.Job, use uint64) randomPrompts {
 	w, d := job.Workload, job.Workload.Dataset
 	return randomPrompts{
-		seed: Seed(job), use: use, words: w.Endpoint == load.Chat,
+		seed: Seed(job), use: use, words: w.SendsText(),
 		input:  load.Lengths(d.InputTokens, d.RangeRatio, d.Convention),
 		output: load.Lengths(w.OutputTokens, d.RangeRatio, d.Convention),
 	}
@@ -98,7 +98,7 @@ func newSharedPrompts(job load.Job, use uint64) sharedPrompts {
 	w, d := job.Workload, job.Workload.Dataset
 	span := func(n int) load.Span { return load.Lengths(n, d.RangeRatio, load.ConventionSGLang) }
 	return sharedPrompts{
-		seed: Seed(job), use: use, words: w.Endpoint == load.Chat,
+		seed: Seed(job), use: use, words: w.SendsText(),
 		prefix: span(d.PrefixTokens), question: span(d.QuestionTokens), output: span(w.OutputTokens),
 		each:  d.PromptsPerGroup,
 		order: Random(Seed(job), forOrder, use).Perm(d.Groups * d.PromptsPerGroup),

@@ -48,7 +48,7 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 		return nil, fmt.Errorf("the text of data set %s has %d tokens, and a prompt is to have %d",
 			filepath.Base(d.Path), len(ids), d.InputTokens)
 	}
-	if w.Endpoint == load.Chat {
+	if w.SendsText() {
 		if _, ok := t.decode(ids[:1]); !ok {
 			return nil, errNoDecoder
 		}
@@ -56,10 +56,10 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 	places := len(ids) - d.InputTokens + 1
 	return &Set{
 		source: &load.Source{Tokenizer: t.name(), SHA256: sum, Prompts: places},
-		form:   formOf(w.Endpoint == load.Chat),
+		form:   formOf(w.SendsText()),
 		rows: func(use uint64) maker {
 			return cutPrompts{seed: Seed(job), use: use, ids: ids, places: places, input: d.InputTokens,
-				output: w.OutputTokens, text: w.Endpoint == load.Chat, tokens: t}
+				output: w.OutputTokens, text: w.SendsText(), tokens: t}
 		},
 	}, nil
 }

@@ -232,7 +232,7 @@ func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 		due[i] = r.at
 	}
 	return &Set{Due: due, source: source, rows: func(use uint64) maker {
-		return traced{seed: Seed(job), use: use, rows: rows, words: w.Endpoint == load.Chat}
+		return traced{seed: Seed(job), use: use, rows: rows, words: w.SendsText()}
 	}}, nil
 }
 

@@ -13,6 +13,7 @@ type answer struct {
 	rec    *load.Record
 	count  *atomic.Int64 // content chunks of the whole run
 	text   *[]byte       // takes the content; nil: nobody wants it
+	items  bool          // it is of the Responses API
 	chunk  chunk
 	chunks int  // with content
 	before int  // the read that brought the last of them
@@ -48,7 +49,7 @@ func (a *answer) event(ev event) (over bool, err error) {
 		r.End = ev.at
 		return true, a.close()
 	}
-	if err := c.parse(ev.data); err != nil {
+	if err := a.parse(ev.data); err != nil {
 		return false, &streamError{load.ClassMalformed, err.Error() + ": " + Shorten(ev.data)}
 	}
 	if c.failed {
@@ -67,11 +68,31 @@ func (a *answer) event(ev event) (over bool, err error) {
 			a.counted = c.completed
 		}
 	}
-	if c.content == 0 {
-		return false, nil
+	if c.over && a.chunks > 0 {
+		c.content = 0
 	}
+	if c.content != 0 {
+		err = a.took(ev)
+	}
+	if err != nil || !c.over {
+		return false, err
+	}
+	r.End = ev.at
+	return true, a.close()
+}
+
+func (a *answer) parse(data []byte) error {
+	if a.items {
+		return a.chunk.response(data)
+	}
+	return a.chunk.parse(data)
+}
+
+// took writes down that content has come.
+func (a *answer) took(ev event) error {
+	r, c := a.rec, &a.chunk
 	if a.chunks >= mostChunks(r.AskedOutput) {
-		return false, fails(load.ClassMalformed,
+		return fails(load.ClassMalformed,
 			"the answer did not end: %d chunks came of an answer for which %d tokens were asked",
 			a.chunks, r.AskedOutput)
 	}
@@ -92,7 +113,7 @@ func (a *answer) event(ev event) (over bool, err error) {
 	a.noteKinds()
 	a.chunks++
 	a.count.Add(1)
-	return false, nil
+	return nil
 }
 
 // noteKinds writes down of what kinds the chunk's content is, where it is not all text.
@@ -125,7 +146,11 @@ func (a *answer) close() error {
 }
 
 func (a *answer) cut() error {
-	return fails(load.ClassTruncated, "the stream ended without %s after %d chunks", done, a.chunks)
+	last := done
+	if a.items {
+		last = "response.completed"
+	}
+	return fails(load.ClassTruncated, "the stream ended without %s after %d chunks", last, a.chunks)
 }
 
 // Stream reads one answer: what its reads brought goes in, and it says when the answer is over.
@@ -141,7 +166,7 @@ const maxAnswer = 64 << 20 // bounds an answer that is not streamed, whatever wa
 
 func (s *Stream) Reset(x Exchange) {
 	s.events.reset()
-	s.answer = answer{rec: x.Record, count: x.Chunks, text: x.Text, before: -1}
+	s.answer = answer{rec: x.Record, count: x.Chunks, text: x.Text, items: x.Endpoint == load.Responses, before: -1}
 	s.whole, s.body, s.at = x.Whole, s.body[:0], 0
 	if cap(s.body) > smallBuffer {
 		s.body = nil

@@ -13,6 +13,7 @@ type chunk struct {
 	reasoned  int    // of those, tokens of reasoning; 0: none, or the server does not tell
 	whole     bool   // the text is all of it so far, not only what is new
 	failed    bool   // the chunk is an error object
+	over      bool   // the answer ends here, and all of it is told once more
 }
 
 // kinds are kinds of content, any of them together.
@@ -34,7 +35,8 @@ var errJSON = errors.New("not a JSON object")
 //	choices[].text, choices[].finish_reason
 //	choices[].{delta,message}.{content,reasoning_content,reasoning}
 //	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
-//	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}
+//	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}, also by
+//	the names of the Responses API
 //	text, meta_info.{prompt_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
 //	error, object = "error"
 func (c *chunk) parse(data []byte) error {
@@ -114,9 +116,7 @@ func (c *chunk) choice(s *scanner) {
 }
 
 func (c *chunk) says(s *scanner) {
-	if s.peek() != '"' {
-		s.skip()
-	} else if text := s.text(); len(text) > 0 {
+	if text := s.string(); len(text) > 0 {
 		c.content |= saidText
 		c.text = text
 	}
@@ -159,13 +159,13 @@ func (c *chunk) counts(s *scanner) {
 	prompt, completed := false, false
 	s.members(func(key []byte) {
 		switch string(key) {
-		case "prompt_tokens":
+		case "prompt_tokens", "input_tokens":
 			c.prompt, prompt = s.number()
-		case "completion_tokens":
+		case "completion_tokens", "output_tokens":
 			c.completed, completed = s.number()
 		case "reasoning_tokens":
 			c.reasoned, _ = s.number()
-		case "completion_tokens_details":
+		case "completion_tokens_details", "output_tokens_details":
 			s.object(func(key []byte) {
 				if string(key) == "reasoning_tokens" {
 					c.reasoned, _ = s.number()

@@ -70,6 +70,8 @@ type Exchange struct {
 	Chunks *atomic.Int64 // content chunks of the whole run
 	Whole  bool          // the answer is one JSON object instead of a stream
 	Text   *[]byte       // takes the answer's content, as it stands in JSON strings; nil: nobody wants it
+	// of the request; empty: one of those whose answers are read alike
+	Endpoint string
 }
 
 func (x Exchange) Since() time.Duration { return time.Since(x.Zero) }
@@ -167,10 +169,9 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 	}
 	port := cmp.Or(base.Port(), map[string]string{"http": "80", "https": "443"}[base.Scheme])
 	s := server{
-		dialer: &dialer{host: net.JoinHostPort(base.Hostname(), port)},
-		base:   base,
-		path: map[string]string{load.Completions: "/v1/completions", load.Chat: "/v1/chat/completions",
-			load.Generate: "/generate"}[w.Endpoint],
+		dialer:  &dialer{host: net.JoinHostPort(base.Hostname(), port)},
+		base:    base,
+		path:    w.Path(),
 		stall:   cmp.Or(time.Duration(w.Stall), load.DefaultStall),
 		timeout: cmp.Or(time.Duration(w.Timeout), load.DefaultTimeout),
 	}

@@ -130,13 +130,18 @@ func (s *scanner) text() []byte {
 	return nil
 }
 
-// filled moves over a value and reports whether it is a string with something in it.
-func (s *scanner) filled() bool {
+// string moves over a value and returns what is between its quotes; nil of what is no string.
+func (s *scanner) string() []byte {
 	if s.peek() != '"' {
 		s.skip()
-		return false
+		return nil
 	}
-	return len(s.text()) > 0
+	return s.text()
+}
+
+// filled moves over a value and reports whether it is a string with something in it.
+func (s *scanner) filled() bool {
+	return len(s.string()) > 0
 }
 
 // said moves over a value and reports whether it says something: null, false, 0 and

@@ -136,6 +136,8 @@ func readSGLang(c *results.Cell, o *object) {
 	switch backend := o.text("backend"); {
 	case strings.HasSuffix(backend, "chat"):
 		w.Endpoint = load.Chat
+	case strings.HasSuffix(backend, "responses"):
+		w.Endpoint = load.Responses
 	case backend == "sglang" || backend == "sglang-native":
 		w.Endpoint = load.Generate
 	}
@@ -161,6 +163,8 @@ func sglangBackend(r *results.Row) any {
 		return "sglang"
 	case load.Chat:
 		return backend + "-chat"
+	case load.Responses:
+		return backend + "-responses"
 	}
 	return backend
 }

@@ -73,13 +73,15 @@ func vllm() Tool {
 const vllmDate = "20060102-150405"
 
 // vllmBackend is what --backend would have been. vLLM has none for SGLang's own
-// endpoint; "sglang" is what SGLang's generator calls it.
+// endpoint, which SGLang's generator calls "sglang", and none for the Responses API.
 func vllmBackend(r *results.Row) any {
 	switch r.Job.Workload.Endpoint {
 	case load.Chat:
 		return "openai-chat"
 	case load.Generate:
 		return "sglang"
+	case load.Responses:
+		return "openai-responses"
 	}
 	return "openai"
 }
@@ -94,6 +96,8 @@ func readVLLM(c *results.Cell, o *object) {
 	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {
 	case strings.HasSuffix(backend, "chat"):
 		w.Endpoint = load.Chat
+	case strings.HasSuffix(backend, "responses"):
+		w.Endpoint = load.Responses
 	case backend == "sglang":
 		w.Endpoint = load.Generate
 	}
