@@ -43,7 +43,7 @@ func TestTask(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", name, diff)
 			}
 		}
-		if p := test.task.Prompts(); p.Dataset != random || p.Requests != 3 || p.OutputTokens != 4 {
+		if p := test.task.Prompts(); !cmp.Equal(p.Dataset, random) || p.Requests != 3 || p.OutputTokens != 4 {
 			t.Errorf("%s: prompts %+v", name, p)
 		}
 	}
