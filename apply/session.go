@@ -184,6 +184,9 @@ func (s *session) check(ctx context.Context) (err error) {
 	if s.facts, err = look.Facts(ctx, s.conn, s.docker); err != nil || s.work.rehearsal {
 		return err
 	}
+	if s.pod != nil {
+		s.facts.Hostname = s.pod.Node() // the machine: each start has a pod of another name
+	}
 	findings, err := s.checker().contract(ctx, &s.facts)
 	if s.host.GPUs.Count == 0 { // which nothing is measured on
 		findings = slices.DeleteFunc(findings, func(f provision.Finding) bool { return f.Level == provision.Warning })

@@ -10,7 +10,7 @@ import (
 // Facts are what a host is made of: what has to be known of it to compare two
 // results. What may change from one hour to the next is not among them.
 type Facts struct {
-	Hostname    string   `json:"hostname"`
+	Hostname    string   `json:"hostname"` // of a pod, its node's name
 	OS          string   `json:"os"` // "Ubuntu 22.04.5 LTS"
 	Kernel      string   `json:"kernel"`
 	Arch        string   `json:"arch"` // as the kernel says it: "x86_64"

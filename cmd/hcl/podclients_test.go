@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/load"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -60,7 +61,12 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 	p := c.pods(t, podClientsLab)
 	p.tells("plan", exitDone, "open to the pods of cluster moai at http://n-1:8000, for the hosts that load is sent from",
 		"host c-2 (a pod of cluster moai)\n\n  sends load to engine.sim.alone on host n-1", "pod hcl-plan-c-2-")
-	p.tells("apply", applied, "what one takes of the processors, the other lacks") // four pods on two nodes
+	for range 4 { // on a busy machine a cell may be void: the next apply measures that one
+		p.tells("apply", applied, "what one takes of the processors, the other lacks") // four pods on two nodes
+		if said, _, _ := p.run("plan"); strings.Contains(said, "Up to date") {
+			break
+		}
+	}
 	if left := p.objects(); left != "" {
 		t.Errorf("left in the cluster:\n%s", left)
 	}
@@ -69,6 +75,7 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 	defer store.Close()
 	rows, err := store.Rows(t.Context(), results.Query{})
 	must(t, err)
+	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.Verdict().Verdict == load.Void })
 	if len(rows) != 2 {
 		t.Fatalf("%d rows, want 2", len(rows))
 	}
@@ -104,5 +111,7 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 			t.Errorf("%s: of the engine was read %+v", r.Deployment.Engine, seen)
 		}
 	}
-	p.tells("plan", exitDone, "Up to date")
+	if said := p.tells("plan", exitDone, "Up to date"); strings.Contains(said, "machine hcl-") {
+		t.Errorf("the names of pods are told as changes of the host:\n%s", said)
+	}
 }
