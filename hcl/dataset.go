@@ -17,9 +17,10 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.ShareGPT, "path", "sha256 tokenizer filter input_tokens output_tokens salt"},
 		{load.Text, "path input_tokens", "tokenizer salt"},
 		{load.JSONL, "path", "sha256 tokenizer salt"},
-		{load.Conversation, "path", "sha256 tokenizer salt think_time history"},
-		{load.RandomConversation, "turns question_tokens", "prefix_tokens range_ratio think_time"},
+		{load.Conversation, "path", "sha256 tokenizer salt think_time max_delay history"},
+		{load.RandomConversation, "turns question_tokens", "prefix_tokens range_ratio think_time max_delay"},
 		{load.Trace, "path", "sha256 slowdown of_model"},
+		{load.Weka, "path", "sha256 max_delay"},
 		{load.RandomImages, "input_tokens images image_sizes", "range_ratio convention images_range_ratio max_images"},
 	}
 }
@@ -47,6 +48,7 @@ func datasetBlock() *blockType {
 			arg("turns", whole(1, 10_000), func(d *dataset, n int) { d.Turns = n }),
 			arg("history", word(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
 			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
+			arg("max_delay", span, func(d *dataset, t load.Duration) { d.MaxDelay = t }),
 			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
 			arg("images", whole(1, 255), func(d *dataset, n int) { d.Images = n }),
 			arg("image_sizes", imageSizes, func(d *dataset, list []load.ImageSize) { d.ImageSizes = list }),

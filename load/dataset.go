@@ -21,6 +21,7 @@ const (
 	// conversations of several turns, of random tokens of an exact length
 	RandomConversation = "random-conversation"
 	Trace              = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
+	Weka               = "weka"          // recorded sessions of agents and their sub-agents, replayed
 	RandomImages       = "random-images" // random words and images of noise (vLLM's random-mm)
 )
 
@@ -69,6 +70,8 @@ type Dataset struct {
 	// of conversations: how long a user takes on average to ask again, drawn from an exponential
 	// distribution; 0: no time
 	ThinkTime Duration `json:"think_time,omitempty"`
+	// of conversations and agents: no wait between their requests is longer, recorded or drawn; 0: as it is
+	MaxDelay Duration `json:"max_delay,omitempty"`
 	// conversation: which answers the next turns are told of, [Answered] or [Recorded]; empty: Answered
 	History string `json:"history,omitempty"`
 	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
@@ -181,11 +184,12 @@ var kinds = []kind{
 		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
-	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "history"}, recorded...), ownOutputs: true, noBatch: true,
+	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "max_delay", "history"}, recorded...), ownOutputs: true, noBatch: true,
 		talks: true, chat: true},
 	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
-		may: []string{"prefix_tokens", "range_ratio", "think_time"}, noBatch: true, talks: true, chat: true},
+		may: []string{"prefix_tokens", "range_ratio", "think_time", "max_delay"}, noBatch: true, talks: true, chat: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
+	{name: Weka, needs: []string{"path"}, may: []string{"sha256", "max_delay"}, ownOutputs: true, noBatch: true, talks: true},
 	{name: RandomImages, needs: []string{"input_tokens", "images", "image_sizes"},
 		may: []string{"range_ratio", "convention", "images_range_ratio", "max_images"}, noBatch: true, chat: true},
 }
@@ -234,6 +238,9 @@ func (d Dataset) OwnOutputs() bool {
 
 // Talks reports whether its requests are turns of conversations.
 func (d Dataset) Talks() bool { return d.kind().talks }
+
+// Fresh reports whether no prompt comes twice, also where a file's are taken again.
+func (d Dataset) Fresh() bool { return d.Salt || d.Kind == Weka }
 
 // NeedsChat reports whether its prompts go to the endpoint [Chat] and to no other.
 func (d Dataset) NeedsChat() bool { return d.kind().chat }
@@ -287,6 +294,8 @@ func (d Dataset) numbers(p *problems, k kind) {
 	p.add(d.Turns > maxTurns, "dataset.turns", "%d turns: at most %d are possible", d.Turns, maxTurns)
 	p.add(d.ThinkTime < 0 || d.ThinkTime > maxThinkTime, "dataset.think_time", "%v: write a time of at most %v",
 		d.ThinkTime, maxThinkTime)
+	p.add(d.MaxDelay < 0 || d.MaxDelay > maxThinkTime, "dataset.max_delay", "%v: write a time of at most %v",
+		d.MaxDelay, maxThinkTime)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
 	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero",

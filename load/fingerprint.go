@@ -102,6 +102,7 @@ func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.filter", d.Filter)
 	add(f, "dataset.turns", d.Turns)
 	add(f, "dataset.think_time", d.ThinkTime)
+	add(f, "dataset.max_delay", d.MaxDelay)
 	add(f, "dataset.history", unless(Answered, d.History))
 	add(f, "dataset.salt", d.Salt)
 	add(f, "dataset.of_model", d.OfModel)

@@ -89,6 +89,9 @@ func prompts(d load.Dataset) string {
 	if d.ThinkTime > 0 {
 		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))
 	}
+	if d.MaxDelay > 0 {
+		words = append(words, fmt.Sprintf("no wait above %v", d.MaxDelay))
+	}
 	if d.History == load.Recorded {
 		words = append(words, "told of recorded answers")
 	}

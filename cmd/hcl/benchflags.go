@@ -88,6 +88,8 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
 	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations: how long a user takes on average to ask again")
+	f.DurationVar((*time.Duration)(&d.MaxDelay), "max-delay", 0,
+		"conversations and weka: no wait between their requests is longer, recorded or drawn; 0 leaves them as they are")
 	f.StringVar(&d.History, "history", "",
 		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
 	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
@@ -246,7 +248,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	}
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
-		"history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
+		"max_delay", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 		"images", "image_sizes", "images_range_ratio", "max_images",
 	} {
 		name, kinds := strings.TrimPrefix(flagOf("dataset."+member), "--"), load.KindsWith(member)

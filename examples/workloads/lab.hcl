@@ -62,6 +62,13 @@ dataset "random-conversation" "chats" {
   think_time      = "100ms"
 }
 
+# Sessions of agents with sub-agents: how long prompts were, which blocks they shared, and when they
+# went. Nobody waits for the coffee break that one of them took.
+dataset "weka" "sessions" {
+  path      = "sessions.jsonl"
+  max_delay = "500ms" # of AgentX: "10s"
+}
+
 # Questions about images of noise, up to two, each like no other.
 dataset "random-images" "photos" {
   input_tokens       = 40
@@ -115,6 +122,15 @@ benchmark "chats" {
     concurrency   = 4
     output_tokens = 32
     endpoint      = "chat"
+  }
+}
+
+benchmark "sessions" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.weka.sessions
+  requests = 28 # of all agents
+  load {
+    concurrency = 2 # live sessions, each with all its agents
   }
 }
 

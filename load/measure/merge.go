@@ -88,7 +88,7 @@ func sourceOf(w load.Workload, clients []Shared) *load.Source {
 			measured, warmed = measured+s.Sessions, warmed+s.WarmupSessions
 		}
 	}
-	if first == nil || w.Dataset.Salt { // each prompt is like no other
+	if first == nil || w.Dataset.Fresh() { // each prompt is like no other
 		return first
 	}
 	return new(first.Drawn(measured, warmed, w.Dataset.Talks()))

@@ -283,3 +283,32 @@ func TestClock(t *testing.T) {
 		t.Error("the context has ended")
 	}
 }
+
+// TestAgents: an agent's sub-agents run beside it, each request goes as long after what it needs as it did when it
+// was recorded, and another session begins only when all of one is over.
+func TestAgents(t *testing.T) {
+	path := written(t, `{"requests":[`+
+		`{"t":0,"in":8,"out":1,"hash_ids":[1],"api_time":1},`+
+		`{"t":2,"type":"subagent","requests":[{"t":2.5,"in":8,"out":1,"hash_ids":[1],"api_time":1},`+
+		`{"t":4,"in":8,"out":1,"hash_ids":[1],"api_time":1,"think_time":0.25}]},`+
+		`{"t":6,"in":8,"out":1,"hash_ids":[1],"api_time":2},`+
+		`{"t":9,"type":"subagent","requests":[{"t":9,"in":8,"out":1,"hash_ids":[1],"api_time":90}]},`+
+		`{"t":9,"in":8,"out":1,"hash_ids":[1],"api_time":1,"think_time":0.5}]}`)
+	for _, w := range []load.Workload{{Concurrency: 1}, {Rate: 1000, Concurrency: 1}} {
+		w.Requests, w.Dataset = 7, load.Dataset{Kind: load.Weka, Path: path}
+		synctest.Test(t, func(t *testing.T) {
+			s, records := paced(t, t.Context(), w, time.Second)
+			var sent []float64
+			for _, r := range records {
+				sent = append(sent, math.Round((r.Sent-records[0].Sent).Seconds()*100)/100)
+			}
+			// The agent's requests are 0, 5.75 and 7.25, its sub-agents' 2.5, 3.75 and 7.75; then another begins.
+			if want := []float64{0, 2.5, 3.75, 5.75, 7.25, 7.75, 8.75}; !slices.Equal(sent, want) {
+				t.Errorf("sent at %v, want %v", sent, want)
+			}
+			if x := s.Sessions; x == nil || x.Begun != 2 || x.Ended != 1 || x.Requests != 6 || math.Abs(x.Duration.Max-8750) > 1 {
+				t.Errorf("sessions %+v", s.Sessions)
+			}
+		})
+	}
+}

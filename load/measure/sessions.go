@@ -13,6 +13,7 @@ type session struct {
 	requests      int
 	input, output int
 	begun, final  bool
+	failed        bool // one of its requests
 }
 
 // sessions are the conversations that began, and those that ended, from one moment (included) to another, which are
@@ -35,8 +36,9 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 		if r.OK() {
 			s.requests++
 			s.input, s.output = s.input+r.InputTokens, s.output+r.OutputTokens
-			s.final, s.last, s.ended = r.Final, r.Last, r.End
+			s.final, s.last, s.ended = s.final || r.Final, max(s.last, r.Last), max(s.ended, r.End)
 		}
+		s.failed = s.failed || !r.OK()
 		if r.OK() && r.ToCall && in(r.Sent) {
 			out.ToCall++
 			if r.Calls == 0 {
@@ -53,7 +55,7 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 		if s.begun && in(s.first) {
 			out.Begun++
 		}
-		if s.begun && s.final && (in(s.ended) || s.ended == to && to == over) {
+		if s.begun && s.final && !s.failed && (in(s.ended) || s.ended == to && to == over) {
 			took = append(took, load.Ms(s.last-s.first))
 			out.Requests += float64(s.requests)
 			out.InputTokens += float64(s.input)
@@ -75,9 +77,10 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 const leastPause = 50 * time.Millisecond
 
 // pauses reports whether conversations wait between their requests, for users who think or for as long as was
-// recorded: then fewer requests are in flight than there are conversations.
+// recorded: then fewer requests are in flight than there are conversations. Those of agents wait for their tools,
+// and have more in flight where there are sub-agents.
 func pauses(w load.Workload, records []load.Record) bool {
-	if w.Dataset.ThinkTime > 0 {
+	if w.Dataset.ThinkTime > 0 || w.Dataset.Kind == load.Weka {
 		return true
 	}
 	over := map[int]time.Duration{}

@@ -140,6 +140,7 @@ type worker struct {
 	records []load.Record
 	session prompts.Session // under way, with another request to come
 	heard   []byte          // the answer to its last request
+	beside  sync.WaitGroup  // branches of the session
 }
 
 // closed sends one request after the other in its shifts, until none is left. first is
@@ -159,10 +160,10 @@ func (w *worker) closed(ctx context.Context, shifts []shift, atOnce bool, t tick
 					return
 				}
 			}
-			if ready = max(ready, idle+t.After); t.After > 0 {
-				if ready >= s.to || !sleep.until(ctx, p.zero.Add(ready)) {
-					break
-				}
+			idle = max(idle, w.join(t))
+			if ready = max(ready, idle+t.After); ready >= s.to || ctx.Err() != nil ||
+				t.After > 0 && !sleep.until(ctx, p.zero.Add(ready)) {
+				break
 			}
 			t.scheduled = ready
 			if atOnce {
@@ -191,30 +192,33 @@ func (p *phase) arrive(ctx context.Context, sleep sleeper, from time.Duration) b
 // serve carries out one session after another, as they come.
 func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	p := w.p
-	ready, end := t.scheduled, p.g.job.Workload.End()
+	ready := t.scheduled
 	sleep := newTimer()
 	defer sleep.stop()
 	for {
 		w.do(ctx, &t, ready)
-		idle := time.Since(p.zero)
-		ok := true
-		for w.session != nil && ctx.Err() == nil && (end == 0 || idle < end) {
-			if t, ok = p.take(w.session); !ok {
-				return
-			}
-			t.scheduled = idle + t.After
-			if end > 0 && t.scheduled >= end || t.After > 0 && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
-				break
-			}
-			w.do(ctx, &t, t.scheduled)
-			idle = time.Since(p.zero)
-		}
-		w.session = nil
+		w.goOn(ctx, sleep)
+		ok := false
 		if t, ok = <-more; !ok || ctx.Err() != nil {
 			return
 		}
-		ready = max(t.scheduled, idle)
+		ready = max(t.scheduled, time.Since(p.zero))
 	}
+}
+
+// goOn sends what is left of the session under way, each request after the answer before it.
+func (w *worker) goOn(ctx context.Context, sleep sleeper) {
+	p, end := w.p, w.p.g.job.Workload.End()
+	for idle := time.Since(p.zero); w.session != nil && ctx.Err() == nil && (end == 0 || idle < end); idle = time.Since(p.zero) {
+		t, _ := p.take(w.session) // of a session there is always the next
+		t.scheduled = max(idle, w.join(t)) + t.After
+		if end > 0 && t.scheduled >= end || ctx.Err() != nil || t.After > 0 && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
+			break
+		}
+		w.do(ctx, &t, t.scheduled)
+	}
+	w.session = nil
+	w.beside.Wait()
 }
 
 func (w *worker) do(ctx context.Context, t *ticket, ready time.Duration) {
@@ -241,9 +245,35 @@ func (w *worker) do(ctx context.Context, t *ticket, ready time.Duration) {
 		w.session = t.session
 	}
 	p.done.Add(1)
+	for _, b := range t.session.Forks() {
+		w.beside.Go(func() { p.branch(ctx, b) })
+	}
+	if w.session == nil {
+		w.beside.Wait() // it is over with the last of its branches
+	}
+}
+
+// branch carries out a part of a session that runs beside the rest.
+func (p *phase) branch(ctx context.Context, b *prompts.Branch) {
+	defer close(b.Over)
+	w := &worker{p: p, session: b.Session}
+	defer w.finish()
+	sleep := newTimer()
+	defer sleep.stop()
+	w.goOn(ctx, sleep)
+}
+
+// join waits for the branches that a request needs, and says when they were over; 0: it needs none.
+func (w *worker) join(t ticket) (at time.Duration) {
+	for _, b := range t.Joins {
+		<-b.Over
+		at = time.Since(w.p.zero)
+	}
+	return at
 }
 
 func (w *worker) finish() {
+	w.beside.Wait()
 	w.p.mu.Lock()
 	defer w.p.mu.Unlock()
 	w.p.records = append(w.p.records, w.records)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,12 +44,18 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 			"is to be (output_tokens in the load does), and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)
-	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) (int, func(int) turn) {
-		if n %= len(all); use == ForWarmup {
-			n = len(all) - 1 - n // it begins with those that the measurement comes to last
-		}
-		return len(all[n]), func(i int) turn { return all[n][i] }
+	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) (int, func(grant) Session) {
+		one := all[again(use, n, len(all))]
+		return len(one), dialogued(func(i int) turn { return one[i] })
 	}}, nil
+}
+
+// again is the place of the n-th conversation among so many, which come in their order and then again.
+func again(use uint64, n, of int) int {
+	if n %= of; use == ForWarmup {
+		return of - 1 - n // it begins with those that the measurement comes to last
+	}
+	return n
 }
 
 // counter finds who counts recorded answers, where somebody has to.
@@ -131,7 +138,7 @@ func (q *talks) Next() (Session, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	number := q.set.slice.Nth(q.begun)
-	has, turn := q.set.talk(q.use, number)
+	has, begin := q.set.talk(q.use, number)
 	turns := has
 	if q.total != 0 {
 		turns = min(has, q.total-q.granted)
@@ -141,7 +148,7 @@ func (q *talks) Next() (Session, bool) {
 	}
 	q.begun++
 	q.granted += turns
-	return &dialogue{of: q, turn: turn, has: has, turns: turns, number: number}, true
+	return begin(grant{of: q, number: number, has: has, turns: turns}), true
 }
 
 func (q *talks) Begun() int {
@@ -156,17 +163,33 @@ func (q *talks) giveBack(n int) {
 	q.granted -= n
 }
 
+// grant is what a conversation may ask.
+type grant struct {
+	of     *talks
+	number int // of the conversation
+	has    int // turns
+	turns  int // that it may have
+}
+
+// fill makes the body of a request of the conversation, and says to whom it goes.
+func (g grant) fill(prompt []byte, output int, members []byte) (body net.Buffers, adapter string) {
+	adapter = g.of.set.adapted(g.of.use, g.number)
+	return net.Buffers{g.of.set.templates[adapter].Fill(prompt, output, members)}, adapter
+}
+
 // dialogue is a conversation under way: one request after the other, each with
 // all that was said before.
 type dialogue struct {
-	of     *talks
-	turn   func(i int) turn
-	has    int    // turns
-	turns  int    // that it may have
-	number int    // of the conversation
-	next   int    // turn
-	asked  turn   // that was asked last
-	said   []byte // the messages so far, each with a comma behind it
+	grant
+	turn  func(i int) turn
+	next  int    // turn
+	asked turn   // that was asked last
+	said  []byte // the messages so far, each with a comma behind it
+}
+
+// dialogued begins dialogues of these turns.
+func dialogued(turn func(i int) turn) func(grant) Session {
+	return func(g grant) Session { return &dialogue{grant: g, turn: turn} }
 }
 
 func appendMessage(b []byte, role string, text []byte) []byte {
@@ -201,10 +224,9 @@ func (d *dialogue) Request() Request {
 	messages := make([]byte, 0, len(d.said)+2)
 	messages = append(append(messages, '['), d.said[:len(d.said)-1]...)
 	messages = append(messages, ']')
-	adapter := d.of.set.adapted(d.of.use, d.number)
-	body := d.of.set.templates[adapter].Fill(messages, t.output, t.asks)
-	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: illustrated(body, nil), Output: t.output, Session: d.number + 1, Turn: d.next + 1,
-		Final: d.next+1 == d.has, After: d.thinks(), Calls: t.calls, Adapter: adapter}
+	body, adapter := d.fill(messages, t.output, t.asks)
+	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: body, Output: t.output, Session: d.number + 1, Turn: d.next + 1,
+		Final: d.next+1 == d.has, After: d.of.set.capped(d.thinks()), Calls: t.calls, Adapter: adapter}
 }
 
 // longestThought bounds how much longer than on average a user takes.
@@ -223,7 +245,17 @@ func (d *dialogue) thinks() time.Duration {
 	return time.Duration(min(r.ExpFloat64(), longestThought) * float64(mean))
 }
 
+// capped is a wait that is no longer than the data set lets one be.
+func (s *Set) capped(wait time.Duration) time.Duration {
+	if most := time.Duration(s.workload.Dataset.MaxDelay); most > 0 {
+		return min(wait, most)
+	}
+	return wait
+}
+
 func (*dialogue) Listens() bool { return true }
+
+func (*dialogue) Forks() []*Branch { return nil }
 
 // Heard takes the answer, as it stood between the quotes of JSON strings. A conversation
 // whose turn failed does not go on.

@@ -22,6 +22,13 @@ type Request struct {
 	After         time.Duration // how long after the answer before it goes
 	Adapter       string        // that it goes to; empty: the model itself
 	Calls         bool          // the answer that was recorded calls a tool
+	Joins         []*Branch     // that have to be over before it goes; After counts from then, if that is later
+}
+
+// Branch is a session that runs beside the one that it is a part of: a sub-agent.
+type Branch struct {
+	Session
+	Over chan struct{} // closed by who carries it out
 }
 
 // Session is requests that each wait for the answer to the one before: a conversation,
@@ -34,6 +41,8 @@ type Session interface {
 	// Heard takes the answer, and reports whether another request follows. ok is false
 	// when there was none.
 	Heard(ok bool, answer []byte) bool
+	// Forks are the branches that begin with the answer that was heard last.
+	Forks() []*Branch
 }
 
 // Queue hands out the sessions of a warm-up or a measurement, to any number of workers.
@@ -89,6 +98,8 @@ func (q *rows) Request() Request {
 func (*rows) Listens() bool { return false }
 
 func (*rows) Heard(bool, []byte) bool { return false }
+
+func (*rows) Forks() []*Branch { return nil }
 
 // What a random stream is for. Streams of different use never meet, so that a
 // change in one (a longer prompt) leaves the others as they were.

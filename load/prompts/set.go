@@ -22,9 +22,9 @@ type Set struct {
 	salt  bool
 	seed  uint64
 	think load.Duration
-	// the n-th conversation of all, by whichever client: how many turns it has, and each of them; nil: prompts
+	// the n-th conversation of all, by whichever client: how many turns it has, and what begins it; nil: prompts
 	// stand alone
-	talk   func(use uint64, n int) (turns int, turn func(i int) turn)
+	talk   func(use uint64, n int) (turns int, begin func(grant) Session)
 	source *load.Source // nil: made here
 	// of the bodies of requests, by the adapter that they go to; empty: the model itself
 	templates map[string]load.Template
@@ -54,6 +54,7 @@ func kinds() map[string]kind {
 
 		load.RandomConversation: {open: randomTalks},
 		load.RandomImages:       {open: randomImages},
+		load.Weka:               {weka, checkEntries(parseWeka)},
 	}
 }
 
@@ -158,7 +159,7 @@ func (m *Set) Drawn(measured, warmed int) *load.Source {
 	if m.source == nil {
 		return nil
 	}
-	if m.salt {
+	if m.workload.Dataset.Fresh() {
 		return new(*m.source) // each is like no other
 	}
 	if !m.slice.Whole() {

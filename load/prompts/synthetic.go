@@ -126,15 +126,15 @@ func randomTalks(_ context.Context, job load.Job, _ int) (*Set, error) {
 		s.add(r, n)
 		return appendMessage(b, role, append(s.b, s.end))
 	}
-	return &Set{form: load.Messages, talk: func(use uint64, n int) (int, func(int) turn) {
-		return length(turns, Random(seed, use, uint64(n))), func(i int) (t turn) {
+	return &Set{form: load.Messages, talk: func(use uint64, n int) (int, func(grant) Session) {
+		return length(turns, Random(seed, use, uint64(n))), dialogued(func(i int) (t turn) {
 			r := Random(seed^scramble(use), forTurn, uint64(n)<<32|uint64(i))
 			if i == 0 && d.PrefixTokens > 0 {
 				t.says = say(nil, roleSystem, Random(seed^scramble(use), forGroup, 0), d.PrefixTokens)
 			}
 			t.says, t.output = say(t.says, roleUser, r, length(question, r)), length(output, r)
 			return t
-		}
+		})
 	}}, nil
 }
 
