@@ -18,8 +18,13 @@ type cut struct {
 	lives    float64 // how often a request fits into the run, of those that completed
 }
 
-// newCut is from the end of the ramp and, of a closed loop, of its first request, to the last
-// dispatch: the requests that all begin at once wait for each other as no others do.
+// beginning is the most of a run that the first requests of a closed loop may take: beyond, one very
+// long answer among them would leave too little of it.
+const beginning = 4 // as a part: 1/4
+
+// newCut is from the end of the ramp and, of a closed loop, of its first requests, to the last
+// dispatch: those that all begin at once wait for each other as no others do, and so do for a while
+// those that take their places.
 func newCut(w load.Workload, records []load.Record) cut {
 	c, over := cut{from: math.MaxInt64}, time.Duration(math.MaxInt64)
 	first, last, took, completed := over, time.Duration(0), time.Duration(0), 0.0
@@ -34,12 +39,22 @@ func newCut(w load.Workload, records []load.Record) cut {
 		c.from = first + time.Duration(w.Ramp)
 	}
 	if w.Rate == 0 {
-		c.from = max(c.from, over)
+		c.from = max(c.from, over, min(ended(records, over), first+(c.to-first)/beginning))
 	}
 	if took > 0 {
 		c.lives = float64(last-first) / float64(took) * completed
 	}
 	return c
+}
+
+// ended is when all requests that were sent before a moment are over.
+func ended(records []load.Record, before time.Duration) (last time.Duration) {
+	for i := range records {
+		if r := &records[i]; r.Sent < before {
+			last = max(last, r.End)
+		}
+	}
+	return last
 }
 
 // at is the batch of a moment; what comes before and after belongs to the first and the last.
@@ -99,7 +114,8 @@ func spreadOf(values []float64) float64 {
 	return squares / (n - 1)
 }
 
-// likeness is the correlation of each value with the one before it, 0 where they rather alternate.
+// likeness is the correlation of each value with the one before it, as far as it is more than chance
+// makes of so few (one standard error), which would hide what else there is to see.
 func likeness(values []float64) float64 {
 	n, mean, products := float64(len(values)), 0.0, 0.0
 	for _, v := range values {
@@ -112,5 +128,5 @@ func likeness(values []float64) float64 {
 	if squares == 0 {
 		return 0
 	}
-	return max(0, products/squares+1/n) // what so few values show is low by about 1/n
+	return max(0, products/squares+1/n-1/math.Sqrt(n)) // what so few values show is low by about 1/n
 }

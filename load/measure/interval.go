@@ -12,6 +12,9 @@ import (
 const (
 	student = 2.306 // the 97.5th percentile of Student's t with as many degrees of freedom as waves
 	normal  = 1.960 // and of the normal distribution
+	// leastMore is the least that numbers of values are taken to vary, as a part of what those of
+	// independent values do: what so few batches show may be far too little by chance.
+	leastMore = 0.5
 )
 
 // How often a request has to fit into a run, whose requests share their fate with those beside
@@ -64,14 +67,16 @@ type residuals struct {
 	cut       cut
 	n, values bins
 	squares   float64
-	first     float64   // sum of the values before the cut
+	first     float64   // sum of the values before the cut, or after it
 	apart     bool      // they are of a request each
 	bounds    []float64 // values of percentiles
 	within    []bins    // how many values are at most each
+	tails     []float64 // values of the percentiles halfway from each to the greatest; nil: none is looked at
+	beyond    []bins    // how many values are at most each of these
 }
 
 func (r *residuals) add(v float64, at time.Duration) {
-	if at < r.cut.from {
+	if at < r.cut.from || at > r.cut.to { // when fewer and fewer are in flight gaps are shorter
 		r.first += v
 		return
 	}
@@ -82,6 +87,9 @@ func (r *residuals) add(v float64, at time.Duration) {
 	for i, bound := range r.bounds {
 		if v <= bound {
 			r.within[i][b]++
+		}
+		if r.tails != nil && v <= r.tails[i] {
+			r.beyond[i][b]++
 		}
 	}
 }
@@ -100,21 +108,37 @@ func (r *residuals) mean(s load.Stats) load.Interval {
 	return load.Interval{Low: s.Mean - half, High: s.Mean + half}
 }
 
+// likewise is how much more the number of values that are at most a bound varies between batches
+// than that of so many independent values does, and which share of them is.
+func (r *residuals) likewise(within *bins) (more, share float64) {
+	n := r.n.sum()
+	share = within.sum() / n
+	return within.less(share, &r.n).variance() / (n * share * (1 - share)), share
+}
+
 // percentile is the interval of a percentile, between two of the sorted values: as of so many
-// independent values as vary as much between batches, which it reports too.
+// independent values as vary as much between batches, which it reports too; or as vary halfway into the
+// tail beyond it, if that is more.
 func (r *residuals) percentile(i int, p float64, sorted []float64) (x load.Interval, independent float64, why string) {
 	n, all := r.n.sum(), float64(len(sorted))
-	share := r.within[i].sum() / n
+	more, share := r.likewise(&r.within[i])
 	even := n * share * (1 - share)
 	if !(even > 0) {
 		return x, 0, "no value after those of the first requests is above it"
 	}
-	v := max(even, r.within[i].less(share, &r.n).variance()*(student*student)/(normal*normal))
+	if r.tails != nil {
+		if tail, beyond := r.likewise(&r.beyond[i]); beyond < 1 {
+			more = max(more, tail)
+		}
+	}
+	v := even * max(leastMore, more*(student*student)/(normal*normal))
 	independent = all * all * p / 100 * (1 - p/100) / v
 	low, high, ok := load.Ranks(len(sorted), independent, p)
-	if own := n * even / v; !ok || own < float64(load.Needs(100*share)) {
+	own, needs := n*even/v, load.Needs(100*share) // of those within the cut, where the percentile is another one
+	if !ok || own < float64(needs) {
+		independent = min(independent, own*float64(load.Needs(p))/float64(needs))
 		return x, independent, fmt.Sprintf("its values tell as much as %.0f independent ones: it needs %d",
-			min(own, independent), max(load.Needs(p), load.Needs(100*share)))
+			min(own, independent), max(load.Needs(p), needs))
 	}
 	x = load.Interval{Low: load.At(sorted, low), High: load.At(sorted, high)}
 	if most := load.EarlyStopping(len(sorted), p); most > 0 && r.apart {
@@ -135,9 +159,12 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	if !slices.Contains(percentiles, 50) {
 		percentiles = append([]float64{50}, percentiles...)
 	}
-	r.within = make([]bins, len(percentiles))
+	r.within, r.beyond = make([]bins, len(percentiles)), make([]bins, len(percentiles))
 	for _, p := range percentiles {
 		r.bounds = append(r.bounds, load.Percentile(sorted, p))
+		if e.workload.Rate != 0 && r.apart { // waits come in bursts, of which a run may have seen few
+			r.tails = append(r.tails, load.Percentile(sorted, 50+p/2))
+		}
 	}
 	each(r.add)
 	note := func(statistic string, needs int, x load.Interval, why string) {

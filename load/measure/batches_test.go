@@ -1,0 +1,90 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// TestCut: batches begin when all requests that began a closed loop are over, or with a quarter of the run,
+// and what comes after the last dispatch is in none.
+func TestCut(t *testing.T) {
+	const second = time.Second
+	of := func(first ...time.Duration) (records []load.Record) {
+		for _, end := range first {
+			records = append(records, load.Record{First: 1, Last: end, End: end})
+		}
+		for at := second; at <= 40*second; at += second {
+			records = append(records, load.Record{Sent: at, First: at + 1, Last: at + second, End: at + second})
+		}
+		return records
+	}
+	for name, x := range map[string]struct {
+		load.Workload
+		records []load.Record
+		from    time.Duration
+	}{
+		"alike":       {load.Workload{Concurrency: 2}, of(second, second), second},
+		"mixed":       {load.Workload{Concurrency: 2}, of(second, 3*second), 3 * second},
+		"one is long": {load.Workload{Concurrency: 2}, of(second, 30*second), 10 * second},
+		"ramp":        {load.Workload{Concurrency: 2, Ramp: load.Duration(5 * second)}, of(second, 3*second), 5 * second},
+		"open":        {load.Workload{Rate: 1}, of(second, 3*second), 0},
+	} {
+		c := newCut(x.Workload, x.records)
+		if c.from != x.from || c.to != 40*second {
+			t.Errorf("%s: from %v to %v, want from %v to 40s", name, c.from, c.to, x.from)
+		}
+	}
+	r := residuals{cut: cut{from: second, to: 21 * second}}
+	for at := time.Duration(0); at <= 30*second; at += second {
+		r.add(1, at)
+	}
+	if n := r.n.sum(); n != 21 || r.first != 10 {
+		t.Errorf("%g values in batches and %g outside, want 21 and 10", n, r.first)
+	}
+}
+
+// TestBursts: a percentile of an open loop's waits varies as much as its tail does, where that is more.
+func TestBursts(t *testing.T) {
+	width := func(rate load.Rate) float64 {
+		e := evidence{workload: load.Workload{Rate: rate}, percentiles: []float64{90}}
+		c, f, s := cut{to: 4000 * time.Second, lives: 4000}, load.Figures{Completed: 4000, Duration: 4000}, load.Stats{Count: 4000}
+		values := make([]float64, 4000) // of which every eighth is large, and once in a while many are larger
+		for i := range values {
+			values[i] = float64(i%8) + float64(i%997)/1e4
+			if i/100%13 == 5 && i%2 == 0 {
+				values[i] = 20 + float64(i%100)
+			}
+		}
+		sorted := append([]float64{}, values...)
+		s = load.Describe(sorted, []float64{90})
+		e.bound(&f, c, "ttft_ms", &s, sorted, func(note noting) {
+			for i, v := range values {
+				note(v, time.Duration(i)*time.Second)
+			}
+		})
+		x := f.Intervals["ttft_ms.p90"]
+		return x.High - x.Low
+	}
+	if open, closed := width(1), width(0); !(closed > 0) || open <= closed {
+		t.Errorf("the interval of an open loop is %g wide, that of a closed loop %g", open, closed)
+	}
+}
+
+// TestLikeness: neighbours are alike as far as it is more than chance.
+func TestLikeness(t *testing.T) {
+	var alike, turns, few [20]float64
+	for i := range alike {
+		alike[i], turns[i] = float64(i), float64(i%2)
+		few[i] = float64(i*7%20) + float64(i%5)
+	}
+	for name, x := range map[string]struct {
+		values    []float64
+		low, high float64
+	}{"alike": {alike[:], 0.6, 1}, "turns": {turns[:], 0, 0}, "by chance": {few[:], 0, 0}} {
+		if got := likeness(x.values); got < x.low || got > x.high {
+			t.Errorf("%s: %g, want %g to %g", name, got, x.low, x.high)
+		}
+	}
+}
