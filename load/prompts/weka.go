@@ -253,7 +253,7 @@ func weka(ctx context.Context, job load.Job, total int) (*Set, error) {
 			firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)
-	words := job.Workload.Endpoint == load.Chat
+	words := job.Workload.SendsText()
 	return &Set{source: source, talk: func(use uint64, n int) (int, func(grant) Session) {
 		p := all[again(use, n, len(all))]
 		return p.requests, func(g grant) Session {
