@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
@@ -73,6 +74,11 @@ func (b *Bench) Run(ctx context.Context, job load.Job, progress func(load.Progre
 		return nil, err
 	}
 	return &load.Result{Summary: *m.Summary, Records: m.Records}, err
+}
+
+// Dial connects from the first of the hosts, as its requests do.
+func (b *Bench) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return b.at[0].conn.Dial(ctx, network, address)
 }
 
 // Close gives the hosts back.

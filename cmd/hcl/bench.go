@@ -72,19 +72,15 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	for _, name := range o.exposed {
 		t.logger().Warn(exposedKey, "header", name)
 	}
-	if job.Target.Model == "" {
-		if job.Target.Model, err = onlyModel(ctx, job); err != nil {
-			return err
-		}
-	}
-	send, give, err := o.senders(ctx, t, job, from)
+	by, err := o.senders(ctx, t, job, from)
 	if err != nil {
 		return err
 	}
-	rows, records, failed := sendTimes(ctx, t, job, o.repeat, send)
-	if failed = errors.Join(failed, give()); len(rows) == 0 {
+	rows, records, failed := sendTimes(ctx, t, job, o.repeat, by)
+	if failed = errors.Join(failed, by.give()); len(rows) == 0 {
 		return failed
 	}
+	job = rows[0].Job.Job
 	recordsOf := func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil }
 	if err := t.write(o.output, func(w io.Writer) error {
 		if o.format == "text" {
@@ -103,39 +99,48 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 // sendLoad sends a load and returns what was measured, also a part of it beside an error.
 type sendLoad func(context.Context, load.Job, func(load.Progress)) (*load.Result, error)
 
-// senders are who sends the load: the hosts that were named, which are given back afterwards,
-// or this machine.
-func (o benchOptions) senders(
-	ctx context.Context, t *console, job load.Job, hosts []*provision.Host,
-) (send sendLoad, give func() error, err error) {
+// senders are who sends the load.
+type senders struct {
+	send sendLoad
+	dial wire.Dial    // from where they are; nil: from this machine
+	give func() error // back what was taken for it
+}
+
+// senders are the hosts that were named, or this machine.
+func (o benchOptions) senders(ctx context.Context, t *console, job load.Job, hosts []*provision.Host) (senders, error) {
 	if len(hosts) == 0 {
 		known := calibrated(slog.New(t.logger()))
-		return func(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
+		return senders{send: func(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
 			job.Calibrated = known
 			return measure.Run(ctx, job, progress)
-		}, func() error { return nil }, nil
+		}, give: func() error { return nil }}, nil
 	}
 	opt, err := o.hosts.options(ctx, t)
 	if err != nil {
-		return nil, nil, err
+		return senders{}, err
 	}
 	log := t.logger()
 	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
 	b, err := apply.OpenBench(ctx, hosts, job.Workload.Dataset.Inputs(), opt)
 	if err != nil {
-		return nil, nil, errors.Join(err, b.Close())
+		return senders{}, errors.Join(err, b.Close())
 	}
-	return b.Run, b.Close, nil
+	return senders{b.Run, b.Dial, b.Close}, nil
 }
 
 // sendTimes sends the load so many times, each time with prompts of its own, up to the first
 // that fails. It returns the requests of each row.
 func sendTimes(
-	ctx context.Context, t *console, job load.Job, times int, send sendLoad,
+	ctx context.Context, t *console, job load.Job, times int, by senders,
 ) (rows []results.Row, records [][]load.Record, err error) {
+	if job.Target.Model == "" {
+		if job.Target.Model, err = onlyModel(ctx, job, wire.DirectBy(by.dial)); err != nil {
+			return nil, nil, err
+		}
+	}
 	for i := range times {
 		started := time.Now()
-		result, err := send(ctx, job, benchProgress(t))
+		result, err := by.send(ctx, job, benchProgress(t))
 		if terminal(t.stderr) {
 			fmt.Fprint(t.stderr, "\r\x1b[K")
 		}
@@ -184,7 +189,8 @@ func baseURL(s string) (string, error) {
 	return strings.TrimSuffix(strings.TrimRight(s, "/"), "/v1"), nil
 }
 
-func onlyModel(ctx context.Context, job load.Job) (string, error) {
+// onlyModel is the first model that the server lists.
+func onlyModel(ctx context.Context, job load.Job, client *http.Client) (string, error) {
 	base := job.Target.BaseURL
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -197,7 +203,7 @@ func onlyModel(ctx context.Context, job load.Job) (string, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	resp, err := wire.Direct().Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return "", fmt.Errorf("ask the server for its model (or say it with --model): %w", err)
 	}

@@ -79,7 +79,12 @@ func TestBenchFrom(t *testing.T) {
 	wrong(2, "--concurrency: concurrency 1 cannot be shared by 2 hosts", bench("--concurrency", "1")...)
 	wrong(2, "--from names c0 twice", "bench", url, "--from", "c0,c0", "--concurrency", "2")
 	wrong(2, "It is not a URL", "bench", url, "--from", "ssh://c0", "--concurrency", "2")
-	wrong(1, "say it with --model", "bench", url, "--from", "c0,c1", "--concurrency", "2")
+	// Who sends the load is asked what the server has: this machine does not reach it, and what is local is so there.
+	out, said, code = u.run("bench", url, "--from", "c0,c1", "--input-tokens", "8", "--output-tokens", "4", "--requests", "4", "--concurrency", "2")
+	if code != 0 && code != exitCells || !strings.Contains(out, "sim at "+url) {
+		t.Errorf("no model was said: exit %d\n%s%s", code, out, said)
+	}
+	wrong(1, "say it with --model", "bench", "http://127.0.0.1:1", "--from", "c0,c1", "--concurrency", "2")
 	wrong(1, "does not reach the server", slices.Replace(bench("--concurrency", "2"), 1, 2, "http://192.0.2.99:1")...)
 	// A caller that is interrupted, and one that is killed, leave nothing that sends.
 	inFlight := func() bool {

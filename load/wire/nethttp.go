@@ -47,7 +47,15 @@ func newStandardClient(s server) *standard {
 // Direct is an HTTP client that asks a server as the load does: without a proxy from
 // the environment, and without following redirects, which could take secret headers
 // elsewhere. A redirect is an answer like another.
-func Direct() *http.Client { return direct(&http.Transport{TLSHandshakeTimeout: dialTimeout}) }
+func Direct() *http.Client { return DirectBy(nil) }
+
+// Dial makes a connection to an address.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// DirectBy is [Direct] with connections from elsewhere; nil: from this machine.
+func DirectBy(dial Dial) *http.Client {
+	return direct(&http.Transport{DialContext: dial, TLSHandshakeTimeout: dialTimeout})
+}
 
 // direct has no compression either: it would be measured instead of the engine.
 func direct(t *http.Transport) *http.Client {
