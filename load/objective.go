@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -69,17 +70,24 @@ type Attainment struct {
 // changes. records are those of the whole run. Without them lines with a percentile
 // are judged by the summary's figures where it has them, and goodput is not known.
 func (s Summary) Under(slo []Objective, records []Record) Summary {
-	s.Part = s.Part.under(slo, records)
+	s.Part = s.Part.Under(slo, records)
 	for _, part := range []**Part{&s.Untrimmed, &s.Steady} {
 		if *part != nil {
-			*part = new((*part).under(slo, records))
+			*part = new((*part).Under(slo, records))
 		}
 	}
 	return s
 }
 
-func (s Part) under(slo []Objective, records []Record) Part {
+// Under is the part under another SLO, as [Summary.Under]. Another goodput has no interval.
+func (s Part) Under(slo []Objective, records []Record) Part {
+	was := s.Goodput
 	s.Objectives, s.Goodput = s.attained(slo, records), s.goodput(slo, records)
+	if was != nil && (s.Goodput == nil || *was != *s.Goodput) {
+		s.Intervals = maps.Clone(s.Intervals)
+		delete(s.Intervals, "goodput")
+		s.Unbounded = slices.DeleteFunc(slices.Clone(s.Unbounded), func(u Unbounded) bool { return slices.Contains(u.Figures, "goodput") })
+	}
 	return s
 }
 
@@ -157,6 +165,12 @@ func ofRequests(slo []Objective) []Objective {
 	})
 }
 
+// Good tells which requests count as good under an SLO: those that completed within its bounds.
+func Good(slo []Objective) func(r *Record) bool {
+	bounds := ofRequests(slo)
+	return func(r *Record) bool { return r.OK() && r.good(bounds) }
+}
+
 // goodput is good requests per second: of all, or of those that ended in the
 // summary's window. Nil without an SLO or without records.
 func (s *Part) goodput(slo []Objective, records []Record) *float64 {
@@ -168,9 +182,9 @@ func (s *Part) goodput(slo []Objective, records []Record) *float64 {
 		first := FirstDispatch(records)
 		from, to = first+time.Duration(s.Window.From), first+time.Duration(s.Window.To)
 	}
-	bounds, n := ofRequests(slo), 0
+	good, n := Good(slo), 0
 	for i := range records {
-		if r := &records[i]; r.OK() && r.End >= from && r.End < to && r.good(bounds) {
+		if r := &records[i]; r.End >= from && r.End < to && good(r) {
 			n++
 		}
 	}

@@ -104,7 +104,9 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 		results.Row
 		Verdict load.Verdict       `json:"verdict"` // also of a cell without a summary
 		Costs   map[string]float64 `json:"costs,omitempty"`
-		Forced  *forcedFigures     `json:"forced_acceptance,omitempty"`
+		// Intervals are of figures that follow from others, as costs do.
+		Intervals map[string]load.Interval `json:"intervals,omitempty"`
+		Forced    *forcedFigures           `json:"forced_acceptance,omitempty"`
 	}
 	doc := struct {
 		FormatVersion string     `json:"format_version"`
@@ -114,7 +116,7 @@ func JSON(w io.Writer, rows []results.Row, about About) error {
 		Spending      []Spending `json:"spending,omitempty"`
 	}{FormatVersion, make([]row, len(rows)), Repetitions(rows), about.References, about.Spending}
 	for i, r := range rows {
-		doc.Rows[i] = row{r, r.Verdict(), costs(&r), newForced([]*results.Row{&r})}
+		doc.Rows[i] = row{r, r.Verdict(), costs(&r), derivedIntervals(&r), newForced([]*results.Row{&r})}
 	}
 	return writeJSON(w, doc)
 }

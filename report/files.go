@@ -190,8 +190,9 @@ func (f *figure) key(c *chart.Panel) []string {
 			if p.Doubt && !l.Published {
 				key = once(key, "Hollow: suspect.")
 			}
-			if p.N > 1 && p.High > p.Low {
-				key = once(key, "Upright lines: from the lowest to the highest repetition.")
+			if _, _, ok := p.Range(); ok && !l.Plain && !l.Tail {
+				key = once(key, map[bool]string{true: "Upright lines: from the lowest to the highest repetition.",
+					false: "Upright lines: where the truth lies in 95 of 100 runs."}[p.N > 1])
 			}
 		}
 		if len(l.Gaps) > 0 {

@@ -11,18 +11,61 @@ import (
 	"hclbench/results"
 )
 
+// derivation is a figure that another one alone decides, as a multiple of it or as so much over it.
+type derivation struct {
+	metric
+	from metric
+	over bool // it is a constant over the other: the more of that, the less of this
+}
+
+// derived are all of them. Energy is none: how much power was drawn varies too.
+var derived = []derivation{
+	{perGPU, outputThroughput, false}, {perDecodeGPU, outputThroughput, false}, {perPrefillGPU, inputThroughput, false},
+	{interactivity, medianTPOT, true}, {costOutput, outputThroughput, true}, {costTotal, totalThroughput, true},
+}
+
 // interval is where the truth behind a figure lies in 95 of 100 runs; ok is false where the
 // run does not tell.
-func (m metric) interval(r *results.Row) (load.Interval, bool) {
-	if _, measured := m.value(r); !measured {
-		return load.Interval{}, false
+func (m metric) interval(r *results.Row) (x load.Interval, ok bool) {
+	v, measured := m.value(r)
+	if !measured {
+		return x, false
+	}
+	for _, d := range derived {
+		if d.name == m.name {
+			return d.bounds(r, v)
+		}
 	}
 	name := m.name
 	if timing := timingName.FindStringSubmatch(name); timing != nil {
 		name = timing[2] + "_ms." + timing[1]
 	}
-	x, ok := r.Summary.Intervals[name]
+	x, ok = r.Summary.Intervals[name]
 	return x, ok
+}
+
+// bounds is the interval of what the figure is derived from, as the figure's own, which is v.
+func (d derivation) bounds(r *results.Row, v float64) (load.Interval, bool) {
+	x, ok := d.from.interval(r)
+	of, known := d.from.value(r)
+	switch {
+	case !ok || !known || of <= 0 || d.over && x.Low <= 0:
+		return load.Interval{}, false
+	case d.over:
+		return load.Interval{Low: v * of / x.High, High: v * of / x.Low}, true
+	}
+	return load.Interval{Low: v / of * x.Low, High: v / of * x.High}, true
+}
+
+// derivedIntervals are those of the figures of a row that its summary does not have, by name.
+func derivedIntervals(r *results.Row) map[string]load.Interval {
+	all := map[string]load.Interval{}
+	for _, d := range derived {
+		if x, ok := d.interval(r); ok {
+			all[d.name] = x
+		}
+	}
+	return all
 }
 
 // boundsText is an interval as people read it: "890 to 915".

@@ -121,8 +121,14 @@ func (s *sample) value(m metric) (d chart.Dot, ok bool) {
 		return d, false
 	}
 	of := spread(values)
-	return chart.Dot{Y: of.Median, Low: of.Min, High: of.Max, N: of.N, Of: len(valuesOf(m, s.rows)), Ref: s.ref,
-		Doubt: !sure, Mark: kindOfRun(s.rows[0])}, true
+	d = chart.Dot{Y: of.Median, Low: of.Min, High: of.Max, N: of.N, Of: len(valuesOf(m, s.rows)), Ref: s.ref,
+		Doubt: !sure, Mark: kindOfRun(s.rows[0])}
+	for _, r := range s.rows {
+		if x, ok := m.interval(r); ok && d.Of == 1 {
+			d.From, d.To = x.Low, x.High
+		}
+	}
+	return d, true
 }
 
 // load is the cell's place along the axes of the load, in words.
@@ -139,6 +145,9 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 	lines = append(lines, said(d.Y, m))
 	if d.N > 1 {
 		lines = append(lines, fmt.Sprintf("median of %d, %s to %s", d.N, number.Text(d.Low), number.Text(d.High)))
+	}
+	if low, high, ok := d.Range(); ok && d.N == 1 {
+		lines = append(lines, fmt.Sprintf("in 95 of 100 runs %s to %s", number.Text(low), number.Text(high)))
 	}
 	if d.Of > d.N {
 		lines = append(lines, fmt.Sprintf("%d of %d repetitions: the others are suspect", d.N, d.Of))

@@ -201,8 +201,9 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 // boundRates notes the intervals of the throughputs of a closed loop, from the cut: each request's
 // work is spread evenly over the time that it was in flight. ending is the variance, in square
 // seconds, of when the time ended over which they are taken. An open loop has the throughput that
-// was asked of it. Where the run tells no interval at all, it notes why.
-func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
+// was asked of it, and a goodput. Where the run tells no interval at all, it notes why.
+func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
+	f := &p.Figures
 	why := c.mute(e.workload, f.Duration)
 	switch {
 	case f.Completed == 0:
@@ -211,19 +212,24 @@ func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
 		f.Unbound("", why)
 		return
 	case e.workload.Rate != 0:
+		e.boundShare(p, c)
 		return
 	}
-	rates := []struct {
-		name  string
-		value float64
-		of    func(r *load.Record) int
-		work  bins
-	}{
+	rates := []rate{
 		{name: "request_throughput", value: f.RequestThroughput, of: func(*load.Record) int { return 1 }},
 		{name: "input_throughput", value: f.InputThroughput, of: func(r *load.Record) int { return r.InputTokens }},
 		{name: "output_throughput", value: f.OutputThroughput, of: func(r *load.Record) int { return r.OutputTokens }},
 		{name: "total_throughput", value: f.TotalThroughput,
 			of: func(r *load.Record) int { return r.InputTokens + r.OutputTokens }},
+	}
+	if p.Goodput != nil {
+		good := load.Good(e.workload.SLO)
+		rates = append(rates, rate{name: "goodput", value: *p.Goodput, of: func(r *load.Record) int {
+			if good(r) {
+				return 1
+			}
+			return 0
+		}})
 	}
 	ones := bins{}
 	for b := range ones {
@@ -250,6 +256,47 @@ func (e evidence) boundRates(f *load.Figures, c cut, ending float64) {
 			f.Bound(x.name, load.Interval{Low: x.value - half, High: x.value + half})
 		}
 	}
+}
+
+// rate is a throughput: so much work of each request.
+type rate struct {
+	name  string
+	value float64
+	of    func(r *load.Record) int
+	work  bins
+}
+
+// boundShare notes the interval of an open loop's goodput: of the share of requests that are good, by
+// Wilson's score, as of so many independent ones as vary as much between batches.
+func (e evidence) boundShare(p *load.Part, c cut) {
+	if p.Goodput == nil {
+		return
+	}
+	good, sent := load.Good(e.workload.SLO), 0.0
+	r := residuals{cut: c, apart: true, within: make([]bins, 1), bounds: []float64{0}}
+	for i := range e.records {
+		if x := &e.records[i]; x.Sent >= c.from && x.Sent <= c.to {
+			late := 1.0
+			if good(x) {
+				late = 0
+			}
+			r.add(late, x.Sent)
+			sent++
+		}
+	}
+	more, share := r.likewise(&r.within[0])
+	switch needs := enough(e.workload, 100*share); {
+	case share == 0 || share == 1:
+		p.Unbound("goodput", "requests are all good, or none is")
+		return
+	case c.lives < float64(needs):
+		p.Unbound("goodput", fmt.Sprintf("a request fits %.0f times into the run: it needs %d", c.lives, needs))
+		return
+	}
+	n := sent / max(leastMore, more*(student*student)/(normal*normal))
+	middle, half := share+normal*normal/(2*n), normal*math.Sqrt(share*(1-share)/n+normal*normal/(4*n*n))
+	scale := *p.Goodput / share / (1 + normal*normal/n)
+	p.Bound("goodput", load.Interval{Low: scale * (middle - half), High: scale * (middle + half)})
 }
 
 // drains is the variance, in square seconds, of how long it takes after the last dispatch until all

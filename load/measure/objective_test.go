@@ -70,7 +70,11 @@ func TestObjectives(t *testing.T) {
 		none, cut := w, load.Duration(52*time.Second)
 		none.SLO, none.CutEnd, w.CutEnd = nil, cut, cut
 		then, now := Summarize(none, nil, time.Time{}, 102*time.Second, records), Summarize(w, nil, time.Time{}, 102*time.Second, records)
-		if diff := cmp.Diff(now, then.Under(w.SLO, records)); diff != "" {
+		judged := now.Under(nil, records).Under(w.SLO, records) // what is judged later has no interval of goodput
+		if _, ok := now.Intervals["goodput"]; !ok {
+			t.Errorf("measured with it, goodput has no interval: %+v", now.Unbounded)
+		}
+		if diff := cmp.Diff(judged, then.Under(w.SLO, records)); diff != "" {
 			t.Errorf("measured with it, and without (-with +judged later):\n%s", diff)
 		}
 		if diff := cmp.Diff(then, now.Under(nil, records)); diff != "" {

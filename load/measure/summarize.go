@@ -20,9 +20,9 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 		percentiles = load.DefaultPercentiles()
 	}
 	e := evidence{w, percentiles, started, records}
-	whole := load.Part{Figures: e.whole(d)}
+	whole := load.Part{Figures: e.whole(d)}.Under(w.SLO, records)
 	c := newCut(w, records)
-	e.boundRates(&whole.Figures, c, c.drains(records))
+	e.boundRates(&whole, c, c.drains(records))
 	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records)}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {
@@ -33,7 +33,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 		part := e.within(window)
 		s.Steady = &part
 	}
-	return s.Under(w.SLO, records)
+	return s
 }
 
 type evidence struct {

@@ -25,7 +25,8 @@ func (e evidence) within(x load.Window) load.Part {
 		return part
 	}
 	part.Figures = e.between(from, to)
-	e.boundRates(&part.Figures, cut{from: from, to: to, lives: load.Ms(to-from) / part.E2EL.Mean}, 0)
+	part = part.Under(e.workload.SLO, e.records)
+	e.boundRates(&part, cut{from: from, to: to, lives: load.Ms(to-from) / part.E2EL.Mean}, 0)
 	part.Verdict = e.verdict(part, nil)
 	return part
 }

@@ -25,6 +25,7 @@ type Gap struct {
 type Dot struct {
 	X, Y      float64
 	Low, High float64 // of repetitions; equal: there was one
+	From, To  float64 // of a single one, where the truth lies in 95 of 100 runs; equal: it does not tell
 	N         int     // repetitions that it is the median of
 	Of        int     // repetitions in all: those in doubt are left out where others are there
 	Label     string  // beside it
@@ -33,6 +34,14 @@ type Dot struct {
 	Doubt     bool   // suspect: drawn hollow
 	Apart     bool   // nothing joins it with the one before: a void cell is between them
 	Mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
+}
+
+// Range is from where to where an upright line on the dot goes, and whether there is one.
+func (p Dot) Range() (low, high float64, ok bool) {
+	if p.N > 1 {
+		return p.Low, p.High, p.High > p.Low
+	}
+	return p.From, p.To, p.To > p.From
 }
 
 // draw paints the line and returns the places of its markers.
@@ -67,8 +76,8 @@ func (l Line) draw(d *Drawing, f frame) (taken []box) {
 		case p.Doubt:
 			m.fill = paper
 		}
-		if p.N > 1 && p.High > p.Low {
-			d.add(piece{at: []point{{at.x, f.y.at(p.Low)}, {at.x, f.y.at(p.High)}}, colour: colourOf(l.Series), width: 1,
+		if low, high, ok := p.Range(); ok {
+			d.add(piece{at: []point{{at.x, f.y.at(low)}, {at.x, f.y.at(high)}}, colour: colourOf(l.Series), width: 1,
 				series: l.Series, ref: p.Ref, part: part})
 		}
 		d.add(m)

@@ -253,8 +253,8 @@ func (c *Panel) values() (xs, ys []float64) {
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			xs, ys = append(xs, p.X), append(ys, p.Y)
-			if p.N > 1 {
-				ys = append(ys, p.Low, p.High)
+			if low, high, ok := p.Range(); ok && !l.Plain && !l.Tail {
+				ys = append(ys, low, high)
 			}
 		}
 	}
@@ -338,7 +338,7 @@ func (c *Panel) Seconds() {
 	for _, l := range c.Lines {
 		for i := range l.Dots {
 			d := &l.Dots[i]
-			xs, ys, ranges = append(xs, &d.X), append(ys, &d.Y), append(ranges, &d.Low, &d.High)
+			xs, ys, ranges = append(xs, &d.X), append(ys, &d.Y), append(ranges, &d.Low, &d.High, &d.From, &d.To)
 		}
 	}
 	for _, g := range c.Groups {

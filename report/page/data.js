@@ -49,6 +49,9 @@ const change = share => {
 };
 // share is how far the farthest of repetitions is from their median.
 const share = v => !Number.isFinite(v) ? "" : `±${(v * 100).toFixed(v < 0.0995 ? 1 : 0)} %`;
+// rangeOf is from where to where a line on a value goes: its repetitions, or of a single one where the
+// truth lies in 95 of 100 runs; null: nobody can tell.
+const rangeOf = m => m.n > 1 ? m.high > m.low ? m : null : m.sure ?? null;
 // between is from where to where repetitions are, in the unit that amount gives their median.
 const between = (m, unit) => { const by = unit === "ms" && m.v >= 5000 ? 1000 : 1; return `${text(m.low / by)} to ${text(m.high / by)}`; };
 const plural = (n, what) => n === 1 ? `1 ${what}` : `${n.toLocaleString("en")} ${what}s`;

@@ -57,20 +57,20 @@ const bars = (w, table, width) => {
     if (there.length) rows.push({ head: place.name }, ...there.sort((a, b) => (b.v - a.v) * table.better));
   });
   if (!rows.length) return null;
-  const top = Math.max(...rows.map(r => r.high ?? 0)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4), room = width - start - 150;
+  const top = Math.max(...rows.map(r => r.head ? 0 : rangeOf(r)?.high ?? r.v)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4), room = width - start - 150;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
   const at = v => start + Math.max(1, v / top * room);
   rows.forEach((r, n) => {
     const y = n * 19 + 4;
     if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
     const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
-    const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.doubt && "suspect", whose && `published by ${whose}`];
+    const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.n === 1 && r.sure && `in 95 of 100 runs ${between({ ...r.sure, v: r.v }, table.unit)}`, r.doubt && "suspect", whose && `published by ${whose}`];
     const bar = draw("g", { class: "pt", opacity: paleness(r.series), "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
       draw("rect", { x: start, y: y + 1, width: at(r.v) - start, height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) }));
-    const ranged = r.n > 1 && r.high > r.low;
-    if (ranged) bar.append(draw("path", { d: `M${at(r.low)},${y + 8}H${at(r.high)}M${at(r.low)},${y + 5}v6M${at(r.high)},${y + 5}v6`, stroke: "var(--ink)", fill: "none" }));
+    const range = rangeOf(r);
+    if (range) bar.append(draw("path", { d: `M${at(range.low)},${y + 8}H${at(range.high)}M${at(range.low)},${y + 5}v6M${at(range.high)},${y + 5}v6`, stroke: "var(--ink)", fill: "none" }));
     svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label), bar,
-      draw("text", { x: at(ranged ? r.high : r.v) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.v, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
+      draw("text", { x: at(range ? range.high : r.v) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.v, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
   });
   return { svg, named: true, series: table.series };
 };

@@ -12,7 +12,7 @@ const choices = w => {
 };
 const point = (cell, x, y, along, rows) => {
   const at = valueOf(x, cell, rows), v = valueOf(y, cell, rows);
-  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, along: places.get(along)?.values[cell], doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: publisher(rowsOf[cell][0]) };
+  return at && v && { cell, x: at.v, y: v.v, low: v.low, high: v.high, n: v.n, of: v.of, sure: v.sure, along: places.get(along)?.values[cell], doubt: v.doubt || at.doubt, series: seriesOf(rowsOf[cell][0]), by: publisher(rowsOf[cell][0]) };
 };
 const points = (w, x, y) => w.cells.map(cell => point(cell, x, y, w.along)).filter(p => p && !(p.doubt && S.sus === "0"));
 
@@ -59,6 +59,7 @@ const tipOf = (p, along, x, y) => {
   if (x !== along && x !== y) lines.push(`${amount(p.x, mx.unit)} ${lower(mx.title)}`);
   lines.push(...besides(rowsOf[p.cell][0], y));
   if (p.n > 1) lines.push(`median of ${p.n}, ${between({ v: p.y, low: p.low, high: p.high }, my.unit)}`);
+  if (p.n === 1 && p.sure) lines.push(`in 95 of 100 runs ${between({ ...p.sure, v: p.y }, my.unit)}`);
   if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
   if (p.doubt) lines.push("suspect");
   if (p.by) lines.push(`published by ${p.by}`);
@@ -89,7 +90,7 @@ const scatter = (w, x, y, width) => {
   const log = S.log === "1" ? all.every(p => p.x > 0) : S.log !== "0" && x === w.along && places.get(x).values.length > 2 && Math.max(...all.map(p => p.x)) >= 4 * Math.min(...all.map(p => p.x));
   const X = axis(all.map(p => p.x), 52, right - 8, log, false, width / 90);
   const ys = all.map(p => p.y), tall = my.better < 0 && Math.min(...ys) > 0 && Math.max(...ys) / Math.min(...ys) > 30;
-  const Y = axis(ys.concat(all.map(p => p.high)), high - 44, 14, tall, true, 6);
+  const Y = axis(ys.concat(all.map(p => rangeOf(p)?.high ?? p.y)), high - 44, 14, tall, true, 6);
   const line = (x1, y1, x2, y2, c) => svg.append(draw("line", { x1, y1, x2, y2, stroke: c }));
   const label = (x, y, s, more) => svg.append(draw("text", { x, y, "font-size": 12, fill: "var(--faint)", ...more }, s));
   if (x === w.along) X.ticks = [...new Set(all.map(p => p.x))].sort((a, b) => a - b);
@@ -110,7 +111,8 @@ const scatter = (w, x, y, width) => {
     g.append(draw("polyline", { opacity: paleness(series), points: path(points, X, Y), fill: "none", stroke: hue(series), "stroke-width": points.every(p => p.doubt || p.by) ? 1.1 : 2, "stroke-dasharray": dashes[D.series[series].dash], "stroke-linejoin": "round" }));
     points.forEach((p, i) => {
       const px = X.at(p.x), py = Y.at(p.y);
-      if (p.n > 1 && p.high > p.low) g.append(draw("line", { x1: px, x2: px, y1: Y.at(p.low), y2: Y.at(p.high), stroke: hue(series) }));
+      const range = rangeOf(p);
+      if (range) g.append(draw("line", { x1: px, x2: px, y1: Y.at(range.low), y2: Y.at(range.high), stroke: hue(series), opacity: paleness(series) }));
       const pt = draw("g", { class: "pt", opacity: paleness(series), "data-cell": listed(p.cell) ? p.cell : "" }, draw("title", {}, tipOf(p, w.along, x, y)), p.by ? draw("path", { d: `M${px - 4},${py - 4}l8,8m-8,0l8,-8`, stroke: hue(series), "stroke-width": 1.5 }) : mark(series, px, py, 4, p.doubt));
       g.append(pt);
       const tells = x !== w.along && (theirs || !p.by) && (leading.has(p) || i === 0 || i === points.length - 1), box = [px - 12, py - 20, px + 12, py - 6];

@@ -1,0 +1,45 @@
+package measure
+
+import (
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// TestGoodputInterval: a goodput has an interval where some requests are good and others are not, of closed
+// loops and of open ones; another SLO has none.
+func TestGoodputInterval(t *testing.T) {
+	closed := toy{Workload: load.Workload{Concurrency: 16, Requests: 1000}, uneven: 0.5, noise: 0.1}
+	open := toy{Workload: load.Workload{Rate: 20, Requests: 4000}, uneven: 0.5, noise: 0.1}
+	for name, x := range map[string]struct {
+		toy
+		bound time.Duration
+		why   string // empty: it has one
+	}{
+		"closed": {closed, 700 * msec, ""}, "open": {open, 500 * msec, ""},
+		"closed, all good": {closed, time.Hour, ""}, "open, all good": {open, time.Hour, "^requests are all good, or none is$"},
+		"open, nearly all": {open, 1030 * msec, `^a request fits \d+ times into the run: it needs \d+$`},
+	} {
+		x.SLO = []load.Objective{{Metric: "e2el", Max: load.Duration(x.bound)}}
+		records, d := x.run(3)
+		s := Summarize(x.Workload, nil, time.Time{}, d, records)
+		i, ok := s.Intervals["goodput"]
+		if ok != (x.why == "") || ok && (i.Low >= *s.Goodput || i.High <= *s.Goodput || i.High-i.Low > 0.3**s.Goodput) {
+			t.Errorf("%s: goodput %g of %g is in %+v; unbounded %+v", name, *s.Goodput, s.RequestThroughput, i, s.Unbounded)
+		}
+		if x.why != "" {
+			unbounded(t, s, map[string]string{"goodput": x.why})
+		}
+		if name == "closed, all good" && i != s.Intervals["request_throughput"] {
+			t.Errorf("all are good: goodput in %+v, requests in %+v", i, s.Intervals["request_throughput"])
+		}
+		again, other := s.Under(x.SLO, records), s.Under([]load.Objective{{Metric: "ttft", Max: 1}}, records)
+		if again.Intervals["goodput"] != i {
+			t.Errorf("%s: the same SLO has another interval", name)
+		}
+		if _, ok := other.Intervals["goodput"]; ok || len(other.Intervals) == 0 {
+			t.Errorf("%s: another SLO has %+v", name, other.Intervals)
+		}
+	}
+}
