@@ -124,7 +124,7 @@ func checkOutputs(b *block, d *draft) {
 // checkEnd: something must say when a cell is done, and only one thing.
 func checkEnd(b *block, d *draft) bool {
 	requests, long := b.arg("requests"), b.arg("duration")
-	staged, traced := b.arg("load.stages").said(), d.Workload.Dataset.Kind == load.Trace
+	staged, traced := b.arg("load.stages").said(), d.Workload.Dataset.Timed()
 	misspelt := b.misspelt[b.header]
 	switch {
 	case staged && long.said():
@@ -153,7 +153,7 @@ func checkEnd(b *block, d *draft) bool {
 func checkPace(b *block, d *draft) bool {
 	block, stages := b.arg("load"), b.arg("load.stages")
 	concurrency, rate := b.arg("load.concurrency"), b.arg("load.rate")
-	paced := concurrency.said() || rate.said() || stages.said() || d.Workload.Dataset.Kind == load.Trace || d.Offline
+	paced := concurrency.said() || rate.said() || stages.said() || d.Workload.Dataset.Timed() || d.Offline
 	misspelt := b.misspelt[block.at]
 	good := true
 	if block.said() && !paced && !misspelt["concurrency"] && !misspelt["rate"] {

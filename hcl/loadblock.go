@@ -65,7 +65,7 @@ const (
 // warnOfPacing is about arguments of load blocks that have no effect here.
 func warnOfPacing(b *block, d *draft) {
 	w := d.Workload
-	traced := w.Dataset.Kind == load.Trace
+	traced := w.Dataset.Timed()
 	var idle []string
 	why := "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
 	switch {

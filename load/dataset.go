@@ -63,7 +63,7 @@ type Dataset struct {
 	Filter string `json:"filter,omitempty"`
 	// sharegpt: an exact cut of the answers; 0: as recorded
 	OutputTokens int `json:"output_tokens,omitempty"`
-	// trace: times between requests are multiplied by this; 0 means 1
+	// of recorded times: those between requests, or sessions, are multiplied by this; 0 means 1
 	Slowdown float64 `json:"slowdown,omitempty"`
 	// trace: only requests of this model count, by the trace's own name for it; empty: all do
 	OfModel string `json:"of_model,omitempty"`
@@ -72,6 +72,8 @@ type Dataset struct {
 	ThinkTime Duration `json:"think_time,omitempty"`
 	// of conversations and agents: no wait between their requests is longer, recorded or drawn; 0: as it is
 	MaxDelay Duration `json:"max_delay,omitempty"`
+	// conversation: when each begins, [Recorded]; empty: as the load says
+	Arrivals string `json:"arrivals,omitempty"`
 	// conversation: which answers the next turns are told of, [Answered] or [Recorded]; empty: Answered
 	History string `json:"history,omitempty"`
 	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
@@ -184,7 +186,7 @@ var kinds = []kind{
 		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
 	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
-	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "max_delay", "history"}, recorded...), ownOutputs: true, noBatch: true,
+	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "max_delay", "history", "arrivals", "slowdown"}, recorded...), ownOutputs: true, noBatch: true,
 		talks: true, chat: true},
 	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
 		may: []string{"prefix_tokens", "range_ratio", "think_time", "max_delay"}, noBatch: true, talks: true, chat: true},
@@ -242,6 +244,9 @@ func (d Dataset) Talks() bool { return d.kind().talks }
 // Fresh reports whether no prompt comes twice, also where a file's are taken again.
 func (d Dataset) Fresh() bool { return d.Salt || d.Kind == Weka }
 
+// Timed reports whether the data set itself says when requests, or sessions, begin.
+func (d Dataset) Timed() bool { return d.Kind == Trace || d.Arrivals == Recorded }
+
 // NeedsChat reports whether its prompts go to the endpoint [Chat] and to no other.
 func (d Dataset) NeedsChat() bool { return d.kind().chat }
 
@@ -298,6 +303,9 @@ func (d Dataset) numbers(p *problems, k kind) {
 		d.MaxDelay, maxThinkTime)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
+	p.add(d.Arrivals != "" && d.Arrivals != Recorded, "dataset.arrivals", "arrivals %q: write %q, or leave it out", d.Arrivals, Recorded)
+	p.add(d.Kind == Conversation && d.Slowdown != 0 && !d.Timed(), "dataset.slowdown",
+		"it is about recorded times: write arrivals = %q beside it", Recorded)
 	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero",
 		d.Slowdown)
 	if r := d.RangeRatio; r != nil {

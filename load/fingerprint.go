@@ -41,10 +41,10 @@ func (w Workload) Fingerprint() map[string]string {
 	return f
 }
 
-// effective is the workload without what has no effect on it: a trace has times of its
-// own, and only a rate has arrivals.
+// effective is the workload without what has no effect on it: recorded times are
+// the data set's own, and only a rate has arrivals.
 func (w Workload) effective() Workload {
-	if w.Dataset.Kind == Trace {
+	if w.Dataset.Timed() {
 		w.Rate, w.Ramp, w.Stages = 0, 0, nil
 	}
 	paced := func(r Rate) bool { return r != 0 && r != Inf }
@@ -103,6 +103,7 @@ func (f fingerprint) dataset(d Dataset) {
 	add(f, "dataset.turns", d.Turns)
 	add(f, "dataset.think_time", d.ThinkTime)
 	add(f, "dataset.max_delay", d.MaxDelay)
+	add(f, "dataset.arrivals", d.Arrivals)
 	add(f, "dataset.history", unless(Answered, d.History))
 	add(f, "dataset.salt", d.Salt)
 	add(f, "dataset.of_model", d.OfModel)

@@ -98,7 +98,7 @@ func (w Workload) sizes(p *problems) {
 
 // ending: something says when the run is over, and something of it is left.
 func (w Workload) ending(p *problems) {
-	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
+	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
 	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests",
 		"neither requests nor duration says when to stop")
 	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration",
@@ -114,7 +114,7 @@ func (w Workload) ending(p *problems) {
 
 // pacing: something says how requests are sent.
 func (w Workload) pacing(p *problems) {
-	traced, staged := w.Dataset.Kind == Trace, len(w.Stages) > 0
+	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
 	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency",
 		"neither rate nor concurrency says how to send: write one of them")
 	p.add(!(w.Rate >= 0), "rate", "rate %v: it cannot be below zero", w.Rate)

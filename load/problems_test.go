@@ -24,6 +24,11 @@ func TestProblems(t *testing.T) {
 		edit  func(*Workload)
 		field string
 	}{
+		"arrivals of nothing known": {func(w *Workload) {
+			w.Endpoint, w.Dataset = Chat, Dataset{Kind: Conversation, Path: "x", Arrivals: "drawn"}
+		}, "dataset.arrivals"},
+		"a slowdown of no times":    {func(w *Workload) { w.Endpoint, w.Dataset = Chat, Dataset{Kind: Conversation, Path: "x", Slowdown: 2} }, "dataset.slowdown"},
+		"a wait below zero":         {func(w *Workload) { w.Endpoint, w.Dataset = Chat, Dataset{Kind: Conversation, Path: "x", MaxDelay: -1} }, "dataset.max_delay"},
 		"no images":                 {imaged(func(d *Dataset) { d.Images = 0 }), "dataset.images"},
 		"hundreds of images":        {imaged(func(d *Dataset) { d.Images, d.ImagesRatio = 256, new(1.0) }), "dataset.images"},
 		"no size of images":         {imaged(func(d *Dataset) { d.ImageSizes = nil }), "dataset.image_sizes"},

@@ -37,7 +37,7 @@ type Slice struct {
 // Slice is the job's part of its workload.
 func (j Job) Slice() Slice {
 	s := Slice{j.Share, j.Share.Clients}
-	if w := j.Workload; len(w.Stages) == 0 && (w.Rate == 0 || w.Rate == Inf) && w.Dataset.Kind != Trace {
+	if w := j.Workload; len(w.Stages) == 0 && (w.Rate == 0 || w.Rate == Inf) && !w.Dataset.Timed() {
 		s.round = max(s.round, w.Concurrency)
 	}
 	return s

@@ -65,7 +65,7 @@ func DefaultPercentiles() []float64 { return []float64{50, 90, 95, 99} }
 
 // Even reports whether requests are asked for at one rate, so that it is seen when that is too much.
 func (w Workload) Even() bool {
-	return w.Rate > 0 && w.Rate != Inf && len(w.Stages) == 0 && w.Dataset.Kind != Trace && !w.Dataset.Talks()
+	return w.Rate > 0 && w.Rate != Inf && len(w.Stages) == 0 && !w.Dataset.Timed() && !w.Dataset.Talks()
 }
 
 // Takes is how long the load takes by its own pace; 0 where the answers decide that.

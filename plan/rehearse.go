@@ -98,7 +98,7 @@ func hurried(w load.Workload, speed float64) load.Workload {
 	for i, s := range w.Stages {
 		w.Stages[i].Rate, w.Stages[i].Duration = faster(s.Rate), shorter(s.Duration)
 	}
-	if w.Dataset.Kind == load.Trace {
+	if w.Dataset.Timed() {
 		w.Dataset.Slowdown = cmp.Or(w.Dataset.Slowdown, 1) / speed
 	}
 	return w

@@ -83,11 +83,14 @@ func prompts(d load.Dataset) string {
 	if d.Ranged() {
 		words = append(words, fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, load.ConventionSGLang)))
 	}
-	if d.Kind == load.Trace && d.Slowdown > 0 && d.Slowdown != 1 {
+	if d.Slowdown > 0 && d.Slowdown != 1 {
 		words = append(words, fmt.Sprintf("times between requests × %v", d.Slowdown))
 	}
 	if d.ThinkTime > 0 {
 		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))
+	}
+	if d.Arrivals == load.Recorded {
+		words = append(words, "at recorded times")
 	}
 	if d.MaxDelay > 0 {
 		words = append(words, fmt.Sprintf("no wait above %v", d.MaxDelay))

@@ -90,6 +90,7 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations: how long a user takes on average to ask again")
 	f.DurationVar((*time.Duration)(&d.MaxDelay), "max-delay", 0,
 		"conversations and weka: no wait between their requests is longer, recorded or drawn; 0 leaves them as they are")
+	f.StringVar(&d.Arrivals, "arrivals", "", "conversation: recorded begins each at the timestamp in the file")
 	f.StringVar(&d.History, "history", "",
 		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
 	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
@@ -107,7 +108,7 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
 	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
 	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
-	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace: times between requests are multiplied by this; 0 is 1")
+	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace, and --arrivals recorded: times between requests are multiplied by this; 0 is 1")
 	f.IntVar(&d.Images, "images", 1, "random-images: how many images a request has, with --input-tokens of text")
 	f.StringSliceVar(&b.imageSizes, "image-size", []string{"256x256", "1280x720"},
 		"random-images: a size, `WIDTHxHEIGHT=SHARE` in pixels; may be repeated")
@@ -202,7 +203,7 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) error {
 	if !b.said("endpoint") && d.NeedsChat() {
 		w.Endpoint = load.Chat
 	}
-	if !b.said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Kind == load.Trace) {
+	if !b.said("requests") && (w.Duration > 0 || len(w.Stages) > 0 || d.Timed()) {
 		w.Requests = 0
 	}
 	if d.Kind != load.ShareGPT {
@@ -248,7 +249,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	}
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
-		"max_delay", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
+		"max_delay", "arrivals", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 		"images", "image_sizes", "images_range_ratio", "max_images",
 	} {
 		name, kinds := strings.TrimPrefix(flagOf("dataset."+member), "--"), load.KindsWith(member)

@@ -54,6 +54,12 @@ dataset "conversation" "agent" {
   history = "recorded"
 }
 
+# Calls at a help desk, each when it came.
+dataset "conversation" "desk" {
+  path     = "desk.jsonl"
+  arrivals = "recorded"
+}
+
 # Conversations without a file: four turns each, behind instructions that all share.
 dataset "random-conversation" "chats" {
   turns           = 4
@@ -142,6 +148,14 @@ benchmark "images" {
     concurrency   = 4
     output_tokens = 24
     endpoint      = "chat"
+  }
+}
+
+benchmark "desk" {
+  engine  = engine.sim.thinker
+  dataset = dataset.conversation.desk
+  load {
+    endpoint = "chat"
   }
 }
 

@@ -29,7 +29,7 @@ const (
 // unchanging reports whether a load asks for the same all the time: else figures are of its
 // changes, and have no interval.
 func unchanging(w load.Workload) bool {
-	return len(w.Stages) == 0 && w.Rate != load.Inf && w.Dataset.Kind != load.Trace
+	return len(w.Stages) == 0 && w.Rate != load.Inf && !w.Dataset.Timed()
 }
 
 // mute says why the run tells no interval; empty: it may tell some.

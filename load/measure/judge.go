@@ -47,7 +47,7 @@ func (e evidence) judged(p load.Part, source *load.Source) load.Verdict {
 		return void(emptyWindow, x.From, x.To)
 	}
 	v := judge(w, p, source, x.Sent(e.records))
-	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Kind == load.Trace ||
+	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Timed() ||
 		pauses(w, e.records) {
 		return v
 	}
@@ -221,7 +221,7 @@ func miscounted(records []load.Record) (output, input int) {
 
 // loops says whether a workload is a closed loop of requests that stand alone.
 func loops(w load.Workload) bool {
-	return w.Rate == 0 && len(w.Stages) == 0 && w.Dataset.Kind != load.Trace && !w.Dataset.Talks()
+	return w.Rate == 0 && len(w.Stages) == 0 && !w.Dataset.Timed() && !w.Dataset.Talks()
 }
 
 // filled is the mean number of requests in flight of a closed loop, from the first dispatch to the

@@ -266,6 +266,6 @@ func stagedCrew(w load.Workload) [][]shift {
 
 // timed reports whether requests have a time at which they are due, whatever the server does.
 func timed(w load.Workload) bool {
-	return w.Rate > 0 && w.Rate != load.Inf || w.Dataset.Kind == load.Trace ||
+	return w.Rate > 0 && w.Rate != load.Inf || w.Dataset.Timed() ||
 		slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate > 0 && s.Rate != load.Inf })
 }

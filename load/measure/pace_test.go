@@ -1,6 +1,7 @@
 package measure
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"math"
@@ -57,7 +58,7 @@ func paced(t *testing.T, ctx context.Context, w load.Workload, service time.Dura
 	if w.Dataset.Kind == "" {
 		w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 1}
 	}
-	w.OutputTokens, w.Endpoint = 2, load.Completions
+	w.OutputTokens, w.Endpoint = 2, stdcmp.Or(w.Endpoint, load.Completions)
 	g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -308,6 +309,39 @@ func TestAgents(t *testing.T) {
 			}
 			if x := s.Sessions; x == nil || x.Begun != 2 || x.Ended != 1 || x.Requests != 6 || math.Abs(x.Duration.Max-8750) > 1 {
 				t.Errorf("sessions %+v", s.Sessions)
+			}
+		})
+	}
+}
+
+// TestRecordedArrivals: sessions begin when they did, so many times slower; a request without a delay goes when it
+// did, or when the answer before it is there.
+func TestRecordedArrivals(t *testing.T) {
+	row := func(session string, more string) string {
+		return `{"session_id":"` + session + `","messages":[{"role":"user","content":"a"}],"output_length":2,` + more + `}` + "\n"
+	}
+	path := written(t, row("late", `"timestamp":4000`)+row("early", `"timestamp":1000`)+row("early", `"timestamp":1200`)+
+		row("early", `"delay":500`)+row("late", `"timestamp":9000`))
+	w := load.Workload{Endpoint: load.Chat, Dataset: load.Dataset{Kind: load.Conversation, Path: path, Arrivals: load.Recorded, Slowdown: 2}}
+	for _, c := range []struct {
+		edit func(*load.Workload)
+		want []float64
+	}{
+		{func(*load.Workload) {}, []float64{0, 1, 2.5, 6, 16}}, // early, and late from twice 3 s on
+		{func(w *load.Workload) { w.Concurrency = 1 }, []float64{0, 1, 2.5, 6, 16}},
+		{func(w *load.Workload) { w.Requests = 4 }, []float64{0, 1, 2.5, 6}},
+		{func(w *load.Workload) { w.Duration = load.Duration(2 * time.Second) }, []float64{0, 1}},
+	} {
+		x := w
+		c.edit(&x)
+		synctest.Test(t, func(t *testing.T) {
+			_, records := paced(t, t.Context(), x, time.Second)
+			var sent []float64
+			for _, r := range records {
+				sent = append(sent, math.Round(r.Sent.Seconds()*100)/100)
+			}
+			if !slices.Equal(sent, c.want) {
+				t.Errorf("sent at %v, want %v", sent, c.want)
 			}
 		})
 	}

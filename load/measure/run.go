@@ -99,7 +99,7 @@ func sockets(w load.Workload) int {
 func requests(w load.Workload) int {
 	staged := len(w.Stages) > 0
 	switch {
-	case w.Dataset.Kind == load.Trace:
+	case w.Dataset.Timed():
 		return w.Requests // at most
 	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }):
 		return 0
@@ -166,7 +166,7 @@ func (g *generator) prepare(ctx context.Context) (total int, err error) {
 		return 0, fmt.Errorf("prepare data set %s: %w", w.Dataset.Kind, hide(g.job, err))
 	}
 	if g.set.Due != nil {
-		total = len(g.set.Due)
+		total = g.set.Total
 	}
 	if total > 0 && g.set.Share(prompts.ForPrompt, total) == 0 {
 		return 0, g.job.Slice().NothingToSend(total)

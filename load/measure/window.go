@@ -131,7 +131,7 @@ func inFlight(records []load.Record, from, width time.Duration, n int) []float64
 // steady finds the longest run of whole seconds in each of which the mean number of requests in
 // flight was nearly the concurrency of a closed loop. The first one counts among equals.
 func steady(w load.Workload, d time.Duration, records []load.Record) (load.Window, bool) {
-	if w.Concurrency == 0 || w.Rate != 0 && w.Rate != load.Inf || len(w.Stages) > 0 || w.Dataset.Kind == load.Trace ||
+	if w.Concurrency == 0 || w.Rate != 0 && w.Rate != load.Inf || len(w.Stages) > 0 || w.Dataset.Timed() ||
 		pauses(w, records) {
 		return load.Window{}, false
 	}

@@ -211,8 +211,8 @@ func (w *worker) goOn(ctx context.Context, sleep sleeper) {
 	p, end := w.p, w.p.g.job.Workload.End()
 	for idle := time.Since(p.zero); w.session != nil && ctx.Err() == nil && (end == 0 || idle < end); idle = time.Since(p.zero) {
 		t, _ := p.take(w.session) // of a session there is always the next
-		t.scheduled = max(idle, w.join(t)) + t.After
-		if end > 0 && t.scheduled >= end || ctx.Err() != nil || t.After > 0 && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
+		t.scheduled = max(max(idle, w.join(t))+t.After, t.NotBefore)
+		if end > 0 && t.scheduled >= end || ctx.Err() != nil || t.scheduled > idle && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
 			break
 		}
 		w.do(ctx, &t, t.scheduled)

@@ -5,7 +5,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -27,12 +29,20 @@ type turn struct {
 	output  int
 	// how long it waits for what it says, by the file; nil: as long as a user thinks
 	after *time.Duration
+	// when it went, by the file's clock; nil: the file does not say, or nobody asks
+	at *time.Duration
 }
 
 // conversations takes conversations in random order, until their turns are
 // enough. The warm-up opens conversations of its own.
 func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
+	if job.Workload.Dataset.Timed() {
+		total = math.MaxInt32 // the first by their times are known when all are
+	}
 	all, source, err := draw(ctx, job, total, counter(job.Workload), parseTalk, func(t tokens, s spoken) (talk, int, error) {
+		if job.Workload.Dataset.Timed() && s.says[0].at == nil {
+			return nil, 0, errors.New("a session has no number \"timestamp\" in the first of its requests")
+		}
 		one, err := s.talk(ctx, t, job.Workload)
 		return one, len(one), err
 	})
@@ -43,11 +53,16 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 		return nil, fmt.Errorf("no conversation is left: %d were without a question, or nothing says how long its answer "+
 			"is to be (output_tokens in the load does), and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
+	set := &Set{source: source, form: load.Messages}
+	if job.Workload.Dataset.Timed() {
+		all = set.begin(job.Workload, all)
+	}
 	source.Prompts = len(all)
-	return &Set{source: source, form: load.Messages, talk: func(use uint64, n int) (int, func(grant) Session) {
+	set.talk = func(use uint64, n int) (int, func(grant) Session) {
 		one := all[again(use, n, len(all))]
 		return len(one), dialogued(func(i int) turn { return one[i] })
-	}}, nil
+	}
+	return set, nil
 }
 
 // again is the place of the n-th conversation among so many, which come in their order and then again.
@@ -69,7 +84,7 @@ func counter(w load.Workload) func(context.Context, load.Job) (tokens, error) {
 // talk says how long the answers are to be: as asked, as the file says, or as recorded.
 func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, err error) {
 	for _, x := range s.says {
-		one := turn{history: x.history, asks: x.members(w), output: cmp.Or(w.OutputTokens, x.output), after: x.delay,
+		one := turn{history: x.history, asks: x.members(w), output: cmp.Or(w.OutputTokens, x.output), after: x.delay, at: x.at,
 			calls: len(x.answer.ToolCalls) > 0}
 		if one.output == 0 {
 			if x.answer.Role == "" {
@@ -94,7 +109,7 @@ func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, 
 				return nil, err
 			}
 		}
-		if one.after == nil && x.last().Role == roleTool {
+		if one.after == nil && one.at == nil && x.last().Role == roleTool {
 			one.after = new(time.Duration) // no user who thinks
 		}
 		out = append(out, one)
@@ -226,7 +241,7 @@ func (d *dialogue) Request() Request {
 	messages = append(messages, ']')
 	body, adapter := d.fill(messages, t.output, t.asks)
 	return Request{Seq: int(d.of.next.Add(1)) - 1, Body: body, Output: t.output, Session: d.number + 1, Turn: d.next + 1,
-		Final: d.next+1 == d.has, After: d.of.set.capped(d.thinks()), Calls: t.calls, Adapter: adapter}
+		Final: d.next+1 == d.has, After: d.of.set.capped(d.thinks()), NotBefore: d.recorded(), Calls: t.calls, Adapter: adapter}
 }
 
 // longestThought bounds how much longer than on average a user takes.

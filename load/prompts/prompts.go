@@ -20,6 +20,7 @@ type Request struct {
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
 	After         time.Duration // how long after the answer before it goes
+	NotBefore     time.Duration // of recorded times: when it goes at the earliest; 0: they do not say
 	Adapter       string        // that it goes to; empty: the model itself
 	Calls         bool          // the answer that was recorded calls a tool
 	Joins         []*Branch     // that have to be over before it goes; After counts from then, if that is later

@@ -15,7 +15,8 @@ const enough = 10_000 // how many prompts are made ready for a run that only tim
 
 // Set is a data set made ready for a run.
 type Set struct {
-	Due []time.Duration // trace: when each session is due; nil: the load says
+	Due   []time.Duration // of recorded times: when each session begins; nil: the load says
+	Total int             // where Due says: how many requests the sessions have
 
 	rows  func(use uint64) maker
 	form  load.Form

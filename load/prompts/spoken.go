@@ -30,8 +30,9 @@ type saying struct {
 	messages []message
 	history  bool // they are all that goes: none before them
 	delay    *time.Duration
-	output   int     // how long the answer is to be, by the file; 0: it does not say
-	answer   message // as recorded; without a role: it was not
+	at       *time.Duration // when it went, by the file's clock
+	output   int            // how long the answer is to be, by the file; 0: it does not say
+	answer   message        // as recorded; without a role: it was not
 }
 
 // message is one message, by the members that an engine is sent.
@@ -89,7 +90,8 @@ type talkForm struct {
 	Session      *sessionName `json:"session_id"`
 	Mode         *string      `json:"message_mode"`
 	OutputLength *int         `json:"output_length"`
-	Delay        *float64     `json:"delay"` // ms
+	Delay        *float64     `json:"delay"`     // ms
+	Timestamp    *float64     `json:"timestamp"` // ms; looked at where arrivals are recorded ones
 	asking
 }
 
@@ -184,6 +186,9 @@ func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
 		default:
 			err = s.addTalk(&f)
 		}
+		if err == nil && w.Dataset.Timed() {
+			err = s.timed(&f)
+		}
 		if err == nil {
 			err = s.ready(w)
 		}
@@ -203,6 +208,9 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 		if err := errors.Join(rows[i].asking.check(w), s.addRow(w, &rows[i], true)); err != nil {
 			return s, fmt.Errorf("turn %d: %w", i+1, err)
 		}
+	}
+	if w.Dataset.Timed() {
+		return s, errors.New("a list of turns has no \"timestamp\", and arrivals are to be recorded ones")
 	}
 	if len(s.says) == 0 {
 		return s, errSkip

@@ -250,3 +250,21 @@ func TestRandomTalks(t *testing.T) {
 		t.Errorf("questions of %v words, answers of %v tokens", questions, outputs)
 	}
 }
+
+// TestUntimed: where arrivals are to be recorded ones, something has to say when each session begins.
+func TestUntimed(t *testing.T) {
+	const row = `{"session_id":"s","messages":[{"role":"user","content":"a"}],"output_length":2`
+	for text, want := range map[string]string{
+		row + `}`: `line 1: no number "timestamp", and arrivals are to be recorded ones`,
+		row + `,"delay":1}` + "\n" + row + `,"timestamp":1}`:                              `no number "timestamp" in the first of its requests`,
+		row + `,"timestamp":1e300}`:                                                       `line 1: "timestamp" is 1e+300 ms`,
+		`{"conversations":[[{"messages":[{"role":"user","content":"a"}]}]]}`:              `a list of turns has no "timestamp"`,
+		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`: `line 1: no number "timestamp"`,
+	} {
+		w := load.Workload{Requests: 1, OutputTokens: 1, Endpoint: load.Chat,
+			Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "t.jsonl", text), Arrivals: load.Recorded}}
+		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -138,6 +138,11 @@ func moment(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is no time: neither seconds nor 2006-01-02 15:04:05.000", text)
 }
 
+// mostMilliseconds bounds a timestamp: some thirty years.
+const mostMilliseconds = 1e12
+
+func milliseconds(n float64) time.Duration { return time.Duration(math.Round(n / 1e3 * 1e9)) }
+
 // parseRecording reads a line of Mooncake's JSONL.
 func parseRecording(raw []byte) (recording, error) {
 	var l struct {
@@ -157,15 +162,14 @@ func parseRecording(raw []byte) (recording, error) {
 		return recording{}, fmt.Errorf("it has messages, and is for a data set of kind %q", load.Conversation)
 	case l.Timestamp == nil:
 		return recording{}, errors.New("no number \"timestamp\"")
-	case !(math.Abs(*l.Timestamp) < 1e12): // some thirty years
+	case !(math.Abs(*l.Timestamp) < mostMilliseconds):
 		return recording{}, fmt.Errorf("\"timestamp\" is %v ms", *l.Timestamp)
 	case l.InputLength < 1:
 		return recording{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
 	case l.OutputLength < 1:
 		return recording{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
 	}
-	at := time.Duration(math.Round(*l.Timestamp / 1e3 * 1e9))
-	return recording{at, l.InputLength, l.OutputLength, l.HashIDs, l.Model}, nil
+	return recording{milliseconds(*l.Timestamp), l.InputLength, l.OutputLength, l.HashIDs, l.Model}, nil
 }
 
 // readTrace reads the requests of a trace that count, in the order of their times.
@@ -211,9 +215,9 @@ func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 		return nil, err
 	}
 	w := job.Workload
-	slowdown, zero := cmp.Or(w.Dataset.Slowdown, 1), rows[0].at
+	zero := rows[0].at
 	for i := range rows {
-		rows[i].at = time.Duration(math.Round(float64(rows[i].at-zero) * slowdown))
+		rows[i].at = slowed(w, rows[i].at-zero)
 		if w.OutputTokens > 0 {
 			rows[i].output = w.OutputTokens
 		}
@@ -221,17 +225,13 @@ func trace(_ context.Context, job load.Job, _ int) (*Set, error) {
 	if w.Requests > 0 {
 		rows = rows[:min(len(rows), w.Requests)]
 	}
-	if end := time.Duration(w.Duration); end > 0 {
-		n, _ := slices.BinarySearchFunc(rows, end,
-			func(r recording, t time.Duration) int { return cmp.Compare(r.at, t) })
-		rows = rows[:n]
-	}
+	rows = until(w, rows, func(r recording) time.Duration { return r.at })
 	source.Prompts = len(rows)
 	due := make([]time.Duration, len(rows))
 	for i, r := range rows {
 		due[i] = r.at
 	}
-	return &Set{Due: due, source: source, rows: func(use uint64) maker {
+	return &Set{Due: due, Total: len(due), source: source, rows: func(use uint64) maker {
 		return traced{seed: Seed(job), use: use, rows: rows, words: w.SendsText()}
 	}}, nil
 }

@@ -83,7 +83,7 @@ func sglangRows() []blockRow {
 
 // sglangRate is the rate, or that requests come when a trace says.
 func sglangRate(r *results.Row) any {
-	if r.Job.Workload.Dataset.Kind == load.Trace {
+	if r.Job.Workload.Dataset.Timed() {
 		return "trace"
 	}
 	return rate(r)
