@@ -170,6 +170,9 @@ func checkSent(b *block, c Cell) bool {
 			"Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
 		return false
 	}
+	if w.Endpoint == load.Responses && engines.TakesLoraPath(e) && !checkSGLangResponses(b, c, x) {
+		return false
+	}
 	if x := b.arg("load.stop_when_overloaded"); w.StopWhenOverloaded && len(c.From) > 1 {
 		b.errOnce(x.at, "Several clients", "Each of several clients sees its own share of the requests pile up, and would "+
 			"end by itself. Name one host in from, or leave stop_when_overloaded out.")
@@ -189,6 +192,18 @@ func checkSent(b *block, c Cell) bool {
 		b.warn(x.at, "Very long context", "A prompt of %d tokens and an answer of %d make %d, which few models take. "+
 			"Say the limit in the flags of %s.", input, output, input+output, e.Address())
 	}
+	return true
+}
+
+// checkSGLangResponses is about what SGLang's Responses API does not do (its entrypoints/openai/protocol.py, ResponsesRequest).
+func checkSGLangResponses(b *block, c Cell, endpoint setting) bool {
+	if len(c.Workload.Adapters) > 0 {
+		b.errOnce(b.arg("load.adapters").at, "Adapters out of reach", "The Responses API of %s takes no adapter: the model "+
+			"itself would answer. Write endpoint = %q.", c.Engine.Address(), load.Chat)
+		return false
+	}
+	b.warn(endpoint.at, "Shorter answers", "The Responses API of %s generates two tokens fewer than it is asked for, and knows "+
+		"no ignore_eos: expect a verdict about lengths. Write endpoint = %q to compare engines.", c.Engine.Address(), load.Chat)
 	return true
 }
 

@@ -46,7 +46,7 @@ var endpoints = []endpoint{
 		return map[string]any{member: promptMark, "stream": w.Streams(),
 			"sampling_params": w.sampled(map[string]any{"max_new_tokens": tokensMark})}
 	}},
-	{name: Responses, path: "/v1/responses", words: true, messages: true, own: []string{"input", "max_output_tokens", "stream", "stream_options"},
+	{name: Responses, path: "/v1/responses", words: true, messages: true, own: []string{"input", "max_output_tokens", "stream", "stream_options", "background"},
 		body: func(w Workload, _ Form) map[string]any {
 			// A server that keeps answers for later questions would fill its memory.
 			return w.sampled(map[string]any{"input": promptMark, "max_output_tokens": tokensMark, "stream": w.Streams(),

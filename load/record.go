@@ -34,7 +34,7 @@ type Record struct {
 	Adapter         string `json:"adapter,omitempty"` // that it was sent to; empty: the model itself
 	// the answer that was recorded calls a tool, whose result the next turn brings
 	ToCall bool `json:"to_call,omitempty"`
-	// the server sent none: OutputTokens counts chunks, InputTokens is AskedInput
+	// the server sent no count, or 0: OutputTokens counts chunks, or InputTokens is AskedInput, or both
 	NoUsage     bool   `json:"no_usage,omitempty"`
 	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
 	AskedOutput int    `json:"asked_output"`

@@ -13,7 +13,6 @@ import (
 func response(s *Server, raw []byte) (job, *refusal) {
 	var req struct {
 		Model           string          `json:"model"`
-		LoraPath        string          `json:"lora_path"`
 		Input           json.RawMessage `json:"input"`
 		Instructions    string          `json:"instructions"`
 		MaxOutputTokens *int            `json:"max_output_tokens"`
@@ -33,7 +32,7 @@ func response(s *Server, raw []byte) (job, *refusal) {
 	if err := json.Unmarshal(raw, &req); err != nil {
 		return job{}, bad("request body: " + err.Error())
 	}
-	like, no := s.openAIRequest(fmt.Appendf(nil, `{"model":%s,"lora_path":%s}`, quote(req.Model), quote(req.LoraPath)))
+	like, no := s.openAIRequest(fmt.Appendf(nil, `{"model":%s}`, quote(req.Model)))
 	if no != nil {
 		return job{}, no
 	}

@@ -86,10 +86,10 @@ func (a asking) check(w load.Workload) error {
 			}
 		}
 	}
+	if w.Endpoint == load.Responses && a.Extra["text"] != nil && (says(a.ResponseFormat) || a.Extra["response_format"] != nil) {
+		return errors.New("both \"response_format\" and \"text\", which are one there")
+	}
 	if says(a.ResponseFormat) {
-		if w.Endpoint == load.Responses && a.Extra["text"] != nil {
-			return errors.New("both \"response_format\" and \"text\", which are one there")
-		}
 		var format struct {
 			Type   string `json:"type"`
 			Schema *struct {

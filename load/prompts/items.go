@@ -62,6 +62,8 @@ func itemsOf(w load.Workload, messages []message) error {
 		case m.Role == roleTool || len(m.ToolCalls) > 0:
 			return fmt.Errorf("message %d has a tool call, or the result of one, and they are sent to the endpoint %q only",
 				i+1, load.Chat)
+		case string(m.Content) == "null":
+			return fmt.Errorf("message %d has no \"content\"", i+1)
 		case len(m.Content) > 0 && m.Content[0] != '"':
 			return fmt.Errorf("message %d has parts, and they are sent to the endpoint %q only: write its content as a text",
 				i+1, load.Chat)
@@ -70,10 +72,15 @@ func itemsOf(w load.Workload, messages []message) error {
 	return nil
 }
 
-// ready are the conversation's messages as they can be sent.
+// ready are the conversation's messages as they can be sent. The text of an answer that the server
+// gives anew is not among them.
 func (s *spoken) ready(w load.Workload) error {
 	for _, x := range s.says {
-		if err := itemsOf(w, append(x.messages[:len(x.messages):len(x.messages)], x.answer)); err != nil {
+		sent := x.messages
+		if w.Dataset.History == load.Recorded || len(x.answer.ToolCalls) > 0 {
+			sent = append(sent[:len(sent):len(sent)], x.answer)
+		}
+		if err := itemsOf(w, sent); err != nil {
 			return err
 		}
 	}

@@ -15,9 +15,9 @@ type answer struct {
 	text   *[]byte       // takes the content; nil: nobody wants it
 	items  bool          // it is of the Responses API
 	chunk  chunk
-	chunks int  // with content
-	before int  // the read that brought the last of them
-	usage  bool // there was one
+	chunks int   // with content
+	seen   kinds // of content, so far
+	before int   // the read that brought the last of them
 	// Where the text comes whole with every event, and not only what is new, a
 	// chunk has content when it has more tokens than the one before.
 	counted int
@@ -59,7 +59,6 @@ func (a *answer) event(ev event) (over bool, err error) {
 		r.Finish = reason(c.finish)
 	}
 	if c.usage {
-		a.usage = true
 		r.InputTokens, r.OutputTokens, r.ReasoningTokens = c.prompt, c.completed, c.reasoned
 		if c.whole {
 			if c.completed <= a.counted {
@@ -69,7 +68,10 @@ func (a *answer) event(ev event) (over bool, err error) {
 		}
 	}
 	if c.over && a.chunks > 0 {
-		c.content = 0
+		// All of it is told once more. What came in no chunk before, as some servers' calls do not, comes now.
+		if c.content &^= a.seen; c.content&saidText == 0 {
+			c.text = nil
+		}
 	}
 	if c.content != 0 {
 		err = a.took(ev)
@@ -119,6 +121,7 @@ func (a *answer) took(ev event) error {
 // noteKinds writes down of what kinds the chunk's content is, where it is not all text.
 func (a *answer) noteKinds() {
 	r, kinds := a.rec, a.chunk.content
+	a.seen |= kinds
 	if kinds&saidReasoning != 0 {
 		r.Reasoning++
 	}
@@ -138,9 +141,12 @@ func (a *answer) close() error {
 	if a.rec.Reasoning == 0 {
 		a.rec.Answered = 0 // it is when the first chunk came, as always
 	}
-	if !a.usage {
-		a.rec.NoUsage = true
-		a.rec.InputTokens, a.rec.OutputTokens = a.rec.AskedInput, a.chunks
+	r := a.rec // servers that have not counted say nothing, or 0
+	if r.InputTokens == 0 {
+		r.NoUsage, r.InputTokens = true, r.AskedInput
+	}
+	if r.OutputTokens == 0 {
+		r.NoUsage, r.OutputTokens = true, a.chunks
 	}
 	return nil
 }
@@ -162,10 +168,18 @@ type Stream struct {
 	at     time.Duration
 }
 
-const maxAnswer = 64 << 20 // bounds an answer that is not streamed, whatever was asked for
+const maxAnswer = 64 << 20 // bounds an answer that comes in one piece, whatever was asked for
+
+// mostBytes is what such an answer may take for the tokens that were asked for.
+func mostBytes(asked int) int {
+	return min(maxAnswer, maxLine+bytesPerAsked*max(0, min(asked, maxAnswer/bytesPerAsked)))
+}
 
 func (s *Stream) Reset(x Exchange) {
-	s.events.reset()
+	s.events.reset(maxLine)
+	if x.Endpoint == load.Responses { // the last event repeats the whole answer, and all that was asked
+		s.events.reset(mostBytes(x.Record.AskedOutput))
+	}
 	s.answer = answer{rec: x.Record, count: x.Chunks, text: x.Text, items: x.Endpoint == load.Responses, before: -1}
 	s.whole, s.body, s.at = x.Whole, s.body[:0], 0
 	if cap(s.body) > smallBuffer {
@@ -188,8 +202,7 @@ func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err erro
 		if len(b) > 0 {
 			s.body, s.at = append(s.body, b...), at
 		}
-		asked := max(0, min(s.answer.rec.AskedOutput, maxAnswer/bytesPerAsked))
-		if most := min(maxAnswer, 1<<20+bytesPerAsked*asked); len(s.body) > most {
+		if most := mostBytes(s.answer.rec.AskedOutput); len(s.body) > most {
 			return false, fails(load.ClassMalformed, "the answer did not end: more than %d bytes came of an answer "+
 				"for which %d tokens were asked", most, s.answer.rec.AskedOutput)
 		}

@@ -155,20 +155,26 @@ func (c *chunk) reason(s *scanner) {
 	})
 }
 
+// counts reads tokens by their names in either API: gateways send both, and 0 for what they do not use.
 func (c *chunk) counts(s *scanner) {
 	prompt, completed := false, false
+	most := func(to *int) bool {
+		n, ok := s.number()
+		*to = max(*to, n)
+		return ok
+	}
 	s.members(func(key []byte) {
 		switch string(key) {
 		case "prompt_tokens", "input_tokens":
-			c.prompt, prompt = s.number()
+			prompt = most(&c.prompt) || prompt
 		case "completion_tokens", "output_tokens":
-			c.completed, completed = s.number()
+			completed = most(&c.completed) || completed
 		case "reasoning_tokens":
-			c.reasoned, _ = s.number()
+			most(&c.reasoned)
 		case "completion_tokens_details", "output_tokens_details":
 			s.object(func(key []byte) {
 				if string(key) == "reasoning_tokens" {
-					c.reasoned, _ = s.number()
+					most(&c.reasoned)
 				} else {
 					s.skip()
 				}

@@ -55,6 +55,7 @@ func TestChunk(t *testing.T) {
 		{"escapes", `{"choices":[{"te\u0078t":"\\\""}],"x\"y":"}"}`, want{Content: true}},
 		{"space", " {\n\t\"choices\" : [ { \"text\" : \"a\" } ] }\r\n ", want{Content: true}},
 		{"text elsewhere", `{"choices":[{"logprobs":{"text":"a","content":["b"]},"text":""}],"delta":{"content":"c"}}`, want{}},
+		{"the names of both APIs, one of them 0", `{"choices":[],"usage":{"prompt_tokens":13,"completion_tokens":8,"input_tokens":0,"output_tokens":0}}`, want{Usage: true, Prompt: 13, Count: 8}},
 		{"counts that are none", `{"usage":{"completion_tokens":-1,"prompt_tokens":1.5}}`, want{}},
 		{"half a usage", `{"usage":{"completion_tokens":5}}`, want{Count: 5}},
 		{"error object", `{"error":{"message":"no","code":400}}`, want{Failed: true}},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxLine bounds one line, and the data of one event, of a stream. Chunks are
+// maxLine bounds one line, and the data of one event, of a stream of chunks. These are
 // some hundred bytes; only a broken server comes near.
 const maxLine = 1 << 20
 
@@ -14,7 +14,7 @@ const smallBuffer = 64 << 10 // what a connection keeps from one answer to the n
 
 const done = "[DONE]" // the data of the last event of an answer
 
-var errLine = errors.New("a line of the stream is longer than 1 MiB")
+var errLine = errors.New("a line of the stream is longer than any answer to what was asked")
 
 // events takes a stream of server-sent events apart, fed with what each read brought. Only data
 // matters here: comments, event names and ids are passed over. Lines may end in LF or CRLF.
@@ -23,6 +23,7 @@ var errLine = errors.New("a line of the stream is longer than 1 MiB")
 // nothing is kept but the beginning of a line or of an event, so that a stream whose reads end
 // where its events do needs no memory.
 type events struct {
+	most int           // bytes of a line, and of the data of an event
 	in   []byte        // what the last read brought and is not yet used
 	at   time.Duration // when it returned
 	read int           // which one it was
@@ -42,8 +43,9 @@ type event struct {
 	read int // which read brought it; events of one read have the same
 }
 
-// reset makes e ready for another stream. Small buffers are used again.
-func (e *events) reset() {
+// reset makes e ready for another stream, whose lines have at most so many bytes. Small buffers
+// are used again.
+func (e *events) reset(most int) {
 	line, store := e.line[:0], e.store[:0]
 	if cap(line) > smallBuffer {
 		line = nil
@@ -51,7 +53,7 @@ func (e *events) reset() {
 	if cap(store) > smallBuffer {
 		store = nil
 	}
-	*e = events{line: line, store: store}
+	*e = events{most: most, line: line, store: store}
 }
 
 // feed hands over what a read brought, at its time. All events of what was fed
@@ -99,7 +101,7 @@ func (e *events) cut() (line []byte, whole bool, err error) {
 	}
 	i := bytes.IndexByte(e.in, '\n')
 	if i < 0 {
-		if len(e.line)+len(e.in) > maxLine {
+		if len(e.line)+len(e.in) > e.most {
 			return nil, false, errLine
 		}
 		e.line = append(e.line, e.in...)
@@ -107,7 +109,7 @@ func (e *events) cut() (line []byte, whole bool, err error) {
 		return nil, false, nil
 	}
 	line, e.in = e.in[:i], e.in[i+1:]
-	if len(e.line)+len(line) > maxLine {
+	if len(e.line)+len(line) > e.most {
 		return nil, false, errLine
 	}
 	if len(e.line) > 0 {
@@ -141,7 +143,7 @@ func (e *events) take(line []byte) (ev event, ok bool, err error) {
 		e.store = append(append(e.store, '\n'), value...)
 		e.data = e.store
 	}
-	if len(e.data) > maxLine {
+	if len(e.data) > e.most {
 		return event{}, false, errLine
 	}
 	e.lines++

@@ -21,7 +21,7 @@ func all(src io.Reader) (data []string, err error) {
 
 // each feeds a stream to e, in a buffer that every read overwrites.
 func each(e *events, src io.Reader, now func() time.Duration, do func(event)) error {
-	e.reset()
+	e.reset(maxLine)
 	buf := make([]byte, 4<<10)
 	for i := 1; ; i++ {
 		n, err := src.Read(buf)

@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // response reads an event of a stream of the Responses API, or a whole answer of it, in one pass as
 // [chunk.parse] does.
 //
@@ -72,9 +74,7 @@ func (c *chunk) item(s *scanner) {
 		s.members(func(key []byte) {
 			switch string(key) {
 			case "text", "refusal":
-				if said := s.string(); len(said) > 0 {
-					text = said
-				}
+				text = joined(text, s.string())
 			default:
 				s.skip()
 			}
@@ -97,10 +97,21 @@ func (c *chunk) item(s *scanner) {
 		c.fills(len(text) > 0, saidReasoning)
 	case len(text) > 0:
 		c.content |= saidText
-		c.text = text
+		c.text = joined(c.text, text)
 	default:
 		c.fills(call, saidCall)
 	}
+}
+
+// joined is two pieces of a text, of which most have but one.
+func joined(a, b []byte) []byte {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	}
+	return slices.Concat(a, b)
 }
 
 // came is what an event of a kind brings. Without a kind the answer is whole, and the last event has
