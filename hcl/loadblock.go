@@ -49,7 +49,7 @@ func sloBlock() *blockType {
 		_, ok := load.ParseObjective(name)
 		return ok
 	}
-	bound.hint = "A bound is named for a metric (ttft, tpot, itl, e2el or normalized_latency), " +
+	bound.hint = "A bound is named for a metric (ttft, ttfa, tpot, itl, e2el or normalized_latency), " +
 		"alone or with a percentile: ttft_p99"
 	return &blockType{name: "slo", free: bound}
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -41,6 +42,21 @@ func (f *Figures) Unbound(name, why string) {
 	if name != "" {
 		f.Unbounded[i].Figures = append(f.Unbounded[i].Figures, name)
 	}
+}
+
+// forget takes away what is known of how sure a figure is; what others have of the same is left.
+func (f *Figures) forget(name string) {
+	f.Intervals = maps.Clone(f.Intervals)
+	delete(f.Intervals, name)
+	var left []Unbounded
+	for _, u := range f.Unbounded {
+		all := u.Figures == nil
+		u.Figures = slices.DeleteFunc(slices.Clone(u.Figures), func(figure string) bool { return figure == name })
+		if all || len(u.Figures) > 0 {
+			left = append(left, u)
+		}
+	}
+	f.Unbounded = left
 }
 
 // Statistic names a percentile as intervals do: "median", "p99".

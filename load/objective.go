@@ -2,7 +2,6 @@ package load
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -20,12 +19,13 @@ type Objective struct {
 }
 
 // ObjectiveMetrics are the metrics that an SLO can bound. A request's own "itl" is its mean time
-// between chunks, its "normalized_latency" its E2EL by its output tokens.
+// between chunks, its "normalized_latency" its E2EL by its output tokens. Its "ttfa" is its TTFT where
+// answers have no reasoning; one that never got beyond its reasoning is within no bound.
 func ObjectiveMetrics() []string {
-	return []string{"ttft", "tpot", "itl", "e2el", "normalized_latency"}
+	return []string{"ttft", "ttfa", "tpot", "itl", "e2el", "normalized_latency"}
 }
 
-var objectiveName = regexp.MustCompile(`^(ttft|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
+var objectiveName = regexp.MustCompile(`^(ttft|ttfa|tpot|itl|e2el|normalized_latency)(?:_p(\d{1,2})(?:_(\d+))?)?$`)
 
 // ParseObjective reads the metric of a bound, and its percentile: "ttft_p99" or "e2el_p99_9".
 func ParseObjective(name string) (Objective, bool) {
@@ -84,9 +84,7 @@ func (s Part) Under(slo []Objective, records []Record) Part {
 	was := s.Goodput
 	s.Objectives, s.Goodput = s.attained(slo, records), s.goodput(slo, records)
 	if was != nil && (s.Goodput == nil || *was != *s.Goodput) {
-		s.Intervals = maps.Clone(s.Intervals)
-		delete(s.Intervals, "goodput")
-		s.Unbounded = slices.DeleteFunc(slices.Clone(s.Unbounded), func(u Unbounded) bool { return slices.Contains(u.Figures, "goodput") })
+		s.forget("goodput")
 	}
 	return s
 }
@@ -120,6 +118,9 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
 	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL,
 		"normalized_latency": s.PerToken}[o.Metric]
+	if o.Metric == "ttfa" && s.TTFA != nil {
+		stats = *s.TTFA
+	}
 	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
 		return stats.Count, v
 	}

@@ -1,6 +1,9 @@
 package load
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Record is one request as it was seen from here. Times count from the start of
 // the measurement, on the monotonic clock.
@@ -70,6 +73,11 @@ func (r *Record) own(metric string) (v time.Duration, ok bool) {
 	switch metric {
 	case "ttft":
 		return r.First - r.Sent, true
+	case "ttfa":
+		if at, ok := r.Answer(); ok {
+			return at - r.Sent, true
+		}
+		return math.MaxInt64, false
 	case "tpot":
 		if r.OutputTokens > 1 {
 			return (r.Last - r.First) / time.Duration(r.OutputTokens-1), true

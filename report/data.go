@@ -212,7 +212,7 @@ func (d *data) group(rows []results.Row, all *seriesOf, listed doubts) {
 
 // ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
 var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "host", "gpus", "model", "run",
-	"id", "started", "slo", "clients", "adapters"}
+	"id", "started", "slo", "clients", "adapters", "unbounded"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
 func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
@@ -222,7 +222,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 			c.Values = nil
 		}
 		opened := slices.Contains([]string{"run", "id", "started"}, key) ||
-			slices.Contains([]string{"clients", "adapters"}, key) && strings.Join(c.Texts, "") != ""
+			slices.Contains([]string{"clients", "adapters", "unbounded"}, key) && strings.Join(c.Texts, "") != ""
 		if len(c.Texts) > 1 || shown || opened { // a cell opened has these
 			d.Columns = append(d.Columns, c)
 		}
@@ -264,6 +264,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		})
 	text("clients", false, func(r *results.Row) string { clients, _ := sharesText(r.Summary); return clients })
 	text("adapters", false, func(r *results.Row) string { _, adapters := sharesText(r.Summary); return adapters })
+	text("unbounded", false, func(r *results.Row) string { return strings.Join(unbounded(r.Summary), "; ") })
 	d.numbers(rows, layout)
 	for i := range d.Columns {
 		c := &d.Columns[i]

@@ -180,8 +180,11 @@ func surest(s *load.Summary) string {
 	return strings.Join(times, "; ")
 }
 
-// unbounded says which figures that are shown have no interval, and why.
+// unbounded says which figures that are shown have no interval, and why; nothing of no summary.
 func unbounded(s *load.Summary) (lines []string) {
+	if s == nil {
+		return nil
+	}
 	for _, u := range s.Unbounded {
 		var names []string
 		for _, t := range timings {
@@ -194,6 +197,9 @@ func unbounded(s *load.Summary) (lines []string) {
 			if own != nil {
 				names = append(names, strings.ToUpper(t.key)+" "+strings.Join(own, ", "))
 			}
+		}
+		if slices.Contains(u.Figures, goodput.name) {
+			names = append(names, goodput.name)
 		}
 		switch {
 		case names != nil:

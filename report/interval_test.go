@@ -43,7 +43,8 @@ func TestIntervals(t *testing.T) {
 		t.Errorf("a table has intervals that nobody asked for:\n%s", plainly)
 	}
 	holds(t, surer, "900 [880 to 920]", "97.0 [90.0 to 99.0]")
-	holds(t, written(t, func(w io.Writer) error { return HTML(w, rows, About{}) }), `"low":[880,null],"high":[920,null]`)
+	page := written(t, func(w io.Writer) error { return HTML(w, rows, About{}) })
+	holds(t, page, `"low":[880,null],"high":[920,null]`, `"TTFT p99; ITL mean, p99: it needs 300; too short"`)
 	holds(t, written(t, func(w io.Writer) error { return Markdown(w, rows, About{Layout: Layout{Intervals: true}}) }), "| 900 [880 to 920] |")
 }
 

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -45,19 +46,22 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestBursts: a percentile of an open loop's waits varies as much as its tail does, where that is more.
+// TestBursts: a percentile of waits varies the more, the more those beyond it come together.
 func TestBursts(t *testing.T) {
-	width := func(rate load.Rate) float64 {
-		e := evidence{workload: load.Workload{Rate: rate}, percentiles: []float64{90}}
-		c, f, s := cut{to: 4000 * time.Second, lives: 4000}, load.Figures{Completed: 4000, Duration: 4000}, load.Stats{Count: 4000}
-		values := make([]float64, 4000) // of which every eighth is large, and once in a while many are larger
+	width := func(together bool) float64 {
+		e := evidence{workload: load.Workload{Rate: 1}, percentiles: []float64{90}}
+		c, f, s := cut{to: 4000 * time.Second, lives: 4000}, load.Figures{Completed: 4000, Duration: 4000}, load.Stats{}
+		values := make([]float64, 4000) // of which each tenth is late, and half of these very late
 		for i := range values {
-			values[i] = float64(i%8) + float64(i%997)/1e4
-			if i/100%13 == 5 && i%2 == 0 {
-				values[i] = 20 + float64(i%100)
+			values[i] = float64(i%10) + float64(i%997)/1e4
+			if i%20 == 0 && !together || i%10 == 0 && together && i/400%2 == 0 {
+				values[i] += 100
+			}
+			if i%10 == 0 {
+				values[i] += 20
 			}
 		}
-		sorted := append([]float64{}, values...)
+		sorted := slices.Clone(values)
 		s = load.Describe(sorted, []float64{90})
 		e.bound(&f, c, "ttft_ms", &s, sorted, func(note noting) {
 			for i, v := range values {
@@ -67,8 +71,8 @@ func TestBursts(t *testing.T) {
 		x := f.Intervals["ttft_ms.p90"]
 		return x.High - x.Low
 	}
-	if open, closed := width(1), width(0); !(closed > 0) || open <= closed {
-		t.Errorf("the interval of an open loop is %g wide, that of a closed loop %g", open, closed)
+	if apart, together := width(false), width(true); !(apart > 0) || together <= apart {
+		t.Errorf("the interval is %g wide where late ones come together, and %g where they do not", together, apart)
 	}
 }
 

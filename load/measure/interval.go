@@ -117,8 +117,8 @@ func (r *residuals) likewise(within *bins) (more, share float64) {
 }
 
 // percentile is the interval of a percentile, between two of the sorted values: as of so many
-// independent values as vary as much between batches, which it reports too; or as vary halfway into the
-// tail beyond it, if that is more.
+// independent values as vary as much between batches, which it reports too; or as vary in the middle
+// between that and halfway into the tail beyond it, if that is more.
 func (r *residuals) percentile(i int, p float64, sorted []float64) (x load.Interval, independent float64, why string) {
 	n, all := r.n.sum(), float64(len(sorted))
 	more, share := r.likewise(&r.within[i])
@@ -128,7 +128,7 @@ func (r *residuals) percentile(i int, p float64, sorted []float64) (x load.Inter
 	}
 	if r.tails != nil {
 		if tail, beyond := r.likewise(&r.beyond[i]); beyond < 1 {
-			more = max(more, tail)
+			more = max(more, (more+tail)/2)
 		}
 	}
 	v := even * max(leastMore, more*(student*student)/(normal*normal))
@@ -162,7 +162,7 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	r.within, r.beyond = make([]bins, len(percentiles)), make([]bins, len(percentiles))
 	for _, p := range percentiles {
 		r.bounds = append(r.bounds, load.Percentile(sorted, p))
-		if e.workload.Rate != 0 && r.apart { // waits come in bursts, of which a run may have seen few
+		if r.apart { // waits come in bursts, of which a run may have seen few
 			r.tails = append(r.tails, load.Percentile(sorted, 50+p/2))
 		}
 	}
@@ -222,7 +222,7 @@ func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
 		{name: "total_throughput", value: f.TotalThroughput,
 			of: func(r *load.Record) int { return r.InputTokens + r.OutputTokens }},
 	}
-	if p.Goodput != nil {
+	if _, _, ok := e.goodShare(p, c); ok {
 		good := load.Good(e.workload.SLO)
 		rates = append(rates, rate{name: "goodput", value: *p.Goodput, of: func(r *load.Record) int {
 			if good(r) {
@@ -251,11 +251,21 @@ func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
 	for i := range rates {
 		x, all := &rates[i], rates[i].work.sum()
 		if all > 0 {
-			v := part * x.work.less(all/batches, &ones).variance() / (all * all)
-			half := x.value * math.Sqrt(student*student*v+normal*normal*ending/(f.Duration*f.Duration))
+			v, end := part*x.work.less(all/batches, &ones).variance()/(all*all), ending/(f.Duration*f.Duration)
+			half := x.value * sureness(v, end) * math.Sqrt(v+end)
 			f.Bound(x.name, load.Interval{Low: x.value - half, High: x.value + half})
 		}
 	}
+}
+
+// sureness is how many standard deviations a figure may be off, of whose variance a part is known from
+// so many waves and another part well (Welch and Satterthwaite, Cornish and Fisher).
+func sureness(v, known float64) float64 {
+	less := v * v / (waves * (v + known) * (v + known)) // one over the degrees of freedom
+	if v == 0 {
+		less = 0
+	}
+	return normal + 2.372*less + 2.823*less*less
 }
 
 // rate is a throughput: so much work of each request.
@@ -266,34 +276,42 @@ type rate struct {
 	work  bins
 }
 
-// boundShare notes the interval of an open loop's goodput: of the share of requests that are good, by
-// Wilson's score, as of so many independent ones as vary as much between batches.
-func (e evidence) boundShare(p *load.Part, c cut) {
+// goodShare is which share of the requests sent within the cut is good, and of how many independent
+// ones that is as sure; ok is false where the run does not tell how often they are not, which it notes.
+func (e evidence) goodShare(p *load.Part, c cut) (share, n float64, ok bool) {
 	if p.Goodput == nil {
-		return
+		return 0, 0, false
 	}
-	good, sent := load.Good(e.workload.SLO), 0.0
+	good := load.Good(e.workload.SLO)
 	r := residuals{cut: c, apart: true, within: make([]bins, 1), bounds: []float64{0}}
 	for i := range e.records {
 		if x := &e.records[i]; x.Sent >= c.from && x.Sent <= c.to {
-			late := 1.0
+			missed := 1.0
 			if good(x) {
-				late = 0
+				missed = 0
 			}
-			r.add(late, x.Sent)
-			sent++
+			r.add(missed, x.Sent)
 		}
 	}
 	more, share := r.likewise(&r.within[0])
-	switch needs := enough(e.workload, 100*share); {
-	case share == 0 || share == 1:
+	if share == 0 || share == 1 {
 		p.Unbound("goodput", "requests are all good, or none is")
-		return
-	case c.lives < float64(needs):
+		return 0, 0, false
+	}
+	if needs := enough(e.workload, 100*share); c.lives < float64(needs) {
 		p.Unbound("goodput", fmt.Sprintf("a request fits %.0f times into the run: it needs %d", c.lives, needs))
+		return 0, 0, false
+	}
+	return share, r.n.sum() / max(leastMore, more*(student*student)/(normal*normal)), true
+}
+
+// boundShare notes the interval of an open loop's goodput: of the share of requests that are good, by
+// Wilson's score.
+func (e evidence) boundShare(p *load.Part, c cut) {
+	share, n, ok := e.goodShare(p, c)
+	if !ok {
 		return
 	}
-	n := sent / max(leastMore, more*(student*student)/(normal*normal))
 	middle, half := share+normal*normal/(2*n), normal*math.Sqrt(share*(1-share)/n+normal*normal/(4*n*n))
 	scale := *p.Goodput / share / (1 + normal*normal/n)
 	p.Bound("goodput", load.Interval{Low: scale * (middle - half), High: scale * (middle + half)})

@@ -71,9 +71,6 @@ func TestObjectives(t *testing.T) {
 		none.SLO, none.CutEnd, w.CutEnd = nil, cut, cut
 		then, now := Summarize(none, nil, time.Time{}, 102*time.Second, records), Summarize(w, nil, time.Time{}, 102*time.Second, records)
 		judged := now.Under(nil, records).Under(w.SLO, records) // what is judged later has no interval of goodput
-		if _, ok := now.Intervals["goodput"]; !ok {
-			t.Errorf("measured with it, goodput has no interval: %+v", now.Unbounded)
-		}
 		if diff := cmp.Diff(judged, then.Under(w.SLO, records)); diff != "" {
 			t.Errorf("measured with it, and without (-with +judged later):\n%s", diff)
 		}
@@ -120,6 +117,33 @@ func TestObjectiveName(t *testing.T) {
 	for want, o := range map[string]load.Objective{"ttft": {Metric: "ttft"}, "ttft_p99": {Metric: "ttft", Percentile: 99}, "e2el_p99_9": {Metric: "e2el", Percentile: 99.9}} {
 		if got := o.Name(); got != want {
 			t.Errorf("%+v is named %s, want %s", o, got, want)
+		}
+	}
+}
+
+// TestFirstAnswer: an SLO may bound the time to the first token of the answer, which is the first of all where
+// answers have no reasoning; an answer that is all reasoning is within no bound.
+func TestFirstAnswer(t *testing.T) {
+	plain := sentEvery(time.Second, 10*msec, 10) // TTFT 10 to 100 ms
+	thinking := sentEvery(time.Second, 10*msec, 10)
+	for i := range thinking {
+		thinking[i].Reasoning, thinking[i].Answered = 1, thinking[i].First+100*msec
+	}
+	thinking[9].Answered = 0 // it never got to an answer
+	slo := []load.Objective{line("ttfa", 0, 150*msec), line("ttfa", 50, 150*msec)}
+	for name, x := range map[string]struct {
+		records []load.Record
+		within  float64
+		count   int
+		value   float64
+	}{"plain": {plain, 1, 10, 100}, "reasoning": {thinking, 0.5, 9, 190}} {
+		s := Summarize(load.Workload{Requests: 10, Concurrency: 1, SLO: slo}, nil, time.Time{}, 11*time.Second, x.records)
+		a := s.Objectives[0]
+		if *a.Within != x.within || a.Count != x.count || a.Value != x.value || *s.Goodput != x.within*10/11 {
+			t.Errorf("%s: %+v, goodput %g", name, a, *s.Goodput)
+		}
+		if p50 := s.Objectives[1]; p50.Count != x.count || !p50.Met {
+			t.Errorf("%s: %+v", name, p50)
 		}
 	}
 }

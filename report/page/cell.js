@@ -2,8 +2,8 @@
 const dialog = one("cell");
 const open = cell => openRow(rowsOf[cell][0]);
 const factsOf = pairs => make("dl", {}, ...pairs.filter(([, v]) => v).map(([k, v]) => make("div", {}, make("dt", {}, k), make("dd", {}, v))));
-const timings = [["ttft", "Time to first token"], ["tpot", "Time per output token"], ["itl", "Inter-token latency"], ["e2el", "End-to-end latency"]];
-const statistic = /^(mean|median|std|min|max|p[\d.]+)_(ttft|tpot|itl|e2el)_ms$/;
+const timings = [["ttft", "Time to first token"], ["ttfa", "Time to first token of the answer"], ["tpot", "Time per output token"], ["itl", "Inter-token latency"], ["e2el", "End-to-end latency"]].filter(([t]) => t !== "ttfa" || D.columns.some(c => c.key.endsWith("_ttfa_ms")));
+const statistic = /^(mean|median|std|min|max|p[\d.]+)_(ttft|ttfa|tpot|itl|e2el)_ms$/;
 
 // quantiles draws the percentiles of each timing as a curve: how many of the requests waited no longer.
 const quantiles = rows => {
@@ -18,10 +18,10 @@ const quantiles = rows => {
   for (const t of Y.ticks) svg.append(draw("line", { x1: 34, x2: w - 10, y1: Y.at(t), y2: Y.at(t), stroke: "var(--hair)" }), draw("text", { x: 28, y: Y.at(t) + 4, "font-size": 11, fill: "var(--faint)", "text-anchor": "end" }, t + " %"));
   for (const t of X.ticks) svg.append(draw("text", { x: X.at(t), y: h - 12, "font-size": 11, fill: "var(--faint)", "text-anchor": "middle" }, t < 1000 ? `${short(t)} ms` : `${short(t / 1000)} s`));
   for (const t of of) {
-    svg.append(draw("polyline", { points: t.at.map(([v, p]) => `${X.at(v).toFixed(1)},${Y.at(p).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] }));
+    svg.append(draw("polyline", { points: t.at.map(([v, p]) => `${X.at(v).toFixed(1)},${Y.at(p).toFixed(1)}`).join(" "), fill: "none", stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i % dashes.length] }));
   }
   return [make("h3", {}, "Share of requests within a time"), svg,
-    make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i] })); return make("span", {}, s, t.title); }))];
+    make("p", { class: "key" }, ...of.map(t => { const s = draw("svg", { width: 22, height: 10, "aria-hidden": "true" }, draw("line", { x1: 0, x2: 22, y1: 5, y2: 5, stroke: `var(--s${t.i})`, "stroke-width": 2, "stroke-dasharray": dashes[t.i % dashes.length] })); return make("span", {}, s, t.title); }))];
 };
 // overTime are small pictures of what was in flight, came out and was read meanwhile: each says its range,
 // or its value where somebody points, taps or goes by arrow keys.
@@ -85,7 +85,8 @@ const openRow = row => {
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
     make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, command), " ", show]), " ", link),
     ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []),
-    ...(cells.textContent.includes("n<") ? [make("p", { class: "note" }, "n<…: too few requests for that percentile")] : []), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
+    ...(cells.textContent.includes("n<") ? [make("p", { class: "note" }, "n<…: too few requests for that percentile")] : []),
+    ...[...new Set(rows.map(r => columns.has("unbounded") ? said(columns.get("unbounded"), r) : ""))].filter(Boolean).map(why => make("p", { class: "note" }, `No 95 % interval: ${why}`)), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;

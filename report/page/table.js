@@ -59,7 +59,7 @@ const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
-const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "outcome", "gate", "side"].includes(c.key));
+const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "unbounded", "outcome", "gate", "side"].includes(c.key));
 const loadOf = row => loadColumns.map(c => c.values[row]).join();
 let ofLoad = null; // the groups under each load
 const best = new Map(); // of a column and a load: the best value in no doubt, and of how many
