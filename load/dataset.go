@@ -91,6 +91,9 @@ type Dataset struct {
 	Tokenizer string `json:"tokenizer,omitempty"`
 	// of that file, 64 hex digits; empty: whatever is there
 	TokenizerSHA256 string `json:"tokenizer_sha256,omitempty"`
+	// jsonl: the folder of the image files that its lines name, as Path is
+	ImageDir       string `json:"image_dir,omitempty"`
+	ImageDirSHA256 string `json:"image_dir_sha256,omitempty"` // of all in it; empty: whatever is there
 }
 
 // Ranged reports whether lengths are drawn from a range.
@@ -142,7 +145,7 @@ func (s Source) Drawn(measured, warmed int, conversations bool) Source {
 // Inputs returns the paths that the data set reads, as they are written: a path
 // may be a folder. A job's Files says where each lies on the machine that runs it.
 func (d Dataset) Inputs() []string {
-	return slices.DeleteFunc([]string{d.Path, d.Tokenizer}, func(p string) bool { return p == "" })
+	return slices.DeleteFunc([]string{d.Path, d.Tokenizer, d.ImageDir}, func(p string) bool { return p == "" })
 }
 
 // Span is a range of lengths, both ends included.
@@ -185,7 +188,7 @@ var kinds = []kind{
 	{name: ShareGPT, needs: []string{"path"},
 		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
 	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
-	{name: JSONL, needs: []string{"path"}, may: recorded, ownOutputs: true},
+	{name: JSONL, needs: []string{"path"}, may: append([]string{"image_dir", "image_dir_sha256"}, recorded...), ownOutputs: true},
 	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "max_delay", "history", "arrivals", "slowdown"}, recorded...), ownOutputs: true, noBatch: true,
 		talks: true, chat: true},
 	{name: RandomConversation, needs: []string{"turns", "question_tokens"},

@@ -112,6 +112,7 @@ func (f fingerprint) dataset(d Dataset) {
 		add(f, "dataset.slowdown", unless(1, d.Slowdown))
 	}
 	f.file("dataset.", d.Path, d.SHA256)
+	f.file("dataset.image_dir_", d.ImageDir, d.ImageDirSHA256)
 	f.file("dataset.tokenizer_", d.Tokenizer, d.TokenizerSHA256)
 }
 

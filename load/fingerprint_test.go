@@ -26,12 +26,14 @@ var counts = map[string]bool{
 	"Dataset.MaxDelay": true, "Dataset.Arrivals": true, "Dataset.Images": true, "Dataset.ImagesRatio": true, "Dataset.MaxImages": true, "Dataset.ImageSizes": true,
 	"Dataset.Path":      false, // the content counts
 	"Dataset.Tokenizer": false,
+	"Dataset.ImageDir":  false, "Dataset.ImageDirSHA256": true,
 }
 
 func fingerprinted() Workload {
 	return Workload{
 		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: new(0.5), Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
-			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64)},
+			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64),
+			ImageDir: "photos", ImageDirSHA256: strings.Repeat("2", 64)},
 		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
 	}
 }
@@ -117,6 +119,7 @@ func TestFingerprint(t *testing.T) {
 		"burstiness = 2",
 		"concurrency = 16",
 		"dataset.convention = sglang",
+		"dataset.image_dir_sha256 = " + strings.Repeat("2", 64),
 		"dataset.input_tokens = 100",
 		"dataset.kind = random",
 		"dataset.range_ratio = 0.5",

@@ -329,11 +329,13 @@ func loadOf(r *results.Row) string {
 		t.Batch, d = &b, &b.Dataset
 	}
 	w.SLO, w.Timeout, w.Stall = nil, 0, 0
-	if d.SHA256 != "" {
-		d.Path = ""
-	}
-	if d.TokenizerSHA256 != "" {
-		d.Tokenizer = ""
+	for _, file := range []struct {
+		sum  string
+		path *string
+	}{{d.SHA256, &d.Path}, {d.TokenizerSHA256, &d.Tokenizer}, {d.ImageDirSHA256, &d.ImageDir}} {
+		if file.sum != "" {
+			*file.path = ""
+		}
 	}
 	text, err := json.Marshal(t.Work())
 	if err != nil {

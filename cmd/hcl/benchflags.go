@@ -87,6 +87,7 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.StringVar(&d.SHA256, "sha256", "", "checksum that the file must have")
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
+	f.StringVar(&d.ImageDir, "image-dir", "", "jsonl: the `folder` of the image files that its lines name")
 	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations: how long a user takes on average to ask again")
 	f.DurationVar((*time.Duration)(&d.MaxDelay), "max-delay", 0,
 		"conversations and weka: no wait between their requests is longer, recorded or drawn; 0 leaves them as they are")
@@ -250,7 +251,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	for _, member := range []string{
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
 		"max_delay", "arrivals", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
-		"images", "image_sizes", "images_range_ratio", "max_images",
+		"images", "image_dir", "image_sizes", "images_range_ratio", "max_images",
 	} {
 		name, kinds := strings.TrimPrefix(flagOf("dataset."+member), "--"), load.KindsWith(member)
 		if said(name) && !slices.Contains(kinds, w.Dataset.Kind) {

@@ -76,6 +76,8 @@ func (l *lab) fingerprint(ctx context.Context, cfg *hcl.Config, f *lock.File) er
 		hold(dataFile{d.Path, d.SHA256}, said, by)
 		d.TokenizerSHA256 = cmp.Or(locked(d.Tokenizer), is(d.Tokenizer))
 		hold(dataFile{d.Tokenizer, d.TokenizerSHA256}, locked(d.Tokenizer), l.lockPath())
+		d.ImageDirSHA256 = cmp.Or(locked(d.ImageDir), is(d.ImageDir))
+		hold(dataFile{d.ImageDir, d.ImageDirSHA256}, locked(d.ImageDir), l.lockPath())
 	}
 	return nil
 }
@@ -146,6 +148,7 @@ func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
 			set := c.Task.Stored().Prompts().Dataset
 			check(c, dataFile{set.Path, set.SHA256})
 			check(c, dataFile{set.Tokenizer, set.TokenizerSHA256})
+			check(c, dataFile{set.ImageDir, set.ImageDirSHA256})
 		}
 	}
 	return missing, strange

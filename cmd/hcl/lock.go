@@ -183,8 +183,10 @@ func wants(cfg *hcl.Config) lock.Wants {
 		if d.Path != "" && d.SHA256 == "" { // the lab leaves its checksum open
 			w.Datasets = append(w.Datasets, d.Path)
 		}
-		if d.Tokenizer != "" {
-			w.Datasets = append(w.Datasets, d.Tokenizer)
+		for _, path := range []string{d.Tokenizer, d.ImageDir} {
+			if path != "" {
+				w.Datasets = append(w.Datasets, path)
+			}
 		}
 	}
 	return w

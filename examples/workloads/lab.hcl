@@ -60,6 +60,12 @@ dataset "conversation" "desk" {
   arrivals = "recorded"
 }
 
+# Questions about images that lie in a folder.
+dataset "jsonl" "looks" {
+  path      = "looks.jsonl"
+  image_dir = "photos"
+}
+
 # Conversations without a file: four turns each, behind instructions that all share.
 dataset "random-conversation" "chats" {
   turns           = 4
@@ -156,6 +162,16 @@ benchmark "desk" {
   dataset = dataset.conversation.desk
   load {
     endpoint = "chat"
+  }
+}
+
+benchmark "looks" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.jsonl.looks
+  requests = 12
+  load {
+    concurrency = 3
+    endpoint    = "chat"
   }
 }
 

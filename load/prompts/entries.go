@@ -62,6 +62,7 @@ func checkEntries[T any](parse func(load.Workload, []byte) (T, error)) func(load
 var (
 	errSkip   = errors.New("not used")     // says that an entry is sound, but not one to use
 	errHeader = errors.New("not an entry") // says that a line names columns
+	errImage  = errors.New("image")        // that what is wrong is an image: one is as bad as many
 )
 
 // entry is where one entry of a file lies: in several places, where it is rows of one session.
@@ -79,6 +80,7 @@ type file struct {
 	found   []entry
 	source  *load.Source
 	seen    int
+	grave   bool  // one bad entry is enough to give the file up
 	skipped int64 // bytes before the first entry's line
 	// sessions say where in found those are that entries are requests of. Nil: entries stand alone.
 	sessions map[string]int
@@ -109,7 +111,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	// A file that is not the one meant need not be complained about otherwise.
 	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
-	} else if err = errors.Join(scanned, err, f.whole()); err == nil && f.source.Bad > max(minBad, f.seen/badShare) {
+	} else if err = errors.Join(scanned, err, f.whole()); err == nil && (f.grave || f.source.Bad > max(minBad, f.seen/badShare)) {
 		err = fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	if err != nil {
@@ -211,6 +213,7 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 	case errors.Is(err, errSkip):
 		f.source.LeftOut++
 	default:
+		f.grave = f.grave || errors.Is(err, errImage)
 		f.bad("%s %d: %v", what, number, err)
 	}
 	if err != nil && f.sessions != nil {

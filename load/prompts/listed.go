@@ -53,9 +53,11 @@ func ready(items []item, warmup int, source *load.Source) (*Set, error) {
 // line is one of a [load.JSONL] data set.
 type line struct {
 	Prompt       *string         `json:"prompt"`
-	Messages     json.RawMessage `json:"messages"` // instead of a prompt
+	Messages     json.RawMessage `json:"messages"`    // instead of a prompt
+	ImageFiles   []string        `json:"image_files"` // beside a prompt, as in vLLM's custom_mm
 	OutputTokens *int            `json:"output_tokens"`
 	asking
+	pictures []picture // in the holes of Messages
 }
 
 // parseLine reads a line; the workload's own output length goes before the line's.
@@ -70,6 +72,8 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 		return l, err
 	}
 	switch asked := l.Prompt != nil && *l.Prompt != ""; {
+	case l.ImageFiles != nil && (!asked || w.Endpoint != load.Chat):
+		return l, fmt.Errorf("\"image_files\" goes with a \"prompt\" to the endpoint %q", load.Chat)
 	case asked && l.Messages != nil:
 		return l, errors.New("both \"prompt\" and \"messages\"")
 	case l.Messages != nil:
@@ -94,9 +98,12 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
-	talks := false
+	talks, look, album := false, newAlbum(job, false), newAlbum(job, true)
 	use := func(t tokens, l line) (it item, n int, err error) {
-		it.output, it.members = *l.OutputTokens, l.members(job.Workload)
+		if err := album.illustrate(&l); err != nil {
+			return it, 0, err
+		}
+		it.output, it.members, it.images = *l.OutputTokens, l.members(job.Workload), l.pictures
 		if l.Messages != nil {
 			talks, it.text = true, l.Messages
 			if job.Workload.Dataset.Salt {
@@ -115,7 +122,7 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 		}
 		return it, 1, nil
 	}
-	items, source, err := draw(ctx, job, total, newTokens, parseLine, use)
+	items, source, err := draw(ctx, job, total, newTokens, look.line, use)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func kinds() map[string]kind {
 		load.SharedPrefix: {open: sharedPrefixes},
 		load.ShareGPT:     {shareGPT, checkEntries(firstTurns)},
 		load.Text:         {pieces, checkCorpus},
-		load.JSONL:        {jsonLines, checkEntries(parseLine)},
+		load.JSONL:        {jsonLines, func(j load.Job) error { return checkEntries(newAlbum(j, false).line)(j) }},
 		load.Conversation: {conversations, checkEntries(parseTalk)},
 		load.Trace:        {trace, checkTrace},
 
