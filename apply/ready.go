@@ -143,7 +143,7 @@ func hopeless(err error, ours, last bool) bool {
 	case errors.As(err, &unlisted):
 		return ours && len(unlisted.listed) > 0
 	case !errors.As(err, &answer):
-		return errors.Is(err, errNoToken)
+		return errors.Is(err, errNoToken) || errors.Is(err, errNoVector)
 	}
 	switch answer.code {
 	case http.StatusUnauthorized, http.StatusForbidden:

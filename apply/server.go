@@ -24,17 +24,33 @@ type server struct {
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	http  *http.Client
 	key   provision.Text      // what it asks for; empty: nothing
+	asks  load.Workload       // where its loads go, of an engine that generates nothing; zero: it generates
 	shown func(string) string // makes an answer fit to be told
 }
 
 // server is the engine's at a URL, as it is reached from its home.
 func (e *engine) server(base string) *server {
-	return newServer(base, e.home(), e.d.Engine.APIKey, e.secrets)
+	return e.asked(newServer(base, e.home(), e.d.Engine.APIKey, e.secrets))
+}
+
+// asked is a server that is asked, to see whether it serves, as its loads ask it: an engine for embeddings
+// generates nothing.
+func (e *engine) asked(s *server) *server {
+	var asks load.Workload
+	for _, c := range e.d.Cells {
+		l := c.Load()
+		if l == nil || l.Workload.Generates() {
+			return s
+		}
+		asks.Endpoint = l.Workload.Endpoint
+	}
+	s.asks = asks
+	return s
 }
 
 // server is the member's own, as it is reached from its host.
 func (m *member) server(e *engine) *server {
-	return newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets)
+	return e.asked(newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets))
 }
 
 func newServer(base string, from *session, key provision.Text, secrets plain.Secrets) *server {
@@ -185,10 +201,45 @@ const (
 	chat     = `{"model":%s,"messages":[{"role":"user","content":%s}],"max_tokens":%d,"temperature":0}`
 )
 
-// generate has the server make one token, the only proof that it serves.
+var errNoVector = errors.New("the server answers, but with nothing of what was asked")
+
+// The smallest requests to endpoints that generate nothing, and where they go.
+var smallest = map[string]string{
+	load.Embeddings: `{"model":%s,"input":"Hello"}`,
+	load.Rerank:     `{"model":%s,"query":"Hello","documents":["Hello"]}`,
+}
+
+// generate has the server make one token, the only proof that it serves; of an engine that generates
+// nothing, one embedding or one score.
 func (s *server) generate(ctx context.Context, model string, patience time.Duration) error {
+	if small, silent := smallest[s.asks.Endpoint]; silent {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		name, err := json.Marshal(model)
+		if err != nil {
+			return err
+		}
+		var text []byte
+		if err := s.do(ctx, "POST", s.asks.Path(), fmt.Appendf(nil, small, name), &text); err != nil {
+			return err
+		}
+		if !tells(text) {
+			return errNoVector
+		}
+		return nil
+	}
 	_, err := s.answer(ctx, model, "Hello", 1, patience)
 	return err
+}
+
+// tells reports whether an answer is about one text: a list with a vector or a score (vLLM, and of SGLang
+// ranks alone).
+func tells(answer []byte) bool {
+	var of struct{ Data, Results []json.RawMessage }
+	if json.Unmarshal(answer, &of) != nil {
+		json.Unmarshal(answer, &of.Results) // what is neither has nothing
+	}
+	return len(of.Data)+len(of.Results) == 1
 }
 
 // answer has the server generate up to so many tokens, and returns what they say.

@@ -82,8 +82,8 @@ var examples = map[string]example{
 	},
 	"endpoints": {
 		hosts: 1,
-		loads: map[string]int{"here": 1},
-		cells: join(eachOf("newer", 2, "sim.thinker"), eachOf("talks", 1, "sim.thinker")),
+		loads: map[string]int{"here": 2},
+		cells: join(eachOf("newer", 2, "sim.thinker"), eachOf("talks", 1, "sim.thinker"), eachOf("embeddings", 2, "sim.reader"), eachOf("rerank", 1, "sim.reader")),
 	},
 	"three-clients": {
 		hosts: 4,

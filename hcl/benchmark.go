@@ -92,7 +92,8 @@ func checkCell(b *block, d *draft) {
 	checkMeasured(b, d.Engine)
 	sends := b.whole("engine", "load.headers", "load.from") && b.arg("dataset").fits()
 	checkOutputs(b, d)
-	good := checkEnd(b, d)
+	good := checkIdle(b, d)
+	good = checkEnd(b, d) && good
 	good = checkPace(b, d) && good
 	warnOfPacing(b, d)
 	if good && sends && !d.Offline {
@@ -112,6 +113,7 @@ func checkOutputs(b *block, d *draft) {
 	}
 	said, block := b.arg("load.output_tokens"), b.arg("load")
 	switch {
+	case !d.Workload.Generates() && !d.Offline:
 	case !said.said() && block.said() && !d.Workload.Dataset.OwnOutputs() && !from.wrong:
 		b.missing(block.at, "output_tokens", "Missing argument",
 			"Prompts of kind %q do not say how long answers are. Write, for example, output_tokens = 256.", from.kind)

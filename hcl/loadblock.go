@@ -26,6 +26,7 @@ func loadBlock() *blockType {
 		arg("adapters", adapters, func(c *Cell, list []load.Adapter) { c.Workload.Adapters = list }),
 		arg("headers", headers, func(c *Cell, list []provision.EnvVar) { c.Headers = list }),
 		arg("endpoint", endpoint, func(c *Cell, s string) { c.Workload.Endpoint = s }),
+		arg("batch_size", whole(1, 4096), func(c *Cell, n int) { c.Workload.BatchSize = n }),
 		arg("stream", truth, func(c *Cell, on bool) { c.Workload.NoStream = !on }),
 		arg("warmup_requests", whole(0, 1_000_000), func(c *Cell, n int) { c.Workload.Warmup = n }),
 		arg("warmup", span, func(c *Cell, d load.Duration) { c.Workload.CutBeginning = d }),
@@ -71,7 +72,7 @@ func warnOfPacing(b *block, d *draft) {
 	switch {
 	case d.Offline:
 		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from",
-			"adapters"}
+			"adapters", "batch_size"}
 		why = "An offline benchmark has all requests at once and no server, so %s has no effect."
 	case traced && b.arg("dataset").said():
 		idle = []string{"rate", "burstiness", "ramp", "stages"}
@@ -107,6 +108,22 @@ func warnOfFew(b *block, w load.Workload) {
 			"The concurrency is never reached: a request is a turn, and concurrency is of conversations.",
 			fmt.Sprintf("requests is %d, turns is %d", w.Requests, turns), asked)
 	}
+}
+
+// checkIdle is about arguments that mean nothing where requests go, said or not.
+func checkIdle(b *block, d *draft) bool {
+	if d.Offline {
+		return true
+	}
+	good, w := true, &d.Workload
+	for _, name := range w.Idle() {
+		if x := b.arg("load." + name); x.said() {
+			b.errOnce(x.at, "No effect", "%s means nothing to the endpoint %q. Leave it out.", name, w.Endpoint)
+			good = false
+		}
+	}
+	w.IgnoreEOS = w.IgnoreEOS && w.Generates() // where it is not said
+	return good
 }
 
 // checkRules holds a load against its rules; what is missing has been reported.

@@ -20,6 +20,7 @@ const (
 	Conversation = "conversation"  // conversations of several turns
 	// conversations of several turns, of random tokens of an exact length
 	RandomConversation = "random-conversation"
+	RandomRerank       = "random-rerank" // queries and documents of random words, of exact lengths
 	Trace              = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
 	Weka               = "weka"          // recorded sessions of agents and their sub-agents, replayed
 	RandomImages       = "random-images" // random words and images of noise (vLLM's random-mm)
@@ -52,6 +53,9 @@ type Dataset struct {
 	Seed       uint64   `json:"seed,omitempty"`       // mixed into every cell's own seed
 
 	Turns           int `json:"turns,omitempty"`             // random-conversation: of each
+	Documents       int `json:"documents,omitempty"`         // random-rerank: how many a request has
+	QueryTokens     int `json:"query_tokens,omitempty"`      // random-rerank
+	DocumentTokens  int `json:"document_tokens,omitempty"`   // random-rerank: length of each
 	Groups          int `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
 	PromptsPerGroup int `json:"prompts_per_group,omitempty"` // shared-prefix
 	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // length of a beginning: of a group's prompts, or of all conversations
@@ -153,7 +157,7 @@ type Span struct{ Low, High int }
 
 // Lengths is what a length and a range ratio mean in a convention. No length is below 1.
 func Lengths(n int, ratio *float64, convention string) Span {
-	if ratio == nil {
+	if ratio == nil || n == 0 {
 		return Span{n, n}
 	}
 	l, r := float64(n), *ratio
@@ -193,6 +197,7 @@ var kinds = []kind{
 		talks: true, chat: true},
 	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
 		may: []string{"prefix_tokens", "range_ratio", "think_time", "max_delay"}, noBatch: true, talks: true, chat: true},
+	{name: RandomRerank, needs: []string{"documents", "query_tokens", "document_tokens"}, may: []string{"range_ratio"}, noBatch: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
 	{name: Weka, needs: []string{"path"}, may: []string{"sha256", "max_delay"}, ownOutputs: true, noBatch: true, talks: true},
 	{name: RandomImages, needs: []string{"input_tokens", "images", "image_sizes"},
@@ -292,6 +297,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 		{"input_tokens", d.InputTokens}, {"output_tokens", d.OutputTokens}, {"groups", d.Groups},
 		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
 		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns}, {"images", d.Images}, {"max_images", d.MaxImages},
+		{"documents", d.Documents}, {"query_tokens", d.QueryTokens}, {"document_tokens", d.DocumentTokens},
 	} {
 		if slices.Contains(k.needs, n.member) {
 			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)
@@ -300,6 +306,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 		}
 	}
 	p.add(d.Turns > maxTurns, "dataset.turns", "%d turns: at most %d are possible", d.Turns, maxTurns)
+	p.add(d.Documents > maxBatch, "dataset.documents", "%d documents: at most %d are possible", d.Documents, maxBatch)
 	p.add(d.ThinkTime < 0 || d.ThinkTime > maxThinkTime, "dataset.think_time", "%v: write a time of at most %v",
 		d.ThinkTime, maxThinkTime)
 	p.add(d.MaxDelay < 0 || d.MaxDelay > maxThinkTime, "dataset.max_delay", "%v: write a time of at most %v",

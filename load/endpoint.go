@@ -8,6 +8,8 @@ const (
 	Chat        = "chat"        // prompts travel as messages
 	Generate    = "generate"    // SGLang's own; prompts travel as token ids
 	Responses   = "responses"   // prompts travel as text or messages; of vLLM, SGLang and trtllm-serve
+	Embeddings  = "embeddings"  // makes a vector of each prompt, which travels as token ids
+	Rerank      = "rerank"      // orders documents by a query; all travel as text
 )
 
 // endpoint is one way to ask a server.
@@ -17,6 +19,8 @@ type endpoint struct {
 	// it travels as token ids, and is exactly as long as it was made.
 	words    bool
 	messages bool     // a prompt may be a list of messages
+	silent   bool     // it generates no tokens: answers come whole
+	several  bool     // a request may have several prompts
 	nameless bool     // a request names no model: the server has but one
 	own      []string // members of its bodies that only the generator can say
 	// body is a request without what all have: the model's name and the extra body.
@@ -43,16 +47,40 @@ var endpoints = []endpoint{
 		if prompts == Words {
 			member = "text"
 		}
-		return map[string]any{member: promptMark, "stream": w.Streams(),
+		return map[string]any{member: promptMark, "stream": !w.NoStream,
 			"sampling_params": w.sampled(map[string]any{"max_new_tokens": tokensMark})}
 	}},
 	{name: Responses, path: "/v1/responses", words: true, messages: true, own: []string{"input", "max_output_tokens", "stream", "stream_options", "background"},
 		body: func(w Workload, _ Form) map[string]any {
 			// A server that keeps answers for later questions would fill its memory.
-			return w.sampled(map[string]any{"input": promptMark, "max_output_tokens": tokensMark, "stream": w.Streams(),
+			return w.sampled(map[string]any{"input": promptMark, "max_output_tokens": tokensMark, "stream": !w.NoStream,
 				"store": false})
 		}},
+	{name: Embeddings, path: "/v1/embeddings", silent: true, several: true, own: []string{"input"},
+		body: func(Workload, Form) map[string]any { return map[string]any{"input": promptMark} }},
+	// The documents are members of each request.
+	{name: Rerank, path: "/v1/rerank", silent: true, words: true, own: []string{"query", "documents", "top_n"},
+		body: func(Workload, Form) map[string]any { return map[string]any{"query": promptMark} }},
 }
+
+// ofTokens are the arguments of a load, by their names in a lab, that are about tokens which are generated.
+var ofTokens = []string{"output_tokens", "ignore_eos", "temperature", "stream"}
+
+// Idle are the arguments of a load, by their names in a lab, that mean nothing where its requests go.
+func (w Workload) Idle() []string {
+	e := w.endpoint()
+	var names []string
+	if e.silent {
+		names = append(names, ofTokens...)
+	}
+	if !e.several {
+		names = append(names, "batch_size")
+	}
+	return names
+}
+
+// Generates reports whether its answers are tokens that are generated.
+func (w Workload) Generates() bool { return !w.endpoint().silent }
 
 // sampled adds how tokens are chosen.
 func (w Workload) sampled(body map[string]any) map[string]any {
@@ -65,8 +93,8 @@ func (w Workload) sampled(body map[string]any) map[string]any {
 
 // openAI adds what the two oldest endpoints of the OpenAI API have in common.
 func (w Workload) openAI(body map[string]any) map[string]any {
-	body["max_tokens"], body["stream"] = tokensMark, w.Streams()
-	if w.Streams() {
+	body["max_tokens"], body["stream"] = tokensMark, !w.NoStream
+	if !w.NoStream {
 		body["stream_options"] = map[string]any{"include_usage": true}
 	}
 	return w.sampled(body)
@@ -105,4 +133,4 @@ func (w Workload) SendsText() bool { return w.endpoint().words }
 func (w Workload) TakesMessages() bool { return w.endpoint().messages }
 
 // Streams reports whether its answers come token by token.
-func (w Workload) Streams() bool { return !w.NoStream }
+func (w Workload) Streams() bool { return !w.NoStream && w.Generates() }

@@ -17,6 +17,7 @@ var counts = map[string]bool{
 	"Requests": true, "Duration": true, "Concurrency": true, "Rate": true, "Burstiness": true, "OutputTokens": true, "IgnoreEOS": true,
 	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Ramp": true,
 	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true, "StopWhenOverloaded": true,
+	"BatchSize": true, "Dataset.Documents": true, "Dataset.QueryTokens": true, "Dataset.DocumentTokens": true,
 	"Hurried": false, // what is simulated at another speed is another engine
 	"SLO":     false, // computed from the records, whenever it is asked
 
@@ -34,7 +35,7 @@ func fingerprinted() Workload {
 		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: new(0.5), Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
 			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64),
 			ImageDir: "photos", ImageDirSHA256: strings.Repeat("2", 64)},
-		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2,
+		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2, BatchSize: 1,
 	}
 }
 

@@ -89,7 +89,7 @@ func (w Workload) sizes(p *problems) {
 		p.add(d.value < 0, d.field, "%v: it cannot be a negative number", d.value)
 		p.add(d.value > Duration(longestRun), d.field, "%v is longer than a year", d.value)
 	}
-	p.add(w.OutputTokens == 0 && !w.Dataset.OwnOutputs(), "output_tokens",
+	p.add(w.OutputTokens == 0 && w.Generates() && !w.Dataset.OwnOutputs(), "output_tokens",
 		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be",
 		w.Dataset.Kind)
 	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature",
@@ -146,6 +146,7 @@ func (w Workload) sending(p *problems) {
 	// The Responses API has another form for images.
 	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat && !(w.Dataset.Talks() && w.TakesMessages()), "endpoint",
 		"a data set of kind %q needs the endpoint %q: its prompts are messages", w.Dataset.Kind, Chat)
+	w.silence(p)
 	cut := w.Dataset.kind().cut && w.Dataset.InputTokens > 0
 	p.add(cut && w.SendsText() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
 		"text that is cut to a length and sent to the endpoint %q is put together again "+
@@ -160,7 +161,30 @@ func (w Workload) sending(p *problems) {
 		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
 			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
-		p.add(w.NoStream && slices.Contains([]string{"ttft", "tpot", "itl"}, o.Metric), "slo",
+		p.add(w.NoStream && w.Generates() && slices.Contains([]string{"ttft", "tpot", "itl"}, o.Metric), "slo",
 			"SLO metric %q: without a stream there is no time to the first token", o.Metric)
+		p.add(!w.Generates() && o.Metric != "e2el", "slo", "SLO metric %q: the endpoint %q generates no tokens, so there is "+
+			"only e2el", o.Metric, w.Endpoint)
 	}
 }
+
+// silence: nothing is asked of tokens where none are generated, and of batches where there are none.
+func (w Workload) silence(p *problems) {
+	says := map[string]bool{"output_tokens": w.OutputTokens > 0, "ignore_eos": w.IgnoreEOS, "temperature": w.Temperature != 0,
+		"stream": w.NoStream, "batch_size": w.BatchSize > 1}
+	for _, name := range w.Idle() {
+		p.add(says[name], name, "%s means nothing to the endpoint %q: leave it out", name, w.Endpoint)
+	}
+	p.add(w.BatchSize < 0 || w.BatchSize > maxBatch, "batch_size", "%d: it lies between 1 and %d", w.BatchSize, maxBatch)
+	p.add(w.BatchSize > 1 && w.Dataset.Kind == Trace, "batch_size", "a trace says when each prompt is sent")
+	p.add(!w.Generates() && w.Dataset.Talks() && !w.Dataset.NeedsChat(), "endpoint",
+		"a data set of kind %q waits for answers, and the endpoint %q generates none", w.Dataset.Kind, w.Endpoint)
+	ranks, known := w.Dataset.Kind == RandomRerank, w.endpoint().name != ""
+	p.add(ranks && known && w.Endpoint != Rerank, "endpoint", "a data set of kind %q needs the endpoint %q", w.Dataset.Kind, Rerank)
+	p.add(w.Endpoint == Rerank && !ranks && w.Dataset.Kind != JSONL, "endpoint",
+		"the endpoint %q is asked with queries and documents, and a data set of kind %q has none: take %q or %q", Rerank,
+		w.Dataset.Kind, RandomRerank, JSONL)
+}
+
+// maxBatch is more than any server takes in one request: hosted ones take 2,048 prompts.
+const maxBatch = 4096

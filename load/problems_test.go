@@ -68,7 +68,7 @@ func TestProblems(t *testing.T) {
 		"adapters, and another path":   {func(w *Workload) { w.Adapters, w.ExtraBody = []Adapter{{"a", 0.5}}, `{"lora_path": "x"}` }, "extra_body"},
 		"no output":                    {func(w *Workload) { w.OutputTokens = 0 }, "output_tokens"},
 		"a temperature that is none":   {func(w *Workload) { w.Temperature = math.NaN() }, "temperature"},
-		"an unknown endpoint":          {func(w *Workload) { w.Endpoint = "embeddings" }, "endpoint"},
+		"an unknown endpoint":          {func(w *Workload) { w.Endpoint = "audio" }, "endpoint"},
 		"a conversation elsewhere":     {func(w *Workload) { w.Dataset = Dataset{Kind: Conversation, Path: "x"} }, "endpoint"},
 		"a body that is ours":          {func(w *Workload) { w.ExtraBody = `{"stream": false}` }, "extra_body"},
 		"text that cannot be cut":      {func(w *Workload) { w.Endpoint, w.Dataset = Chat, Dataset{Kind: Text, Path: "x", InputTokens: 5} }, "dataset.tokenizer"},

@@ -41,6 +41,7 @@ type Record struct {
 	NoUsage     bool   `json:"no_usage,omitempty"`
 	AskedInput  int    `json:"asked_input"` // length of the prompt that was made
 	AskedOutput int    `json:"asked_output"`
+	Texts       int    `json:"texts,omitempty"`  // that are embedded or ranked; 0: it generates
 	Finish      string `json:"finish,omitempty"` // "length", "stop"
 	Class       string `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
 	Status      int    `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]

@@ -31,6 +31,7 @@ const (
 type Template struct {
 	pieces [3][]byte
 	tokens bool // the first hole is the number of tokens, not the prompt
+	silent bool // there is no number of tokens
 }
 
 // NewTemplate says once what all requests of a job to one adapter have in common; empty: to the model itself.
@@ -117,10 +118,13 @@ func (e endpoint) merge(body, extra map[string]any) error {
 func split(text []byte) Template {
 	i, j := bytes.Index(text, []byte(promptHole)), bytes.Index(text, []byte(tokensHole))
 	afterPrompt, afterTokens := i+len(promptHole), j+len(tokensHole)
-	if j < i {
-		return Template{[3][]byte{text[:j], text[afterTokens:i], text[afterPrompt:]}, true}
+	switch {
+	case j < 0:
+		return Template{pieces: [3][]byte{text[:i], text[afterPrompt:]}, silent: true}
+	case j < i:
+		return Template{pieces: [3][]byte{text[:j], text[afterTokens:i], text[afterPrompt:]}, tokens: true}
 	}
-	return Template{[3][]byte{text[:i], text[afterPrompt:j], text[afterTokens:]}, false}
+	return Template{pieces: [3][]byte{text[:i], text[afterPrompt:j], text[afterTokens:]}}
 }
 
 // Fill puts a prompt and a number of tokens into the holes. members are more of the object,
@@ -129,6 +133,9 @@ func (t Template) Fill(prompt []byte, tokens int, members []byte) []byte {
 	begin := t.pieces[0]
 	if len(members) > 0 {
 		begin = slices.Concat([]byte("{"), members, []byte(","), begin[1:])
+	}
+	if t.silent {
+		return slices.Concat(begin, prompt, t.pieces[1])
 	}
 	first, second := prompt, strconv.AppendInt(make([]byte, 0, 20), int64(tokens), 10)
 	if t.tokens {

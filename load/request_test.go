@@ -44,6 +44,10 @@ const bodies = `
 {"ignore_eos":true,"max_tokens":7,"model":"sql","prompt":PROMPT,"stream":true,"stream_options":{"include_usage":true},"temperature":0}
 {"input":PROMPT,"max_output_tokens":7,"model":"m","sampling_params":{"min_p":0.1},"store":false,"stream":false,"temperature":0.5,"top_p":0.9}
 {"input":PROMPT,"max_output_tokens":7,"model":"sql","sampling_params":{"min_p":0.1},"store":false,"stream":false,"temperature":0.5,"top_p":0.9}
+{"input":PROMPT,"model":"m","sampling_params":{"min_p":0.1},"top_p":0.9}
+{"input":PROMPT,"model":"m"}
+{"input":PROMPT,"model":"sql","sampling_params":{"min_p":0.1},"top_p":0.9}
+{"input":PROMPT,"model":"sql"}
 {"input_ids":PROMPT,"lora_path":"sql","sampling_params":{"ignore_eos":true,"max_new_tokens":7,"temperature":0},"stream":true}
 {"input_ids":PROMPT,"lora_path":"sql","sampling_params":{"max_new_tokens":7,"min_p":0.1,"temperature":0.5},"stream":false,"top_p":0.9}
 {"input_ids":PROMPT,"sampling_params":{"ignore_eos":true,"max_new_tokens":7,"temperature":0},"stream":true}
@@ -56,6 +60,10 @@ const bodies = `
 {"max_tokens":7,"messages":[{"content":PROMPT,"role":"user"}],"model":"sql","sampling_params":{"min_p":0.1},"stream":false,"temperature":0.5,"top_p":0.9}
 {"max_tokens":7,"model":"m","prompt":PROMPT,"sampling_params":{"min_p":0.1},"stream":false,"temperature":0.5,"top_p":0.9}
 {"max_tokens":7,"model":"sql","prompt":PROMPT,"sampling_params":{"min_p":0.1},"stream":false,"temperature":0.5,"top_p":0.9}
+{"model":"m","query":PROMPT,"sampling_params":{"min_p":0.1},"top_p":0.9}
+{"model":"m","query":PROMPT}
+{"model":"sql","query":PROMPT,"sampling_params":{"min_p":0.1},"top_p":0.9}
+{"model":"sql","query":PROMPT}
 {"sampling_params":{"ignore_eos":true,"max_new_tokens":7,"temperature":0},"stream":true,"text":PROMPT}
 {"sampling_params":{"max_new_tokens":7,"min_p":0.1,"temperature":0.5},"stream":false,"text":PROMPT,"top_p":0.9}
 `

@@ -51,6 +51,8 @@ type Workload struct {
 	StopWhenOverloaded bool `json:"stop_when_overloaded,omitempty"`
 	// sent to an engine that is simulated at another speed than its own
 	Hurried bool `json:"hurried,omitempty"`
+	// how many prompts a request to [Embeddings] has; 0 means 1
+	BatchSize int `json:"batch_size,omitempty"`
 }
 
 // DefaultStall is how long no token may come before a request has failed, and DefaultTimeout how

@@ -47,6 +47,7 @@ func loadWords(w load.Workload) []string {
 		some(w.Concurrency > 0, "concurrency %d", w.Concurrency),
 		some(w.Ramp > 0, "ramp %s", span(w.Ramp)),
 		prompts(w.Dataset),
+		some(w.BatchSize > 1, "%d prompts a request", w.BatchSize),
 		some(w.OutputTokens > 0, "%s out", plain.Count(w.OutputTokens, "token")),
 		some(w.OutputTokens > 0 && !w.IgnoreEOS, "or fewer"),
 		some(w.Endpoint != "", "%s", w.Endpoint),
@@ -74,6 +75,9 @@ func prompts(d load.Dataset) string {
 	case d.Kind == load.RandomConversation:
 		asks := plain.Count(d.QuestionTokens, "token")
 		words = append(words, fmt.Sprintf("%s, %d + %s in each", plain.Count(d.Turns, "turn"), d.PrefixTokens, asks))
+	case d.Kind == load.RandomRerank:
+		words = append(words, fmt.Sprintf("%s of %s, query of %d", plain.Count(d.Documents, "document"),
+			plain.Count(d.DocumentTokens, "token"), d.QueryTokens))
 	case d.InputTokens > 0:
 		words = append(words, plain.Count(d.InputTokens, "token")+" in")
 	}

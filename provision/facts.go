@@ -11,7 +11,7 @@ import (
 // results. What may change from one hour to the next is not among them.
 type Facts struct {
 	Hostname    string   `json:"hostname"` // of a pod, its node's name
-	OS          string   `json:"os"` // "Ubuntu 22.04.5 LTS"
+	OS          string   `json:"os"`       // "Ubuntu 22.04.5 LTS"
 	Kernel      string   `json:"kernel"`
 	Arch        string   `json:"arch"` // as the kernel says it: "x86_64"
 	CPUModel    string   `json:"cpu_model,omitempty"`

@@ -152,6 +152,11 @@ var (
 			n := r.Deployment.GPUsUsed()
 			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
 		}, nil}
+	inputPerGPU = metric{"input_throughput_per_gpu", "Input throughput per GPU", "Throughput", "in/GPU", "tok/s", 1,
+		func(r *results.Row) (float64, bool) {
+			n := r.Deployment.GPUsUsed()
+			return r.Summary.InputThroughput / float64(max(n, 1)), n > 0 && r.Summary.InputThroughput > 0
+		}, nil}
 	perDecodeGPU = metric{"output_throughput_per_decode_gpu", "Output throughput per decode GPU", "Throughput",
 		"out/decode GPU", "tok/s", 1,
 		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput }), nil}
@@ -251,7 +256,7 @@ func figureOf(s *load.Summary, of load.Stats, member, statistic string) (v float
 func allMetrics(rows []results.Row) []metric {
 	metrics := []metric{duration, completed, failed, inputTokens, outputTokens,
 		requestThroughput, goodput, inputThroughput, outputThroughput, totalThroughput, peakThroughput, perGPU,
-		perDecodeGPU, perPrefillGPU, interactivity, meanConcurrency, steadyFrom, steadyTo, steadyOutput,
+		perDecodeGPU, perPrefillGPU, inputPerGPU, interactivity, meanConcurrency, steadyFrom, steadyTo, steadyOutput,
 		prefixHits, acceptance, stepTokens, forcedAcceptance, streamInterval}
 	for _, t := range timings {
 		var known []load.Stats

@@ -176,7 +176,8 @@ func throughputLines(s *load.Summary) (lines []fact) {
 		if x, ok := s.Intervals[t.member]; ok {
 			t.text += ", in 95 of 100 runs " + boundsText(x)
 		}
-		if s.Knows(t.member) {
+		silent := s.OutputTokens == 0 && s.InputTokens > 0 && (t.member == "output_throughput" || t.member == "total_throughput")
+		if s.Knows(t.member) && !silent {
 			lines = append(lines, fact{number.Text(t.v), t.text})
 		}
 	}

@@ -237,6 +237,10 @@ type weighted struct {
 // tabled are the figures of a table for which nobody has chosen any.
 func tabled(rows []results.Row) []weighted {
 	tail := tailPercentile(rows)
+	if silent(rows) {
+		return []weighted{{0, inputThroughput}, {92, inputPerGPU}, {90, requestThroughput}, {60, goodput}, {0, medianE2EL},
+			{80, latency(e2el, tail)}, {20, latency(e2el, "mean")}}
+	}
 	var shares []weighted // of several members: over all GPUs, and over those of each role
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return len(r.Deployment.Members) > 0 }) {
 		shares = []weighted{{92, perGPU}, {83, perDecodeGPU}, {82, perPrefillGPU}}
@@ -250,6 +254,14 @@ func tabled(rows []results.Row) []weighted {
 		{52, streamInterval}, {35, latency(itl, "median")}, {50, latency(itl, tail)},
 		{70, medianE2EL}, {25, latency(e2el, tail)},
 		{57, costOutput}, {10, costTotal}, {47, energyPerToken},
+	})
+}
+
+// silent reports whether no request of the measured rows has generated a token, as those for embeddings do not.
+func silent(rows []results.Row) bool {
+	measured := those(rows, isMeasured)
+	return len(measured) > 0 && !slices.ContainsFunc(measured, func(r *results.Row) bool {
+		return r.Summary.OutputTokens > 0 || r.Summary.InputTokens == 0
 	})
 }
 
@@ -354,6 +366,11 @@ func tailPercentile(rows []results.Row) string {
 	var known []load.Stats
 	for _, r := range those(rows, isMeasured) {
 		known = append(known, r.Summary.TTFT)
+	}
+	if silent(rows) {
+		for i, r := range those(rows, isMeasured) {
+			known[i] = r.Summary.E2EL
+		}
 	}
 	all := percentiles(known)
 	slices.Reverse(all)

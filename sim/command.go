@@ -171,6 +171,8 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"reasoning", "TOKENS", "begin answers of chats with so many tokens of reasoning",
 		count(func(c *Config) *int { return &c.Reasoning })},
+	{"embeds", "BOOL", "generate nothing: make embeddings, and rank (default false)",
+		truth(func(c *Config) *bool { return &c.Embeds })},
 	{"adapters", "NAMES", "serve these LoRA adapters, their names with a comma between",
 		func(p *parser, v string) error {
 			p.cfg.Adapters = append(p.cfg.Adapters, strings.Split(v, ",")...)

@@ -164,7 +164,7 @@ func (d *door) read(in *bufio.Reader, to *call) error {
 	}
 	*to = call{entry: time.Now(), raw: to.raw[:0]}
 	path, length, ok := simple(head)
-	if to.plan = plans[path]; !ok || to.plan == nil || length > maxBody {
+	if to.plan = planOf(d.server.cfg, path); !ok || to.plan == nil || length > maxBody {
 		to.plan = nil
 		return nil
 	}

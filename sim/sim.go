@@ -49,6 +49,8 @@ type Config struct {
 	Reasoning int
 	// Adapters are the names of LoRA adapters that it serves, each as a model of its own.
 	Adapters []string
+	// Embeds says that it generates nothing: it makes embeddings, and ranks.
+	Embeds bool
 	// CallEvery is how often a chat that offers tools is answered with a call of the
 	// first of them, where it does not say itself: every n-th time; 0: never.
 	CallEvery int
@@ -152,8 +154,8 @@ func New(cfg Config) *Server {
 }
 
 func (s *Server) routes() {
-	for path, p := range plans {
-		s.mux.HandleFunc("POST "+path, s.answering(p))
+	for path := range plans {
+		s.mux.HandleFunc("POST "+path, s.answering(planOf(s.cfg, path)))
 	}
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /health", s.health)

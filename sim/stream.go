@@ -43,6 +43,8 @@ var plans = map[string]plan{
 	"/v1/chat/completions": (*Server).chat,
 	"/generate":            (*Server).generation,
 	"/v1/responses":        response,
+	"/v1/embeddings":       embedding,
+	"/v1/rerank":           rank,
 }
 
 // refusal is why a request gets no tokens.

@@ -117,7 +117,9 @@ func (l *ledger) complete(j job, sent, due []time.Duration, perChunk int) {
 	l.completed++
 	l.prompt += int64(j.prompt)
 	l.tokens += int64(j.tokens)
-	l.chunks += int64(len(sent))
+	if j.tokens > 0 {
+		l.chunks += int64(len(sent))
+	}
 	l.reasoning += int64(j.reasoning)
 	l.images += j.images
 	l.imageTokens += int64(j.imageTokens)

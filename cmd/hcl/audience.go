@@ -239,7 +239,7 @@ func advanced(p load.Progress) string {
 	if p.Failed > 0 {
 		s += fmt.Sprintf(", %d failed", p.Failed)
 	}
-	if p.Elapsed > 0 {
+	if p.Elapsed > 0 && p.OutputTokens > 0 {
 		s += fmt.Sprintf(", %s tok/s", number.Text(float64(p.OutputTokens)/p.Elapsed))
 	}
 	if p.Overloaded {
@@ -250,6 +250,9 @@ func advanced(p load.Progress) string {
 
 func figures(s *load.Summary) []any {
 	out := []any{"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput)}
+	if s.OutputTokens == 0 && s.InputTokens > 0 {
+		out = []any{"input_tok_s", fmt.Sprintf("%.1f", s.InputThroughput), "e2el_p50_ms", fmt.Sprintf("%.1f", s.E2EL.Median)}
+	}
 	if s.TTFT.Count > 0 { // no offline benchmark knows it
 		out = append(out, "ttft_p50_ms", fmt.Sprintf("%.1f", s.TTFT.Median))
 	}

@@ -69,6 +69,7 @@ func (b *benchFlags) add(c *cobra.Command) {
 	f.StringSliceVar(&b.adapters, "adapter", nil,
 		"a LoRA adapter, `NAME=SHARE`, that a share of the requests goes to as a model (SGLang: MODEL:NAME=SHARE); may be repeated")
 	f.BoolVar(&b.stopAtEOS, "stop-at-eos", false, "let the model end its answers early")
+	f.IntVar(&w.BatchSize, "batch-size", 0, "embeddings: how many prompts a request has; 0 is 1")
 	f.BoolVar(&w.NoStream, "no-stream", false, "have answers sent whole; there is no time to first token then")
 	f.Float64Var(&w.Temperature, "temperature", 0, "sampling temperature")
 	f.StringVar(&w.ExtraBody, "extra-body", "", "JSON object merged into every request")
@@ -95,6 +96,9 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.StringVar(&d.History, "history", "",
 		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
 	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
+	f.IntVar(&d.Documents, "documents", 0, "random-rerank: how many documents a request has")
+	f.IntVar(&d.QueryTokens, "query-tokens", 0, "random-rerank: length of a query")
+	f.IntVar(&d.DocumentTokens, "document-tokens", 0, "random-rerank: length of each document")
 	f.BoolVar(&d.Salt, "salt", false,
 		"begin each prompt that is read from a file with random tokens, so that it is in no cache")
 	f.StringVar(&d.Filter, "filter", load.ConventionSGLang,
@@ -160,10 +164,10 @@ func (b *benchFlags) job(urls []string) (load.Job, error) {
 	if b.repeat < 1 {
 		return job, usage("--repeat must be at least 1")
 	}
-	w.IgnoreEOS = !b.stopAtEOS
 	if err := b.asDatasetHas(w); err != nil {
 		return job, err
 	}
+	w.IgnoreEOS = !b.stopAtEOS && w.Generates()
 	if err := idle(b.said, w); err != nil {
 		return job, err
 	}
@@ -198,7 +202,10 @@ func (b *benchFlags) asDatasetHas(w *load.Workload) error {
 	if !b.said("input-tokens") && !slices.Contains([]string{load.Random, load.Text, load.RandomImages}, d.Kind) {
 		d.InputTokens = 0
 	}
-	if !b.said("output-tokens") && d.OwnOutputs() {
+	if !b.said("endpoint") && d.Kind == load.RandomRerank {
+		w.Endpoint = load.Rerank
+	}
+	if !b.said("output-tokens") && (d.OwnOutputs() || !w.Generates()) {
 		w.OutputTokens = 0
 	}
 	if !b.said("endpoint") && d.NeedsChat() {
@@ -248,7 +255,13 @@ func idle(said func(string) bool, w *load.Workload) error {
 	if said("convention") && !said("range-ratio") {
 		return usage("--convention says what --range-ratio means, so it goes with that")
 	}
+	for _, member := range w.Idle() {
+		if name := flagOf(member); said(strings.TrimPrefix(name, "--")) {
+			return usage("%s does nothing with --endpoint %s", name, w.Endpoint)
+		}
+	}
 	for _, member := range []string{
+		"documents", "query_tokens", "document_tokens",
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
 		"max_delay", "arrivals", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 		"images", "image_dir", "image_sizes", "images_range_ratio", "max_images",
@@ -280,6 +293,10 @@ func flagOf(field string) string {
 		return "--dataset"
 	case "stages":
 		return "--stage"
+	case "ignore_eos":
+		return "--stop-at-eos"
+	case "stream":
+		return "--no-stream"
 	case "adapters":
 		return "--adapter"
 	case "dataset.image_sizes":

@@ -100,7 +100,7 @@ func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 	if own := w.Takes(); own > 0 {
 		return own
 	}
-	if len(d.Members) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 {
+	if len(d.Members) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 && w.Generates() {
 		return 0
 	}
 	ct := d.Members[0].Container

@@ -5,7 +5,7 @@
 # runs here in seconds. For a real engine change its block.
 
 lab "endpoints" {
-  description = "The Responses API"
+  description = "The Responses API, embeddings and ranks"
 }
 
 host "here" {
@@ -49,5 +49,43 @@ benchmark "talks" {
     concurrency   = 4
     output_tokens = 32
     endpoint      = "responses"
+  }
+}
+
+# A model that makes vectors of texts, and one that orders documents by a query: vLLM serves them
+# with --runner pooling, SGLang with --is-embedding. They generate nothing, so that what counts is
+# how long a request takes and how many tokens are read in a second.
+engine "sim" "reader" {
+  description = "Makes embeddings, and ranks"
+  host        = host.here
+  flags       = { ttft = "20ms", embeds = "true" }
+}
+
+dataset "random-rerank" "search" {
+  documents       = 20
+  query_tokens    = 12
+  document_tokens = 100
+}
+
+benchmark "embeddings" {
+  engine   = engine.sim.reader
+  dataset  = dataset.random.short
+  requests = 60
+  matrix { batch_size = [1, 32] }
+  load {
+    concurrency = 6
+    endpoint    = "embeddings"
+    batch_size  = matrix.batch_size
+  }
+  slo { e2el_p95 = "1s" }
+}
+
+benchmark "rerank" {
+  engine   = engine.sim.reader
+  dataset  = dataset.random-rerank.search
+  requests = 60
+  load {
+    concurrency = 6
+    endpoint    = "rerank"
   }
 }

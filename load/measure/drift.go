@@ -39,7 +39,7 @@ func (r *reasons) drifting(w load.Workload, records []load.Record) {
 	if w.Rate != 0 {
 		note(inFlight(records, c.from, (c.to-c.from)/batches, batches), crowd, crowding, emptying)
 	}
-	if !w.NoStream {
+	if w.Streams() {
 		note(c.waits(records), 0, otherStart, otherStart)
 		note(c.gaps(records), 0, otherPace, otherPace)
 	}

@@ -333,7 +333,7 @@ func (c cut) drains(records []load.Record) float64 {
 		over = max(over, r.End)
 		for b, at := range at {
 			if r.Sent <= at && r.End > at {
-				left[b] = max(left[b], float64(r.OutputTokens)*float64(r.End-at)/float64(r.End-r.Sent))
+				left[b] = max(left[b], float64(max(1, r.OutputTokens))*float64(r.End-at)/float64(r.End-r.Sent))
 			}
 		}
 	}

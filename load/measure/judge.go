@@ -66,7 +66,7 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 		return void(nothingSent)
 	case s.Completed == 0:
 		return void(noneCompleted, s.Requests, s.Failures())
-	case s.OutputTokens == 0:
+	case s.OutputTokens == 0 && w.Generates():
 		return void(noOutput)
 	}
 	var found reasons
@@ -114,7 +114,11 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 	output, input := miscounted(records)
 	r.add(w.IgnoreEOS && output > 0, 0, 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
 	r.add(!w.SendsText() && input > 0, 0, 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
-	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed)
+	instead := "chunks were counted"
+	if !w.Generates() {
+		instead = "what was made was counted"
+	}
+	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed, instead)
 	if s.Window == nil && !timed(w) {
 		r.below(float64(s.Completed), float64(w.Concurrency), tooFew, s.Completed, w.Concurrency)
 	}
@@ -290,7 +294,7 @@ var (
 	otherPrompts = doubt{"other-prompts", nil,
 		"%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)"}
 	noUsage = doubt{"no-usage", ofLengths,
-		"%d of %d answers came without token counts: chunks were counted instead"}
+		"%d of %d answers came without token counts: %s instead"}
 	tooFew    = doubt{"too-few", nil, "%d completed requests cannot fill a concurrency of %d"}
 	littleOff = doubt{"littles-law", nil,
 		"Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f"}

@@ -194,7 +194,7 @@ func lastDispatches(records []load.Record) []time.Duration {
 // explains, and enough to matter: the batches of all are of the same time, so that what the engine
 // does in one concerns all of them.
 func (r *reasons) unlike(w load.Workload, clients []load.Client, records []load.Record) {
-	if w.NoStream || !unchanging(w) || w.Dataset.Talks() {
+	if !w.Streams() || !unchanging(w) || w.Dataset.Talks() {
 		return
 	}
 	of := make([][]load.Record, len(clients))

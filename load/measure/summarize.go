@@ -112,7 +112,7 @@ func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 		}
 		return s
 	}
-	streamed := !e.workload.NoStream
+	streamed := e.workload.Streams()
 	f.TTFT = spread("ttft_ms", func(r *load.Record, note noting) {
 		if r.OK() && streamed {
 			note(load.Ms(r.First-r.Sent), r.Sent)

@@ -224,7 +224,7 @@ func (w *worker) goOn(ctx context.Context, sleep sleeper) {
 func (w *worker) do(ctx context.Context, t *ticket, ready time.Duration) {
 	p := w.p
 	w.records = append(w.records, load.Record{
-		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output,
+		Seq: t.Seq, Scheduled: t.scheduled, Ready: ready, AskedInput: t.Input, AskedOutput: t.Output, Texts: t.Texts,
 		Session: t.Session, Turn: t.Turn, Final: t.Final, ToCall: t.Calls, Adapter: t.Adapter,
 	})
 	r := &w.records[len(w.records)-1]

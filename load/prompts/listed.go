@@ -56,6 +56,9 @@ type line struct {
 	Messages     json.RawMessage `json:"messages"`    // instead of a prompt
 	ImageFiles   []string        `json:"image_files"` // beside a prompt, as in vLLM's custom_mm
 	OutputTokens *int            `json:"output_tokens"`
+	Query        json.RawMessage `json:"query"` // to the endpoint rerank, instead of a prompt
+	Documents    json.RawMessage `json:"documents"`
+	ranking
 	asking
 	pictures []picture // in the holes of Messages
 }
@@ -74,6 +77,12 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	switch asked := l.Prompt != nil && *l.Prompt != ""; {
 	case l.ImageFiles != nil && (!asked || w.Endpoint != load.Chat):
 		return l, fmt.Errorf("\"image_files\" goes with a \"prompt\" to the endpoint %q", load.Chat)
+	case w.Endpoint == load.Rerank:
+		l.ranking, err = l.ranked()
+	case l.Query != nil && !asked && l.Messages == nil:
+		return l, fmt.Errorf("a \"query\" needs the endpoint %q", load.Rerank)
+	case w.BatchSize > 1 && len(l.all(w)) > 0:
+		return l, errors.New("it asks for more than its prompt, and a request has several prompts")
 	case asked && l.Messages != nil:
 		return l, errors.New("both \"prompt\" and \"messages\"")
 	case l.Messages != nil:
@@ -86,6 +95,8 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	switch {
 	case err != nil:
 		return l, err
+	case !w.Generates():
+		l.OutputTokens = new(int)
 	case w.OutputTokens > 0:
 		l.OutputTokens = &w.OutputTokens
 	case l.OutputTokens == nil:
@@ -100,10 +111,15 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	talks, look, album := false, newAlbum(job, false), newAlbum(job, true)
 	use := func(t tokens, l line) (it item, n int, err error) {
+		it.output, it.members = *l.OutputTokens, l.members(job.Workload)
+		if l.documents != nil {
+			it, err = l.ranking.item(ctx, t, it)
+			return it, 1, err
+		}
 		if err := album.illustrate(&l); err != nil {
 			return it, 0, err
 		}
-		it.output, it.members, it.images = *l.OutputTokens, l.members(job.Workload), l.pictures
+		it.images = l.pictures
 		if l.Messages != nil {
 			talks, it.text = true, l.Messages
 			if job.Workload.Dataset.Salt {

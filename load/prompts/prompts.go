@@ -16,6 +16,7 @@ type Request struct {
 	Seq           int         // of this client's, in the order in which they were made
 	Body          net.Buffers // in pieces, of which others may have some too: not to be written to
 	Input, Output int         // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
+	Texts         int         // that are embedded or ranked; 0: it generates
 
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
@@ -66,6 +67,7 @@ type ask struct {
 	input, output int    // lengths, in tokens; input is 0 where nobody has counted
 	members       []byte // more of its body, see [load.Template.Fill]
 	images        []picture
+	texts         int // that are embedded or ranked; 0: one, or it generates
 }
 
 // rows are prompts that each stand alone. They are the session of each of them, too: so
@@ -92,8 +94,12 @@ func (q *rows) Request() Request {
 	prompt, ask := q.append(make([]byte, 0, q.room.Load()), number)
 	q.room.Store(max(q.room.Load(), int64(len(prompt))))
 	adapter := q.set.adapted(q.use, number)
+	if q.set.silent {
+		ask.output, ask.texts = 0, max(1, ask.texts)
+	}
 	body := q.set.templates[adapter].Fill(prompt, ask.output, ask.members)
-	return Request{Seq: i, Body: illustrated(body, ask.images), Input: ask.input, Output: ask.output, Adapter: adapter}
+	return Request{Seq: i, Body: illustrated(body, ask.images), Input: ask.input, Output: ask.output, Texts: ask.texts,
+		Adapter: adapter}
 }
 
 func (*rows) Listens() bool { return false }

@@ -80,8 +80,12 @@ func saltable(messages []byte) ([]byte, error) {
 
 // maker makes the prompts of a use.
 func (s *Set) maker(use uint64) maker {
+	m := s.rows(use)
 	if s.salt {
-		return salted{s.rows(use), s.seed, use}
+		m = salted{m, s.seed, use}
 	}
-	return s.rows(use)
+	if s.workload.BatchSize > 1 {
+		m = batched{m, s.workload.BatchSize}
+	}
+	return m
 }

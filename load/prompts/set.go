@@ -18,11 +18,12 @@ type Set struct {
 	Due   []time.Duration // of recorded times: when each session begins; nil: the load says
 	Total int             // where Due says: how many requests the sessions have
 
-	rows  func(use uint64) maker
-	form  load.Form
-	salt  bool
-	seed  uint64
-	think load.Duration
+	rows   func(use uint64) maker
+	form   load.Form
+	salt   bool
+	seed   uint64
+	think  load.Duration
+	silent bool // its requests generate nothing
 	// the n-th conversation of all, by whichever client: how many turns it has, and what begins it; nil: prompts
 	// stand alone
 	talk   func(use uint64, n int) (turns int, begin func(grant) Session)
@@ -53,6 +54,7 @@ func kinds() map[string]kind {
 		load.Conversation: {conversations, checkEntries(parseTalk)},
 		load.Trace:        {trace, checkTrace},
 
+		load.RandomRerank:       {open: randomRanks},
 		load.RandomConversation: {open: randomTalks},
 		load.RandomImages:       {open: randomImages},
 		load.Weka:               {weka, checkEntries(parseWeka)},
@@ -70,13 +72,19 @@ func soundFor[T any](parse func(load.Workload, []byte) (T, error)) func(load.Wor
 // Open reads what a job's data set needs, which has been checked. total is how many requests are measured; 0:
 // nobody knows beforehand.
 func Open(ctx context.Context, job load.Job, total int) (*Set, error) {
-	set, err := kinds()[job.Workload.Dataset.Kind].open(ctx, job, total)
+	read := job
+	if each := job.Workload.BatchSize; each > 1 {
+		total *= each
+		read.Workload.Warmup *= each
+	}
+	set, err := kinds()[job.Workload.Dataset.Kind].open(ctx, read, total)
 	if err != nil {
 		return nil, err
 	}
 	d := job.Workload.Dataset
 	set.salt, set.seed, set.think = d.Salt, Seed(job), d.ThinkTime
 	set.slice = job.Slice()
+	set.silent = !job.Workload.Generates()
 	set.workload, set.templates = job.Workload, map[string]load.Template{}
 	for _, a := range append(slices.Clone(job.Workload.Adapters), load.Adapter{}) { // and the model itself
 		if set.templates[a.Name], err = load.NewTemplate(job.Target, job.Workload, set.form, a.Name); err != nil {
@@ -160,6 +168,8 @@ func (m *Set) Drawn(measured, warmed int) *load.Source {
 	if m.source == nil {
 		return nil
 	}
+	each := max(1, m.workload.BatchSize)
+	measured, warmed = measured*each, warmed*each
 	if m.workload.Dataset.Fresh() {
 		return new(*m.source) // each is like no other
 	}

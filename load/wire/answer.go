@@ -166,6 +166,7 @@ type Stream struct {
 	whole  bool   // there are no events: the answer is one JSON object
 	body   []byte // of a whole answer, as far as it has come
 	at     time.Duration
+	skim   *skim // reads an answer that generates nothing; nil: it does
 }
 
 const maxAnswer = 64 << 20 // bounds an answer that comes in one piece, whatever was asked for
@@ -185,6 +186,10 @@ func (s *Stream) Reset(x Exchange) {
 	if cap(s.body) > smallBuffer {
 		s.body = nil
 	}
+	s.skim = nil
+	if x.Record.Texts > 0 {
+		s.skim = new(skim)
+	}
 }
 
 // moved is when the answer last came nearer to its end: content came, or a part of
@@ -198,6 +203,12 @@ func (s *Stream) moved() time.Duration {
 
 // Feed takes what a read brought. Once over or failed, nothing more is fed.
 func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err error) {
+	if s.skim != nil {
+		if len(b) > 0 {
+			s.at = at
+		}
+		return false, s.skimmed(b)
+	}
 	if s.whole {
 		if len(b) > 0 {
 			s.body, s.at = append(s.body, b...), at
@@ -225,6 +236,14 @@ func (s *Stream) Feed(b []byte, at time.Duration, read int) (over bool, err erro
 
 // end says what the end of the stream makes of the answer: nil when it is whole.
 func (s *Stream) end() error {
+	if s.skim != nil {
+		r := s.answer.rec
+		if err := s.skim.settle(r); err != nil {
+			return err
+		}
+		r.First, r.Last, r.End = s.at, s.at, s.at
+		return nil
+	}
 	if s.whole {
 		if len(s.body) == 0 {
 			return &streamError{load.ClassEmpty, "the answer has no body"}
