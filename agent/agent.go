@@ -211,6 +211,7 @@ func (s *server) handler() http.Handler {
 		"DELETE /v1/cache":                      held(s.cache.forget),
 		"PUT /v1/jobs/{id}":                     held(s.jobs.put),
 		"POST /v1/jobs/{id}/begin":              held(s.jobs.begin),
+		"POST /v1/jobs/{id}/enough":             held(s.jobs.enough),
 		"GET /v1/jobs/{id}/events":              s.jobs.events,
 		"GET /v1/jobs/{id}/records":             s.jobs.records,
 		"DELETE /v1/jobs/{id}":                  held(s.jobs.forget),

@@ -50,9 +50,11 @@ type job struct {
 	cancel context.CancelFunc
 	file   string
 	begins chan time.Time // of a share: when it begins; has room for that
+	enough chan struct{}  // closed when no more is to be sent
 	done   chan struct{}  // closed with the last event
 
 	mu     sync.Mutex
+	ending bool // enough is closed
 	events []Event
 	more   chan struct{} // closed and replaced at each event
 }
@@ -152,7 +154,7 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 		spec.Load.Secrets, spec.Load.Calibrated = order.Secrets, js.calibrated
 		ctx, cancel := context.WithCancel(js.works.ctx)
 		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"),
-			begins: make(chan time.Time, 1), done: make(chan struct{}), more: make(chan struct{})}
+			begins: make(chan time.Time, 1), enough: make(chan struct{}), done: make(chan struct{}), more: make(chan struct{})}
 		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
 			cancel()
 			return errEnding
@@ -165,11 +167,11 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 
 func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
 	sampler := telemetry.Start(ctx, spec.Telemetry)
-	var begin measure.Begin
+	others := measure.Others{Enough: j.enough}
 	if !spec.Load.Share.Whole() {
-		begin = j.wait
+		others.Begin = j.wait
 	}
-	result, err := measure.RunWhen(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) }, begin)
+	result, err := measure.RunWith(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) }, others)
 	var m Measured
 	if result != nil {
 		m = Measured{Summary: &result.Summary, Records: result.Records}

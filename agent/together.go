@@ -54,6 +54,8 @@ type together struct {
 
 	mu     sync.Mutex
 	states []load.Progress
+	piled  chan struct{} // closed by end, when requests pile up and the load ends then
+	end    func()
 }
 
 // RunTogether has senders carry out one load, each its share of it, which they begin at the same
@@ -69,7 +71,8 @@ func RunTogether(ctx context.Context, id string, senders []Sender, read telemetr
 	}
 	n := len(senders)
 	t := &together{id: id, senders: senders, zero: time.Now(), ready: make(chan struct{}, n),
-		clocks: make([]load.Clock, n), up: make([]time.Duration, n), states: make([]load.Progress, n)}
+		clocks: make([]load.Clock, n), up: make([]time.Duration, n), states: make([]load.Progress, n), piled: make(chan struct{})}
+	t.end = sync.OnceFunc(func() { close(t.piled) })
 	if err := first.Watch(ctx, id, read); err != nil {
 		return Measured{}, &SenderError{first.host, err}
 	}
@@ -113,7 +116,12 @@ func (t *together) run(ctx context.Context, progress func(load.Progress)) ([]mea
 			end(err)
 		}
 	}
+	over := make(chan struct{})
+	var ending sync.WaitGroup
+	ending.Go(func() { t.endWhenPiled(ctx, over) })
 	working.Wait()
+	close(over)
+	ending.Wait()
 	if ctx.Err() == nil {
 		if err := t.each(func(i int, s Sender) error {
 			after, up, err := s.clock(ctx, t.zero)
@@ -169,7 +177,23 @@ func (t *together) tell(i int, now load.Progress, progress func(load.Progress)) 
 		all.Total, all.Warmup = all.Total+p.Total, all.Warmup || p.Warmup
 		all.Overloaded = all.Overloaded || p.Overloaded
 	}
+	if all.Overloaded && t.senders[i].Load.Workload.StopWhenOverloaded {
+		t.end()
+	}
 	progress(all)
+}
+
+// endWhenPiled has no sender send more once one of them has seen that requests pile up: an engine
+// is overloaded by all of them. One that has its answers already hears nothing new.
+func (t *together) endWhenPiled(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-t.piled:
+	case <-over:
+		return
+	}
+	t.each(func(_ int, s Sender) error { // whom it does not reach ends by itself
+		return s.insist(ctx, func() error { return s.call(ctx, "POST", jobPath(t.id)+"/enough", nil, nil) })
+	})
 }
 
 // each asks all senders at once, and returns the first failure.
@@ -225,6 +249,21 @@ func (s Sender) clock(ctx context.Context, zero time.Time) (best load.Clock, up 
 		}
 	}
 	return best, up, nil
+}
+
+// enough tells a job to send no more; it may be told again.
+func (js *jobs) enough(_ http.ResponseWriter, r *http.Request) error {
+	j, err := js.find(r)
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.ending {
+		j.ending = true
+		close(j.enough)
+	}
+	return nil
 }
 
 // begin tells a job that waits for the other clients of its load for how long the agent has been

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -171,5 +172,55 @@ func TestTogetherAgentDies(t *testing.T) {
 	check(t, err)
 	if m.Summary.Completed != 8 {
 		t.Errorf("%+v", m.Summary)
+	}
+}
+
+// piling is the way to an agent that says at once that requests pile up.
+type piling struct{ http.RoundTripper }
+
+func (p piling) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := p.RoundTripper.RoundTrip(r)
+	if err == nil && strings.HasSuffix(r.URL.Path, "/events") {
+		resp.Body = &piled{ReadCloser: resp.Body}
+	}
+	return resp, err
+}
+
+// underWay is progress of requests that are sent.
+var underWay = regexp.MustCompile(`"sent":[1-9]`)
+
+// piled is a body with lines of progress, each marked as overloaded.
+type piled struct {
+	io.ReadCloser
+	left []byte
+}
+
+func (m *piled) Read(b []byte) (int, error) {
+	if len(m.left) == 0 {
+		n, err := m.ReadCloser.Read(b[:len(b)/2])
+		if m.left = underWay.ReplaceAll(b[:n:n], []byte(`"overloaded":true,$0`)); err != nil {
+			return copy(b, m.left), err
+		}
+	}
+	n := copy(b, m.left)
+	m.left = m.left[n:]
+	return n, nil
+}
+
+// TestTogetherOverloaded: the first client that sees requests pile up ends the load of all, which says so.
+func TestTogetherOverloaded(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 1_000_000, 4).Load
+	job.Workload.Concurrency, job.Workload.Rate, job.Workload.StopWhenOverloaded = 0, 100, true
+	senders := several(t, job, "c0", "c1", "c2")
+	senders[1].http.Transport = piling{senders[1].http.Transport}
+	m, err := RunTogether(t.Context(), "job", senders, telemetry.Plan{}, func(load.Progress) {})
+	check(t, err)
+	if m.Summary.Requests == 0 || m.Summary.Requests > 100_000 || !strings.Contains(strings.Join(m.Summary.Verdict.Texts(), " "), "overloaded: sending ended after") {
+		t.Errorf("%d requests, %+v", m.Summary.Requests, m.Summary.Verdict)
+	}
+	for i, c := range m.Summary.Clients {
+		if c.Requests == 0 {
+			t.Errorf("client %d has sent nothing", i)
+		}
 	}
 }

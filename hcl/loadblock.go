@@ -190,11 +190,6 @@ func checkSent(b *block, c Cell) bool {
 	if w.Endpoint == load.Responses && engines.TakesLoraPath(e) && !checkSGLangResponses(b, c, x) {
 		return false
 	}
-	if x := b.arg("load.stop_when_overloaded"); w.StopWhenOverloaded && len(c.From) > 1 {
-		b.errOnce(x.at, "Several clients", "Each of several clients sees its own share of the requests pile up, and would "+
-			"end by itself. Name one host in from, or leave stop_when_overloaded out.")
-		return false
-	}
 	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
 		b.warn(x.at, "High temperature",
 			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)

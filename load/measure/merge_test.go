@@ -184,7 +184,7 @@ func sharedPace(t *testing.T, w load.Workload, clients int) *load.Result {
 		}
 		g.client = served(time.Second)
 		g.newSleeper = func(context.Context) sleeper { return newTimer() }
-		g.begin = func(context.Context) (time.Time, error) {
+		g.others.Begin = func(context.Context) (time.Time, error) {
 			ready.Done()
 			ready.Wait()
 			return at, nil

@@ -33,21 +33,25 @@ const progressEvery = 500 * time.Millisecond // how often a run says where it st
 // together with what was measured until then. The result is nil only when the job cannot be run at
 // all.
 func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load.Result, error) {
-	return RunWhen(ctx, job, progress, nil)
+	return RunWith(ctx, job, progress, Others{})
 }
 
-// Begin says when the measurement of a client begins that is ready for it. It may wait for the
-// other clients of the load.
-type Begin func(ctx context.Context) (time.Time, error)
+// Others are the other clients of a load, of which this one sends a share. Its zero value is none.
+type Others struct {
+	// Begin says when the measurement begins of a client that is ready for it. It may wait for them.
+	Begin func(ctx context.Context) (time.Time, error)
+	// Enough is closed when no more is to be sent, as one of them has seen that the engine is overloaded.
+	Enough <-chan struct{}
+}
 
-// RunWhen is [Run] of a client that sends a share of a load, which it begins with the others.
-func RunWhen(ctx context.Context, job load.Job, progress func(load.Progress), begin Begin) (*load.Result, error) {
+// RunWith is [Run] of a client that sends a share of a load, which it begins with the others.
+func RunWith(ctx context.Context, job load.Job, progress func(load.Progress), others Others) (*load.Result, error) {
 	g, err := newGenerator(job, progress)
 	if err != nil {
 		return nil, err
 	}
 	defer g.client.Close()
-	g.begin = begin
+	g.others = others
 	return g.run(ctx)
 }
 
@@ -57,7 +61,7 @@ type generator struct {
 	set      *prompts.Set
 	client   wire.Client
 	progress func(load.Progress)
-	begin    Begin // nil: at once
+	others   Others
 
 	newSleeper func(context.Context) sleeper // of the schedule of arrivals
 	watched    time.Duration                 // of an open loop, at least, before it is said to pile up
@@ -260,6 +264,11 @@ func (p *phase) state() load.Progress {
 		if over && p.g.own.StopWhenOverloaded {
 			p.end()
 		}
+	}
+	select {
+	case <-p.g.others.Enough:
+		p.end()
+	default:
 	}
 	return load.Progress{
 		Elapsed: now.Sub(p.began).Seconds(),

@@ -65,12 +65,12 @@ const (
 
 // start opens connections, and the clock: at once, or with the other clients of the load.
 func (p *phase) start(ctx context.Context, connections int) {
-	if p.g.begin == nil || p.warmup {
+	if p.g.others.Begin == nil || p.warmup {
 		p.g.client.Open(ctx, connections)
 		p.before, p.zero = spentNow(), time.Now()
 		return
 	}
-	at, err := p.g.begin(ctx)
+	at, err := p.g.others.Begin(ctx)
 	if err != nil { // ctx has ended, and nothing is sent
 		at = time.Now()
 	}
