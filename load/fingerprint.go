@@ -125,7 +125,7 @@ func (f fingerprint) images(d Dataset) {
 	if d.ImagesRatio != nil {
 		add(f, "dataset.images_range_ratio", *d.ImagesRatio)
 	}
-	add(f, "dataset.max_images", d.MaxImages)
+	add(f, "dataset.max_images", unless(maxImages, d.MaxImages))
 	add(f, "dataset.image_sizes", d.ImageWords())
 }
 

@@ -150,9 +150,14 @@ func TestSameLoad(t *testing.T) {
 		"digits":             func(w *Workload) { w.Dataset.SHA256 = strings.ToUpper(w.Dataset.SHA256) },
 		"blanks and order":   func(w *Workload) { w.ExtraBody = "{\"a\":1,\n \"b\": 2}" },
 		"the file elsewhere": func(w *Workload) { w.Dataset.Path = "../elsewhere.jsonl" },
+		"the most images":    func(w *Workload) { w.Dataset.MaxImages = 255 },
+		"proportions": func(w *Workload) {
+			w.Dataset.ImageSizes = []ImageSize{{64, 64, 0.1}, {640, 480, 0.2}}
+		},
 	} {
 		w := fingerprinted()
 		w.Burstiness, w.Dataset.RangeRatio, w.Dataset.SHA256, w.ExtraBody = 0, nil, strings.Repeat("ab", 32), `{"b":2,"a":1}`
+		w.Dataset.ImageSizes = []ImageSize{{64, 64, 1}, {640, 480, 2}}
 		before := w.Fingerprint()
 		change(&w)
 		if diff := cmp.Diff(before, w.Fingerprint()); diff != "" {

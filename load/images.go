@@ -19,6 +19,7 @@ type ImageSize struct {
 // The bounds of images that are made. Of noise of so many pixels JPEG makes about 60 MiB.
 const (
 	minSide     = 16
+	maxSide     = 1<<16 - 1 // of a JPEG (ITU T.81, B.2.2)
 	maxPixels   = 32 << 20
 	maxSizes    = 32
 	maxImages   = 255 // of a request, as vLLM's random-mm has it where nothing is said
@@ -58,11 +59,16 @@ func SortImageSizes(sizes []ImageSize) {
 
 func (s ImageSize) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
-// ImageWords names the sizes and their shares: "256x256 0.5, 1280x720 0.5".
+// ImageWords names the sizes and what share of all images each has: "256x256 0.5, 1280x720 0.5". The
+// shares are rounded to 12 digits, so that sizes in the same proportion have the same words.
 func (d Dataset) ImageWords() string {
+	sum := 0.0
+	for _, s := range d.ImageSizes {
+		sum += s.Share
+	}
 	var parts []string
 	for _, s := range d.ImageSizes {
-		parts = append(parts, fmt.Sprintf("%v %v", s, s.Share))
+		parts = append(parts, fmt.Sprintf("%v %.12g", s, s.Share/sum))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -87,8 +93,8 @@ func (d Dataset) imaging(p *problems, k kind) {
 		len(d.ImageSizes), maxSizes)
 	pixels := 0.0 // whatever the sides: their product may be more than an int holds
 	for i, s := range d.ImageSizes {
-		p.add(s.Width < minSide || s.Height < minSide, "dataset.image_sizes", "an image of %v: a side has at least %d pixels",
-			s, minSide)
+		p.add(min(s.Width, s.Height) < minSide || max(s.Width, s.Height) > maxSide, "dataset.image_sizes",
+			"an image of %v: a side has between %d and %d pixels", s, minSide, maxSide)
 		p.add(!(s.Share > 0) || math.IsInf(s.Share, 0), "dataset.image_sizes", "images of %v have a share of %v: it is a number above 0",
 			s, s.Share)
 		p.add(slices.ContainsFunc(d.ImageSizes[:i], func(o ImageSize) bool { return o.Width == s.Width && o.Height == s.Height }),
