@@ -30,11 +30,12 @@ type Record struct {
 	// first chunk with text or a part of a tool call, of an answer with reasoning; 0: none came
 	Answered time.Duration `json:"answered,omitempty"`
 	// by the server's usage, among OutputTokens; 0: there are none, or it does not tell
-	ReasoningTokens int    `json:"reasoning_tokens,omitempty"`
-	Session         int    `json:"session,omitempty"` // number of its conversation, from 1; 0: it stands alone
-	Turn            int    `json:"turn,omitempty"`    // of the conversation, from 1
-	Final           bool   `json:"final,omitempty"`   // the conversation has no more
-	Adapter         string `json:"adapter,omitempty"` // that it was sent to; empty: the model itself
+	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
+	Session         int `json:"session,omitempty"` // number of its conversation, from 1; 0: it stands alone
+	Turn            int `json:"turn,omitempty"`    // of the conversation, from 1
+	// the conversation has as many requests as its turn says: of agents, one with a lower turn may be sent later, or never
+	Final   bool   `json:"final,omitempty"`
+	Adapter string `json:"adapter,omitempty"` // that it was sent to; empty: the model itself
 	// the answer that was recorded calls a tool, whose result the next turn brings
 	ToCall bool `json:"to_call,omitempty"`
 	// the server sent no count, or 0: OutputTokens counts chunks, or InputTokens is AskedInput, or both

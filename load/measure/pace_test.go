@@ -314,6 +314,54 @@ func TestAgents(t *testing.T) {
 	}
 }
 
+// TestAgentsCut: a sub-agent that would begin after the end of the run is not over by then. The agent that waits for it
+// sends no more, no other session has its place, and the session has not ended; that of an agent that does not wait neither.
+func TestAgentsCut(t *testing.T) {
+	begins := `{"requests":[{"t":0,"in":8,"out":1,"hash_ids":[1],"api_time":1},` +
+		`{"t":3600,"type":"subagent","requests":[{"t":3600,"in":8,"out":1,"hash_ids":[1],"api_time":1}]},`
+	for name, c := range map[string]struct {
+		then string
+		sent []float64
+	}{
+		"it waits": {`{"t":3602,"in":8,"out":1,"hash_ids":[1],"api_time":1},{"t":3604,"in":8,"out":1,"hash_ids":[1],"api_time":1}]}`, []float64{0}},
+		"it goes on": {`{"t":2,"in":8,"out":1,"hash_ids":[1],"api_time":1},{"t":4,"in":8,"out":1,"hash_ids":[1],"api_time":1}]}`,
+			[]float64{0, 2, 4}},
+	} {
+		for _, w := range []load.Workload{{Concurrency: 1, Duration: load.Duration(20 * time.Second)},
+			{Stages: []load.Stage{{Duration: load.Duration(10 * time.Second), Concurrency: 1}, {Duration: load.Duration(10 * time.Second), Concurrency: 1}}}} {
+			w.Dataset = load.Dataset{Kind: load.Weka, Path: written(t, begins+c.then)}
+			synctest.Test(t, func(t *testing.T) {
+				s, records := paced(t, t.Context(), w, time.Second)
+				var sent []float64
+				for _, r := range records {
+					sent = append(sent, math.Round(r.Sent.Seconds()*100)/100)
+				}
+				if !slices.Equal(sent, c.sent) {
+					t.Errorf("%s: sent at %v, want %v", name, sent, c.sent)
+				}
+				if x := s.Sessions; x == nil || x.Begun != 1 || x.Ended != 0 {
+					t.Errorf("%s: sessions %+v", name, x)
+				}
+			})
+		}
+	}
+}
+
+// TestAgentsWarm: the end of a run is not one of its warm-up, and nothing of a session goes early there.
+func TestAgentsWarm(t *testing.T) {
+	path := written(t, `{"requests":[{"t":0,"in":8,"out":1,"hash_ids":[1],"api_time":1},`+
+		`{"t":30,"type":"subagent","requests":[{"t":30,"in":8,"out":1,"hash_ids":[1],"api_time":1}]},`+
+		`{"t":32,"in":8,"out":1,"hash_ids":[1],"api_time":1}]}`)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		paced(t, t.Context(), load.Workload{Concurrency: 1, Duration: load.Duration(20 * time.Second), Warmup: 3,
+			Dataset: load.Dataset{Kind: load.Weka, Path: path}}, time.Second)
+		if got, want := time.Since(start).Round(time.Second), 53*time.Second; got != want {
+			t.Errorf("%v, want %v: 33 s of a warm-up and 20 s", got, want)
+		}
+	})
+}
+
 // TestRecordedArrivals: sessions begin when they did, so many times slower; a request without a delay goes when it
 // did, or when the answer before it is there.
 func TestRecordedArrivals(t *testing.T) {

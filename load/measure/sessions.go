@@ -10,14 +10,15 @@ import (
 type session struct {
 	first, last   time.Duration // the first request was sent, the last answer was there
 	ended         time.Duration // and complete
-	requests      int
+	requests      int           // that were answered
+	turns         int           // requests that it has; 0: the one that says so has no answer
 	input, output int
-	begun, final  bool
-	failed        bool // one of its requests
+	begun         bool
 }
 
 // sessions are the conversations that began, and those that ended, from one moment (included) to another, which are
-// so far apart; nil: there are none. Those that ended are told of wholly, whenever they began.
+// so far apart; nil: there are none. Those that ended have an answer to every request, and are told of wholly, whenever
+// they began.
 func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 	var out load.Sessions
 	all := map[int]session{}
@@ -36,9 +37,11 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 		if r.OK() {
 			s.requests++
 			s.input, s.output = s.input+r.InputTokens, s.output+r.OutputTokens
-			s.final, s.last, s.ended = s.final || r.Final, max(s.last, r.Last), max(s.ended, r.End)
+			s.last, s.ended = max(s.last, r.Last), max(s.ended, r.End)
+			if r.Final {
+				s.turns = r.Turn
+			}
 		}
-		s.failed = s.failed || !r.OK()
 		if r.OK() && r.ToCall && in(r.Sent) {
 			out.ToCall++
 			if r.Calls == 0 {
@@ -55,7 +58,7 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 		if s.begun && in(s.first) {
 			out.Begun++
 		}
-		if s.begun && s.final && !s.failed && (in(s.ended) || s.ended == to && to == over) {
+		if s.turns > 0 && s.requests == s.turns && (in(s.ended) || s.ended == to && to == over) {
 			took = append(took, load.Ms(s.last-s.first))
 			out.Requests += float64(s.requests)
 			out.InputTokens += float64(s.input)

@@ -60,7 +60,8 @@ func TestThinking(t *testing.T) {
 	}
 }
 
-// TestSessions: what conversations took, by hand. One that failed, and one that goes on, have not ended.
+// TestSessions: what conversations took, by hand. One that failed, one that goes on and one that was
+// cut off have not ended.
 func TestSessions(t *testing.T) {
 	ms := time.Millisecond
 	records := []load.Record{
@@ -71,15 +72,17 @@ func TestSessions(t *testing.T) {
 		{Session: 3, Turn: 1, Sent: 40 * ms, Last: 60 * ms, OutputTokens: 9},
 		{Session: 4, Turn: 1, Final: true, Sent: 50 * ms, Last: 90 * ms, InputTokens: 1, OutputTokens: 6},
 		{Session: 5, Turn: 3, Final: true, Sent: 60 * ms, Last: 70 * ms}, // it began before
+		{Session: 6, Turn: 1, Sent: 0, Last: 10 * ms},
+		{Session: 6, Turn: 3, Final: true, Sent: 20 * ms, Last: 30 * ms}, // the second was never sent
 		{Sent: 60 * ms, Last: 70 * ms},
 	}
 	got := evidence{percentiles: []float64{50}, records: records}.sessions(2*time.Second, 0, time.Hour)
-	want := &load.Sessions{Begun: 4, Ended: 2, Throughput: 1, Requests: 1.5, InputTokens: 7, OutputTokens: 5,
+	want := &load.Sessions{Begun: 5, Ended: 2, Throughput: 1, Requests: 1.5, InputTokens: 7, OutputTokens: 5,
 		Duration: load.Stats{Count: 2, Mean: 70, Median: 70, Std: 30, Min: 40, Max: 100, Percentiles: map[string]float64{"50": 70}}}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
-	if got := (evidence{records: records[7:]}).sessions(time.Second, 0, time.Hour); got != nil {
+	if got := (evidence{records: records[len(records)-1:]}).sessions(time.Second, 0, time.Hour); got != nil {
 		t.Errorf("sessions of requests that stand alone: %+v", got)
 	}
 }

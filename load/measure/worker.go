@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -206,13 +207,19 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	}
 }
 
-// goOn sends what is left of the session under way, each request after the answer before it.
+// goOn sends what is left of the session under way, each request after the answer before it. A
+// session that would go on after the end of the run is not over before that: what waits for it, or
+// for its place, does so until then.
 func (w *worker) goOn(ctx context.Context, sleep sleeper) {
-	p, end := w.p, w.p.g.job.Workload.End()
-	for idle := time.Since(p.zero); w.session != nil && ctx.Err() == nil && (end == 0 || idle < end); idle = time.Since(p.zero) {
+	p, end := w.p, cmp.Or(w.p.g.job.Workload.End(), forever)
+	if p.warmup {
+		end = forever // that is of the measurement
+	}
+	for idle := time.Since(p.zero); w.session != nil && ctx.Err() == nil && idle < end; idle = time.Since(p.zero) {
 		t, _ := p.take(w.session) // of a session there is always the next
 		t.scheduled = max(max(idle, w.join(t))+t.After, t.NotBefore)
-		if end > 0 && t.scheduled >= end || ctx.Err() != nil || t.scheduled > idle && !sleep.until(ctx, p.zero.Add(t.scheduled)) {
+		wait := min(t.scheduled, end)
+		if ctx.Err() != nil || wait > idle && !sleep.until(ctx, p.zero.Add(wait)) || t.scheduled >= end {
 			break
 		}
 		w.do(ctx, &t, t.scheduled)

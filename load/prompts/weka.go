@@ -102,14 +102,22 @@ func parseWeka(w load.Workload, raw []byte) (p plot, err error) {
 	return p, nil
 }
 
-// relative reports whether the requests of sub-agents count their time from the sub-agent: some
-// would be before it otherwise.
-func relative(list []wekaRequest) bool {
-	return slices.ContainsFunc(list, func(r wekaRequest) bool {
-		return slices.ContainsFunc(r.Requests, func(own wekaRequest) bool {
-			return r.T != nil && own.T != nil && *own.T < *r.T
-		}) || relative(r.Requests)
-	})
+// relative reports whether the requests of sub-agents count their time from the sub-agent: so read,
+// the first of each would be nearer to its beginning, all together. One clock that was wrong does
+// not decide.
+func relative(list []wekaRequest) bool { return nearer(list) > 0 }
+
+// nearer is how much nearer to the beginning of their sub-agents their first requests are if their
+// times are relative, in s.
+func nearer(list []wekaRequest) (sum float64) {
+	for _, r := range list {
+		if len(r.Requests) > 0 && r.T != nil && r.Requests[0].T != nil {
+			first := *r.Requests[0].T
+			sum += math.Abs(first-*r.T) - math.Abs(first)
+		}
+		sum += nearer(r.Requests)
+	}
+	return sum
 }
 
 // parseAgent reads the requests of one agent, whose times count from zero.

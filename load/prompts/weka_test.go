@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -106,6 +107,37 @@ func TestWeka(t *testing.T) {
 		}
 		if _, more := q.Next(); more {
 			t.Errorf("%s: a session beyond the requests", name)
+		}
+	}
+}
+
+// TestWekaClock: whether sub-agents' times are their own is what most of them say. One that was wrong does not decide.
+func TestWekaClock(t *testing.T) {
+	text := func(times ...float64) string {
+		all := `{"requests":[{"t":0,"in":8,"out":1,"api_time":1}`
+		for i := 0; i < len(times); i += 2 {
+			all += fmt.Sprintf(`,{"t":%v,"type":"subagent","requests":[{"t":%v,"in":8,"out":1,"api_time":1}]}`, times[i], times[i+1])
+		}
+		return all + `]}`
+	}
+	for name, c := range map[string]struct {
+		times []float64 // of each sub-agent, and of its first request
+		after []float64 // what each waits behind the agent's answer, s
+	}{
+		"of the session":              {[]float64{10, 10.5, 1000.5, 1000.5}, []float64{9.5, 999.5}},
+		"a clock behind":              {[]float64{10, 10.5, 1000.5, 1000.4}, []float64{9.5, 999.4}},
+		"only that":                   {[]float64{1000.5, 1000.4}, []float64{999.4}},
+		"of sub-agents":               {[]float64{10, 0, 1000.5, 0.5}, []float64{9, 1000}},
+		"of sub-agents, a late start": {[]float64{10, 50, 1000, 0, 2000, 0.5}, []float64{59, 999, 1999.5}},
+	} {
+		s, _ := wekaSet(t, text(c.times...), 9, nil).Queue(ForPrompt, 9).Next()
+		steps, _ := walk(t, s, always)
+		var after []float64
+		for _, x := range steps[1:] {
+			after = append(after, math.Round(x.After.Seconds()*1000)/1000)
+		}
+		if !slices.Equal(after, c.after) {
+			t.Errorf("%s: sub-agents wait for %v, want %v", name, after, c.after)
 		}
 	}
 }
