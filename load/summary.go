@@ -257,6 +257,11 @@ func (x Window) Sent(records []Record) []Record {
 	return slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.Sent < from || r.Sent >= to })
 }
 
+// Silent reports whether requests were completed and none generated a token, as those for embeddings do.
+func (s *Summary) Silent() bool {
+	return s.Completed > 0 && s.OutputTokens == 0 && s.Knows("output_tokens")
+}
+
 // Knows reports whether a figure was told, by its name in JSON: "failed", "itl_ms.mean".
 func (s *Summary) Knows(name string) bool { return !slices.Contains(s.Unknown, name) }
 

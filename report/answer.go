@@ -217,10 +217,7 @@ func throughputOf(cells []*sample, layout *Layout, each bool) metric {
 		r := s.rows[0].Summary
 		return r.OutputTokens > 0 && r.InputTokens >= promptsOutweigh*r.OutputTokens
 	}
-	embeds := func(s *sample) bool {
-		r := s.rows[0].Summary
-		return r.OutputTokens == 0 && r.InputTokens > 0
-	}
+	embeds := func(s *sample) bool { return s.rows[0].Summary.Silent() }
 	switch {
 	case len(cells) > 0 && !slices.ContainsFunc(cells, func(s *sample) bool { return !embeds(s) }):
 		choice = []metric{inputThroughput, requestThroughput}

@@ -91,11 +91,14 @@ func requestLines(s *load.Summary) (lines []fact) {
 		if t.asked != t.n && s.Knows("asked_"+t.member) {
 			asked = ", " + number.Whole(t.asked) + " asked for"
 		}
-		if s.Knows(t.member) {
+		if s.Knows(t.member) && (t.n > 0 || !s.Silent()) {
 			add(t.name, "%s tokens%s", number.Whole(t.n), asked)
 		}
 	}
-	if s.UsageMissing > 0 {
+	switch {
+	case s.UsageMissing > 0 && s.Silent():
+		add(map[bool]string{true: "Input"}[s.InputTokens == 0], "not told in %s answers", number.Whole(s.UsageMissing))
+	case s.UsageMissing > 0:
 		add("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
 	}
 	if c := s.Content; c != nil {
@@ -176,7 +179,7 @@ func throughputLines(s *load.Summary) (lines []fact) {
 		if x, ok := s.Intervals[t.member]; ok {
 			t.text += ", in 95 of 100 runs " + boundsText(x)
 		}
-		silent := s.OutputTokens == 0 && s.InputTokens > 0 && (t.member == "output_throughput" || t.member == "total_throughput")
+		silent := s.Silent() && (t.member == "output_throughput" || t.member == "total_throughput" || s.InputTokens == 0 && t.v == 0)
 		if s.Knows(t.member) && !silent {
 			lines = append(lines, fact{number.Text(t.v), t.text})
 		}

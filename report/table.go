@@ -238,7 +238,7 @@ type weighted struct {
 func tabled(rows []results.Row) []weighted {
 	tail := tailPercentile(rows)
 	if silent(rows) {
-		return []weighted{{0, inputThroughput}, {92, inputPerGPU}, {90, requestThroughput}, {60, goodput}, {0, medianE2EL},
+		return []weighted{{95, inputThroughput}, {92, inputPerGPU}, {0, requestThroughput}, {60, goodput}, {0, medianE2EL},
 			{80, latency(e2el, tail)}, {20, latency(e2el, "mean")}}
 	}
 	var shares []weighted // of several members: over all GPUs, and over those of each role
@@ -260,9 +260,7 @@ func tabled(rows []results.Row) []weighted {
 // silent reports whether no request of the measured rows has generated a token, as those for embeddings do not.
 func silent(rows []results.Row) bool {
 	measured := those(rows, isMeasured)
-	return len(measured) > 0 && !slices.ContainsFunc(measured, func(r *results.Row) bool {
-		return r.Summary.OutputTokens > 0 || r.Summary.InputTokens == 0
-	})
+	return len(measured) > 0 && !slices.ContainsFunc(measured, func(r *results.Row) bool { return !r.Summary.Silent() })
 }
 
 // chosenWeight is above that of every column that nobody has chosen.

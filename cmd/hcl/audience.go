@@ -250,8 +250,8 @@ func advanced(p load.Progress) string {
 
 func figures(s *load.Summary) []any {
 	out := []any{"output_tok_s", fmt.Sprintf("%.1f", s.OutputThroughput)}
-	if s.OutputTokens == 0 && s.InputTokens > 0 {
-		out = []any{"input_tok_s", fmt.Sprintf("%.1f", s.InputThroughput), "e2el_p50_ms", fmt.Sprintf("%.1f", s.E2EL.Median)}
+	if s.Silent() {
+		out = []any{"req_s", fmt.Sprintf("%.1f", s.RequestThroughput), "e2el_p50_ms", fmt.Sprintf("%.1f", s.E2EL.Median)}
 	}
 	if s.TTFT.Count > 0 { // no offline benchmark knows it
 		out = append(out, "ttft_p50_ms", fmt.Sprintf("%.1f", s.TTFT.Median))

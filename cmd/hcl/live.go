@@ -282,8 +282,8 @@ func (s styles) said(e apply.Event) string {
 // short is what a person wants to see of a cell at a glance. What was not measured is not 0.
 func short(s *load.Summary) string {
 	text := number.Text(s.OutputThroughput) + " tok/s"
-	if s.OutputTokens == 0 && s.InputTokens > 0 {
-		text = number.Text(s.InputThroughput) + " input tok/s  p50 E2EL " + number.Text(s.E2EL.Median) + " ms"
+	if s.Silent() {
+		text = number.Text(s.RequestThroughput) + " req/s  p50 E2EL " + number.Text(s.E2EL.Median) + " ms"
 	}
 	var p50 []string
 	for _, l := range []struct {

@@ -114,9 +114,13 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 	output, input := miscounted(records)
 	r.add(w.IgnoreEOS && output > 0, 0, 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
 	r.add(!w.SendsText() && input > 0, 0, 0, otherPrompts, input, s.Completed, s.InputTokens, s.AskedInput)
-	instead := "chunks were counted"
-	if !w.Generates() {
-		instead = "what was made was counted"
+	instead := "chunks were counted instead"
+	switch {
+	case w.Generates():
+	case s.InputTokens == 0:
+		instead = "no tokenizer is named that would count them"
+	default:
+		instead = "the prompts were counted as they were made"
 	}
 	r.above(float64(s.UsageMissing), 0, noUsage, s.UsageMissing, s.Completed, instead)
 	if s.Window == nil && !timed(w) {
@@ -294,7 +298,7 @@ var (
 	otherPrompts = doubt{"other-prompts", nil,
 		"%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)"}
 	noUsage = doubt{"no-usage", ofLengths,
-		"%d of %d answers came without token counts: %s instead"}
+		"%d of %d answers came without token counts: %s"}
 	tooFew    = doubt{"too-few", nil, "%d completed requests cannot fill a concurrency of %d"}
 	littleOff = doubt{"littles-law", nil,
 		"Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f"}
