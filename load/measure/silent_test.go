@@ -8,7 +8,7 @@ import (
 // TestSilent: it is told for how long requests have been in flight without anything coming.
 func TestSilent(t *testing.T) {
 	const ago = time.Minute
-	p := &phase{quiet: time.Now().Add(-ago)}
+	p := &phase{g: new(generator), quiet: time.Now().Add(-ago)}
 	for _, step := range []struct {
 		what   string
 		do     func()
