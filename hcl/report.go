@@ -224,6 +224,7 @@ var figureNames = []struct{ name, above string }{
 	{"peak_output_throughput", "throughput_peak"},
 	{"output_throughput_per_gpu", "throughput_per_gpu"},
 	{"output_throughput_per_decode_gpu", "throughput_out_decode_gpu"},
+	{"input_throughput_per_gpu", "throughput_in_gpu"},
 	{"input_throughput_per_prefill_gpu", "throughput_in_prefill_gpu"},
 	{"interactivity", "per_user"},
 	{"mean_concurrency", "in_flight"},
