@@ -69,6 +69,13 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	if err != nil {
 		return err
 	}
+	if d := &job.Workload.Dataset; d.ImageDir != "" {
+		sum, err := checksums(t).Of(ctx, d.ImageDir)
+		if err != nil {
+			return err
+		}
+		d.ImageDirSHA256 = strings.TrimPrefix(sum, "sha256:")
+	}
 	for _, name := range o.exposed {
 		t.logger().Warn(exposedKey, "header", name)
 	}

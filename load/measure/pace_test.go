@@ -363,13 +363,15 @@ func TestAgentsWarm(t *testing.T) {
 }
 
 // TestRecordedArrivals: sessions begin when they did, so many times slower; a request without a delay goes when it
-// did, or when the answer before it is there.
+// did, or when the answer before it is there, and no later after that than max_delay.
 func TestRecordedArrivals(t *testing.T) {
 	row := func(session string, more string) string {
 		return `{"session_id":"` + session + `","messages":[{"role":"user","content":"a"}],"output_length":2,` + more + `}` + "\n"
 	}
 	path := written(t, row("late", `"timestamp":4000`)+row("early", `"timestamp":1000`)+row("early", `"timestamp":1200`)+
 		row("early", `"delay":500`)+row("late", `"timestamp":9000`))
+	unix := written(t, row("late", `"timestamp":1763800004000`)+row("early", `"timestamp":1763800001000`)+
+		row("late", `"timestamp":1763800009000`))
 	w := load.Workload{Endpoint: load.Chat, Dataset: load.Dataset{Kind: load.Conversation, Path: path, Arrivals: load.Recorded, Slowdown: 2}}
 	for _, c := range []struct {
 		edit func(*load.Workload)
@@ -379,6 +381,9 @@ func TestRecordedArrivals(t *testing.T) {
 		{func(w *load.Workload) { w.Concurrency = 1 }, []float64{0, 1, 2.5, 6, 16}},
 		{func(w *load.Workload) { w.Requests = 4 }, []float64{0, 1, 2.5, 6}},
 		{func(w *load.Workload) { w.Duration = load.Duration(2 * time.Second) }, []float64{0, 1}},
+		{func(w *load.Workload) { w.Dataset.MaxDelay = load.Duration(time.Second) }, []float64{0, 1, 2.5, 6, 8}},
+		{func(w *load.Workload) { w.Dataset.ThinkTime = load.Duration(time.Minute) }, []float64{0, 1, 2.5, 6, 16}},
+		{func(w *load.Workload) { w.Dataset.Path = unix }, []float64{0, 6, 16}},
 	} {
 		x := w
 		c.edit(&x)

@@ -217,7 +217,11 @@ func (w *worker) goOn(ctx context.Context, sleep sleeper) {
 	}
 	for idle := time.Since(p.zero); w.session != nil && ctx.Err() == nil && idle < end; idle = time.Since(p.zero) {
 		t, _ := p.take(w.session) // of a session there is always the next
-		t.scheduled = max(max(idle, w.join(t))+t.After, t.NotBefore)
+		answered := max(idle, w.join(t))
+		if most := time.Duration(p.g.job.Workload.Dataset.MaxDelay); most > 0 {
+			t.NotBefore = min(t.NotBefore, answered+most)
+		}
+		t.scheduled = max(answered+t.After, t.NotBefore)
 		wait := min(t.scheduled, end)
 		if ctx.Err() != nil || wait > idle && !sleep.until(ctx, p.zero.Add(wait)) || t.scheduled >= end {
 			break

@@ -2,7 +2,9 @@ package prompts
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	_ "image/gif" // images of users
 	_ "image/png"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -130,7 +133,7 @@ func (a *album) picture(url string) (picture, error) {
 	if _, err := imageKind(file); err != nil {
 		return nil, fmt.Errorf("%.40q: %w", kind, err)
 	}
-	return a.kept(`"`+kind+`;base64,`, data)
+	return a.kept(kind, file) // anew: what they were taken out of may have had line ends
 }
 
 // file is a file of the folder.
@@ -160,21 +163,79 @@ func (a *album) file(name string) (picture, error) {
 	if err != nil {
 		return nil, fmt.Errorf("file %q: %w", name, err)
 	}
-	if a.files[name], err = a.kept(`"data:`+kind+`;base64,`, base64.StdEncoding.EncodeToString(b)); err != nil {
+	if a.files[name], err = a.kept("data:"+kind, b); err != nil {
 		return nil, err
 	}
 	return a.files[name], nil
 }
 
-// kept is an image as one piece.
-func (a *album) kept(head, data string) (picture, error) {
+// kept is an image as one piece: a data URI, whose head says the kind.
+func (a *album) kept(head string, file []byte) (picture, error) {
 	if !a.keep {
 		return picture{}, nil
 	}
-	if a.bytes += len(data); a.bytes > maxAlbum {
+	if a.bytes += base64.StdEncoding.EncodedLen(len(file)); a.bytes > maxAlbum {
 		return nil, fmt.Errorf("the images of the run have more than %d MiB", maxAlbum>>20)
 	}
-	return picture{slices.Concat([]byte(head), []byte(data), []byte{'"'})}, nil
+	uri := bytes.TrimSuffix(quoted(head+";base64,"), []byte{'"'})
+	return picture{append(base64.StdEncoding.AppendEncode(uri, file), '"')}, nil
+}
+
+// checkLines looks at a [load.JSONL] data set and its images as a run does.
+func checkLines(j load.Job) error {
+	if err := sameImages(j); err != nil {
+		return err
+	}
+	return checkEntries(newAlbum(j, false).line)(j)
+}
+
+// sameImages makes sure that the data set's images are those that are meant.
+func sameImages(j load.Job) error {
+	d := j.Workload.Dataset
+	if d.ImageDir == "" || d.ImageDirSHA256 == "" {
+		return nil
+	}
+	is, err := folderSum(fileOf(j, d.ImageDir))
+	if err == nil {
+		err = sameSum(d.ImageDirSHA256, is)
+	}
+	if err != nil {
+		err = fmt.Errorf("read image_dir %s: %w", filepath.Base(d.ImageDir), err)
+	}
+	return err
+}
+
+// folderSum is the SHA-256 of a folder, in hex, as a lock has it: of the sorted lines "SUM  PATH" of all files in it.
+func folderSum(dir string) (string, error) {
+	dir, err := filepath.EvalSymlinks(dir) // a link to a folder would be no folder
+	if err != nil {
+		return "", err
+	}
+	all := sha256.New()
+	err = filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || e.IsDir():
+			return err
+		case name == dir:
+			return errors.New("it is no folder")
+		}
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
+			return err // a pipe would be waited for
+		}
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		one := sha256.New()
+		if _, err := io.Copy(one, f); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, name)
+		fmt.Fprintf(all, "%x  %s\n", one.Sum(nil), filepath.ToSlash(rel))
+		return err
+	})
+	return hex.EncodeToString(all.Sum(nil)), err
 }
 
 // imageKind is the media type of an image. Those that the standard library reads have to have a sound header.

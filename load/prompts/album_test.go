@@ -1,7 +1,10 @@
 package prompts
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -93,6 +96,53 @@ func TestBadAlbum(t *testing.T) {
 			Dataset: load.Dataset{Kind: load.JSONL, Path: written(t, "t.jsonl", c.text), ImageDir: c.dir}}
 		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestDataURIs: what stands in a data URI, line ends in its base64 and quotes in its parameters, makes no body that is
+// not JSON.
+func TestDataURIs(t *testing.T) {
+	line := `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":` +
+		`"data:image/gif;name=\"b\";base64,` + dot[:8] + `\r\n` + dot[8:] + `\n"}}]}],"output_tokens":1}`
+	j := job(load.Workload{Requests: 1, Endpoint: load.Chat, OutputTokens: 1,
+		Dataset: load.Dataset{Kind: load.JSONL, Path: written(t, "t.jsonl", line)}})
+	server := httptest.NewServer(sim.New(sim.Config{}))
+	defer server.Close()
+	j.Target.BaseURL = server.URL
+	if err := CheckInputs(j); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`data:image/gif;name="b";base64,` + dot}
+	if s := look(t, requestsOf(t, j, ForPrompt)[0]); !slices.Equal(s.images, want) {
+		t.Errorf("images %q, want %q", s.images, want)
+	}
+}
+
+// TestOtherImages: images are held against the checksum of their folder before anything is sent.
+func TestOtherImages(t *testing.T) {
+	dir := t.TempDir()
+	lines := ""
+	for _, name := range []string{"a.txt", "b/c.txt"} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(name), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		lines += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(name)), name)
+	}
+	j := job(load.Workload{Requests: 1, Endpoint: load.Chat, Dataset: load.Dataset{Kind: load.JSONL,
+		Path: written(t, "t.jsonl", `{"prompt":"a","output_tokens":1}`), ImageDir: dir,
+		ImageDirSHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(lines)))}})
+	if _, err := opened(t, j, true); err != nil || CheckInputs(j) != nil {
+		t.Fatalf("%v, %v", err, CheckInputs(j))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "b", "c.txt"), []byte("another"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := opened(t, j, true)
+	for _, err := range []error{err, CheckInputs(j)} {
+		if err == nil || !strings.Contains(err.Error(), ", not "+j.Workload.Dataset.ImageDirSHA256) {
+			t.Errorf("another image: %v", err)
 		}
 	}
 }

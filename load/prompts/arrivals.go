@@ -3,7 +3,6 @@ package prompts
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -11,9 +10,10 @@ import (
 	"hclbench/load"
 )
 
-// slowed is a recorded time from the beginning, as the load has it.
+// slowed is a recorded time from the beginning, as the load has it: at most a century and a half.
 func slowed(w load.Workload, at time.Duration) time.Duration {
-	return time.Duration(math.Round(float64(at) * cmp.Or(w.Dataset.Slowdown, 1)))
+	const most = 1 << 62
+	return time.Duration(max(-most, min(math.Round(float64(at)*cmp.Or(w.Dataset.Slowdown, 1)), most)))
 }
 
 // until cuts what is in the order of its times to what begins before the load ends.
@@ -38,17 +38,17 @@ func (s *spoken) timed(f *talkForm) error {
 		return errors.New("no number \"timestamp\", and arrivals are to be recorded ones")
 	case len(s.says) > 1 && row && s.says[0].at == nil:
 		return errors.New("no number \"timestamp\" in the first of its requests, and arrivals are to be recorded ones")
-	case f.Timestamp == nil:
-	case !(math.Abs(*f.Timestamp) < mostMilliseconds):
-		return fmt.Errorf("\"timestamp\" is %v ms", *f.Timestamp)
-	default:
-		x.at = new(milliseconds(*f.Timestamp))
+	case f.Timestamp != nil:
+		at, err := milliseconds(*f.Timestamp)
+		x.at = &at
+		return err
 	}
 	return nil
 }
 
-// begin has conversations begin at their times, in the order of these, and returns those of the load.
-func (s *Set) begin(w load.Workload, all []talk) []talk {
+// begin has conversations begin at their times and puts them into the order of these. What lies beyond
+// the end of the load is for its warm-up.
+func (s *Set) begin(w load.Workload, all []talk) {
 	start := func(t talk) time.Duration { return *t[0].at }
 	slices.SortStableFunc(all, func(a, b talk) int { return cmp.Compare(start(a), start(b)) })
 	zero := start(all[0])
@@ -59,15 +59,13 @@ func (s *Set) begin(w load.Workload, all []talk) []talk {
 			}
 		}
 	}
-	all = until(w, all, start)
-	for i, t := range all {
+	for _, t := range until(w, all, start) {
 		s.Due = append(s.Due, start(t))
 		if s.Total += len(t); w.Requests > 0 && s.Total >= w.Requests {
-			s.Total, all = w.Requests, all[:i+1]
+			s.Total = w.Requests
 			break
 		}
 	}
-	return all
 }
 
 // recorded is when a turn goes at the earliest: one that the file has no delay of, when it went.

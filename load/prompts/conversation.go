@@ -55,7 +55,7 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 	}
 	set := &Set{source: source, form: load.Messages}
 	if job.Workload.Dataset.Timed() {
-		all = set.begin(job.Workload, all)
+		set.begin(job.Workload, all)
 	}
 	source.Prompts = len(all)
 	set.talk = func(use uint64, n int) (int, func(grant) Session) {
@@ -249,11 +249,13 @@ const longestThought = 10
 
 // thinks is how long the next turn waits: for its user, or for a tool.
 func (d *dialogue) thinks() time.Duration {
-	if after := d.asked.after; after != nil && d.next > 0 {
-		return *after
-	}
 	mean := time.Duration(d.of.set.think)
-	if mean == 0 || d.next == 0 {
+	switch {
+	case d.next == 0:
+		return 0
+	case d.asked.after != nil:
+		return *d.asked.after
+	case mean == 0 || d.asked.at != nil: // it goes when it went, or at once
 		return 0
 	}
 	r := Random(d.of.set.seed^scramble(d.of.use), forThinking, uint64(d.number)<<32|uint64(d.next))

@@ -109,6 +109,9 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
+	if err := sameImages(job); err != nil {
+		return nil, err
+	}
 	talks, look, album := false, newAlbum(job, false), newAlbum(job, true)
 	use := func(t tokens, l line) (it item, n int, err error) {
 		it.output, it.members = *l.OutputTokens, l.members(job.Workload)

@@ -50,7 +50,7 @@ func kinds() map[string]kind {
 		load.SharedPrefix: {open: sharedPrefixes},
 		load.ShareGPT:     {shareGPT, checkEntries(firstTurns)},
 		load.Text:         {pieces, checkCorpus},
-		load.JSONL:        {jsonLines, func(j load.Job) error { return checkEntries(newAlbum(j, false).line)(j) }},
+		load.JSONL:        {jsonLines, checkLines},
 		load.Conversation: {conversations, checkEntries(parseTalk)},
 		load.Trace:        {trace, checkTrace},
 

@@ -257,7 +257,7 @@ func TestUntimed(t *testing.T) {
 	for text, want := range map[string]string{
 		row + `}`: `line 1: no number "timestamp", and arrivals are to be recorded ones`,
 		row + `,"delay":1}` + "\n" + row + `,"timestamp":1}`:                              `no number "timestamp" in the first of its requests`,
-		row + `,"timestamp":1e300}`:                                                       `line 1: "timestamp" is 1e+300 ms`,
+		row + `,"timestamp":1e300}`:                                                       `line 1: "timestamp" is 1e+300 ms: it lies between -4e+12 and 4e+12`,
 		`{"conversations":[[{"messages":[{"role":"user","content":"a"}]}]]}`:              `a list of turns has no "timestamp"`,
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`: `line 1: no number "timestamp"`,
 	} {
@@ -265,6 +265,42 @@ func TestUntimed(t *testing.T) {
 			Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "t.jsonl", text), Arrivals: load.Recorded}}
 		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestTimedWarmup: the warm-up opens sessions that lie beyond the end of the load, as long as there are any.
+func TestTimedWarmup(t *testing.T) {
+	text := ""
+	for i, name := range []string{"c", "a", "d", "b"} {
+		text += fmt.Sprintf(`{"session_id":%q,"messages":[{"role":"user","content":"%s"}],"output_length":2,"timestamp":%d}`+"\n",
+			name, name, []int{3000, 1000, 4000, 2000}[i])
+	}
+	for name, w := range map[string]load.Workload{
+		"requests": {Requests: 2}, "duration": {Duration: load.Duration(1500 * time.Millisecond)},
+	} {
+		w.Endpoint, w.Warmup = load.Chat, 2
+		w.Dataset = load.Dataset{Kind: load.Conversation, Path: written(t, "t.jsonl", text), Arrivals: load.Recorded}
+		set, err := opened(t, job(w), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := map[uint64]string{}
+		for _, use := range []uint64{ForPrompt, ForWarmup} {
+			for q := set.Queue(use, set.Total); ; {
+				s, ok := q.Next()
+				if !ok {
+					break
+				}
+				_, rest, _ := strings.Cut(string(bytes.Join(s.Request().Body, nil)), `"content":"`)
+				sent[use] += rest[:1]
+			}
+		}
+		if sent[ForPrompt] != "ab" || sent[ForWarmup] != "dc" || len(set.Due) != 2 {
+			t.Errorf("%s: %s are measured at %v, and the warm-up has %s", name, sent[ForPrompt], set.Due, sent[ForWarmup])
+		}
+		if s := set.Drawn(2, 2); s.Warmed != 0 {
+			t.Errorf("%s: %d are said to be warmed", name, s.Warmed)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (t *recordings) header(fields []string) error {
 
 // moment reads seconds, or a date and a time.
 func moment(text string) (time.Duration, error) {
-	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < 1e9 {
+	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < mostMilliseconds/1e3 {
 		return time.Duration(math.Round(s * 1e9)), nil
 	}
 	for _, form := range []string{time.DateTime, time.DateTime + "Z07:00"} {
@@ -138,10 +138,16 @@ func moment(text string) (time.Duration, error) {
 	return 0, fmt.Errorf("%q is no time: neither seconds nor 2006-01-02 15:04:05.000", text)
 }
 
-// mostMilliseconds bounds a timestamp: some thirty years.
-const mostMilliseconds = 1e12
+// mostMilliseconds bounds a timestamp: as one of Unix it is in the year 2096, and what lies between any two is
+// still a number of nanoseconds.
+const mostMilliseconds = 4e12
 
-func milliseconds(n float64) time.Duration { return time.Duration(math.Round(n / 1e3 * 1e9)) }
+func milliseconds(n float64) (time.Duration, error) {
+	if !(math.Abs(n) < mostMilliseconds) {
+		return 0, fmt.Errorf("\"timestamp\" is %v ms: it lies between %v and %v", n, -mostMilliseconds, mostMilliseconds)
+	}
+	return time.Duration(math.Round(n / 1e3 * 1e9)), nil
+}
 
 // parseRecording reads a line of Mooncake's JSONL.
 func parseRecording(raw []byte) (recording, error) {
@@ -162,14 +168,13 @@ func parseRecording(raw []byte) (recording, error) {
 		return recording{}, fmt.Errorf("it has messages, and is for a data set of kind %q", load.Conversation)
 	case l.Timestamp == nil:
 		return recording{}, errors.New("no number \"timestamp\"")
-	case !(math.Abs(*l.Timestamp) < mostMilliseconds):
-		return recording{}, fmt.Errorf("\"timestamp\" is %v ms", *l.Timestamp)
 	case l.InputLength < 1:
 		return recording{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
 	case l.OutputLength < 1:
 		return recording{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
 	}
-	return recording{milliseconds(*l.Timestamp), l.InputLength, l.OutputLength, l.HashIDs, l.Model}, nil
+	at, err := milliseconds(*l.Timestamp)
+	return recording{at, l.InputLength, l.OutputLength, l.HashIDs, l.Model}, err
 }
 
 // readTrace reads the requests of a trace that count, in the order of their times.

@@ -34,6 +34,17 @@ func TestTraceTables(t *testing.T) {
 			[][2]int{{4, 2}, {10, 23}}, load.Source{Prompts: 2, LeftOut: 1},
 		},
 		{
+			"seconds of Unix", "Timestamp,Model,Request tokens,Response tokens\n1763800000,GPT-4,1,2\n1763800001.5,GPT-4,3,4\n",
+			load.Dataset{}, []time.Duration{0, 1500 * time.Millisecond}, [][2]int{{1, 2}, {3, 4}}, load.Source{Prompts: 2},
+		},
+		{
+			"milliseconds of Unix, and as late as it may be", `{"timestamp":1763800000000,"input_length":1,"output_length":2}` + "\n" +
+				`{"timestamp":1763800001500,"input_length":3,"output_length":4}` + "\n" +
+				`{"timestamp":3999999999999,"input_length":5,"output_length":6}`,
+			load.Dataset{Slowdown: 10}, []time.Duration{0, 15 * time.Second, 1 << 62}, [][2]int{{1, 2}, {3, 4}, {5, 6}},
+			load.Source{Prompts: 3},
+		},
+		{
 			"Azure of 2023", "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,374,44\n2023-11-16 18:17:04.0319600,396,109\n",
 			load.Dataset{}, []time.Duration{0, 52 * time.Millisecond}, [][2]int{{374, 44}, {396, 109}}, load.Source{Prompts: 2},
 		},
@@ -84,6 +95,7 @@ func TestBadTraces(t *testing.T) {
 		{load.Dataset{OfModel: "GPT-5"}, head + "1,GPT-4,1,1\n2,ChatGPT,1,1\n", `trace t.csv has no request of the model "GPT-5", only of ["ChatGPT" "GPT-4"]`},
 		{load.Dataset{OfModel: "GPT-5"}, "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2,3\n", `trace t.csv names no models: leave of_model = "GPT-5" out`},
 		{load.Dataset{OfModel: "GPT-5"}, `{"timestamp":1,"input_length":1,"output_length":1,"model":"m"}`, `trace t.csv has no request of the model "GPT-5", only of ["m"]`},
+		{load.Dataset{}, `{"timestamp":4e12,"input_length":1,"output_length":1}`, `line 1: "timestamp" is 4e+12 ms: it lies between -4e+12 and 4e+12`},
 		{load.Dataset{}, "when,what\n1,2\n", "line 1: neither a JSON object of Mooncake's, nor the first line of a table of BurstGPT's"},
 		{load.Dataset{}, head, "the trace has no requests"},
 		{load.Dataset{}, head + "1,GPT-4,1\n", `line 2: "" is no number of tokens`},
