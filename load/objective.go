@@ -57,7 +57,8 @@ type Attainment struct {
 	// percentile gaps. Of none nothing is known, and the line is not met.
 	Count int `json:"count"`
 	// Value is the percentile, or the greatest of the requests' own values without
-	// one: what is held against Max. In milliseconds.
+	// one: what is held against Max. In milliseconds. Where that is of an answer that
+	// never got beyond its reasoning, which is beyond any Max, the greatest of the others.
 	Value float64 `json:"value_ms"`
 	// Within is the share of the requests sent whose own value is within Max, from 0
 	// to 1; failed ones are not. Nil when the requests are not known.
@@ -108,6 +109,14 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 			a.Count, a.Value = s.at(o, own, records)
 			a.Met = a.Count > 0 && a.Value <= Ms(time.Duration(o.Max))
 		}
+		if !(a.Value <= math.MaxFloat64) {
+			a.Value = 0
+			for _, v := range own {
+				if v <= math.MaxFloat64 {
+					a.Value = max(a.Value, v)
+				}
+			}
+		}
 		list = append(list, a)
 	}
 	return list
@@ -117,9 +126,11 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 // summary has it or, where it does not show that percentile, from the records.
 func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
 	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL,
-		"normalized_latency": s.PerToken}[o.Metric]
+		"normalized_latency": s.PerToken, "ttfa": s.TTFT}[o.Metric]
 	if o.Metric == "ttfa" && s.TTFA != nil {
-		stats = *s.TTFA
+		if stats = *s.TTFA; stats.Count < s.E2EL.Count {
+			stats = Stats{} // it leaves out the answers that never got beyond their reasoning
+		}
 	}
 	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
 		return stats.Count, v
@@ -138,7 +149,8 @@ func (s *Part) at(o Objective, own []float64, records []Record) (count int, valu
 	return len(own), Percentile(own, o.Percentile)
 }
 
-// values are the requests' own values in milliseconds, and how many requests are within the bound.
+// values are the requests' own values in milliseconds, infinite of an answer that never got beyond
+// its reasoning, and how many requests are within the bound.
 func (o Objective) values(records []Record) (own []float64, within int) {
 	for i := range records {
 		r := &records[i]
@@ -146,8 +158,11 @@ func (o Objective) values(records []Record) (own []float64, within int) {
 			continue
 		}
 		v, ok := r.own(o.Metric)
-		if ok {
+		switch {
+		case ok:
 			own = append(own, Ms(v))
+		case v == math.MaxInt64:
+			own = append(own, math.Inf(1))
 		}
 		if v <= time.Duration(o.Max) {
 			within++

@@ -16,11 +16,13 @@ func TestDerived(t *testing.T) {
 	r := surely(900, 880, 920)
 	r.Deployment.PricePerHour, r.Deployment.Facts = 36, nil
 	r.Summary.Intervals["tpot_ms.median"] = load.Interval{Low: 20, High: 25}
+	input := r.Summary.InputThroughput
+	r.Summary.Intervals["input_throughput"] = load.Interval{Low: 0.9 * input, High: 1.2 * input}
 	for _, x := range []struct {
 		metric
 		low, high float64
 	}{
-		{perGPU, 110, 115}, {interactivity, 40, 50}, {costOutput, 36e6 / 3600 / 920, 36e6 / 3600 / 880},
+		{perGPU, 110, 115}, {inputPerGPU, 0.9 * input / 8, 1.2 * input / 8}, {interactivity, 40, 50}, {costOutput, 36e6 / 3600 / 920, 36e6 / 3600 / 880},
 	} {
 		got, ok := x.interval(&r)
 		if near := func(a, b float64) bool { return a/b < 1.000001 && b/a < 1.000001 }; !ok || !near(got.Low, x.low) || !near(got.High, x.high) {

@@ -21,6 +21,7 @@ type derivation struct {
 // derived are all of them. Energy is none: how much power was drawn varies too.
 var derived = []derivation{
 	{perGPU, outputThroughput, false}, {perDecodeGPU, outputThroughput, false}, {perPrefillGPU, inputThroughput, false},
+	{inputPerGPU, inputThroughput, false},
 	{interactivity, medianTPOT, true}, {costOutput, outputThroughput, true}, {costTotal, totalThroughput, true},
 }
 

@@ -253,7 +253,11 @@ func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
 		if all > 0 {
 			v, end := part*x.work.less(all/batches, &ones).variance()/(all*all), ending/(f.Duration*f.Duration)
 			half := x.value * sureness(v, end) * math.Sqrt(v+end)
-			f.Bound(x.name, load.Interval{Low: x.value - half, High: x.value + half})
+			bound := load.Interval{Low: max(0, x.value-half), High: x.value + half}
+			if x.name == "goodput" { // it may vary more than requests do, of which it is a part
+				bound.High = min(bound.High, f.Intervals["request_throughput"].High)
+			}
+			f.Bound(x.name, bound)
 		}
 	}
 }

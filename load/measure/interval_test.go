@@ -40,3 +40,27 @@ func TestGoodputInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestClusteredGoodput: where only a short part of the run is good, or only a short part is not, the goodput
+// may be none, and no more than the requests.
+func TestClusteredGoodput(t *testing.T) {
+	for _, good := range []bool{true, false} {
+		var records []load.Record
+		for at := time.Duration(0); at < 400*time.Second; at += time.Second {
+			for range 4 {
+				first := at + time.Second/2
+				if part := at >= 100*time.Second && at < 120*time.Second; part == good {
+					first = at + msec
+				}
+				records = append(records, load.Record{Seq: len(records), Sent: at, First: first, Last: at + time.Second,
+					End: at + time.Second, InputTokens: 1, OutputTokens: 2})
+			}
+		}
+		w := load.Workload{Concurrency: 4, Requests: len(records), SLO: []load.Objective{line("ttft", 0, 100*msec)}}
+		s := Summarize(w, nil, time.Time{}, 400*time.Second, records)
+		x, ok := s.Intervals["goodput"]
+		if most := s.Intervals["request_throughput"].High; !ok || x.Low < 0 || x.High > most || x.Low >= *s.Goodput || x.High <= *s.Goodput {
+			t.Errorf("goodput %g is in %+v (%v), of at most %g requests/s", *s.Goodput, x, ok, most)
+		}
+	}
+}

@@ -130,13 +130,13 @@ func TestFirstAnswer(t *testing.T) {
 		thinking[i].Reasoning, thinking[i].Answered = 1, thinking[i].First+100*msec
 	}
 	thinking[9].Answered = 0 // it never got to an answer
-	slo := []load.Objective{line("ttfa", 0, 150*msec), line("ttfa", 50, 150*msec)}
+	slo := []load.Objective{line("ttfa", 0, 150*msec), line("ttfa", 50, 160*msec)}
 	for name, x := range map[string]struct {
 		records []load.Record
 		within  float64
 		count   int
 		value   float64
-	}{"plain": {plain, 1, 10, 100}, "reasoning": {thinking, 0.5, 9, 190}} {
+	}{"plain": {plain, 1, 10, 100}, "reasoning": {thinking, 0.5, 10, 190}} {
 		s := Summarize(load.Workload{Requests: 10, Concurrency: 1, SLO: slo}, nil, time.Time{}, 11*time.Second, x.records)
 		a := s.Objectives[0]
 		if *a.Within != x.within || a.Count != x.count || a.Value != x.value || *s.Goodput != x.within*10/11 {
@@ -144,6 +144,45 @@ func TestFirstAnswer(t *testing.T) {
 		}
 		if p50 := s.Objectives[1]; p50.Count != x.count || !p50.Met {
 			t.Errorf("%s: %+v", name, p50)
+		}
+	}
+}
+
+// TestNoAnswer: answers that never got beyond their reasoning are beyond any bound of a percentile of the
+// time to the first token of the answer, which without records is told of none but where all got there.
+func TestNoAnswer(t *testing.T) {
+	slo := []load.Objective{line("ttfa", 99, time.Second), line("ttfa", 50, time.Second), line("ttfa", 10, time.Second)}
+	for name, x := range map[string]struct {
+		reasoning, answered int
+		of                  int // their p99, p50 and p10 are met, of so many values
+		met                 [3]bool
+		without             int // values without records
+	}{
+		"few":    {100, 2, 100, [3]bool{}, 0},
+		"half":   {100, 60, 100, [3]bool{false, true, true}, 0},
+		"none":   {100, 0, 100, [3]bool{}, 0},
+		"all":    {100, 100, 100, [3]bool{true, true, true}, 100},
+		"no one": {0, 0, 100, [3]bool{true, true, true}, 100}, // no answer has reasoning
+	} {
+		records := sentEvery(time.Second, msec, 100)
+		for i := range x.reasoning {
+			records[i].Reasoning = 1
+			if i < x.answered {
+				records[i].Answered = records[i].First + msec
+			}
+		}
+		s := Summarize(load.Workload{Requests: 100, Concurrency: 1, SLO: slo}, []float64{99, 50, 10}, time.Time{}, 101*time.Second, records)
+		if _, err := json.Marshal(s); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		without := s.Under(slo, nil)
+		for i, a := range s.Objectives {
+			if a.Met != x.met[i] || a.Count != x.of {
+				t.Errorf("%s: %+v, want met %v of %d", name, a, x.met[i], x.of)
+			}
+			if a := without.Objectives[i]; a.Count != x.without || a.Met != (x.without > 0) {
+				t.Errorf("%s, without records: %+v, want %d values", name, a, x.without)
+			}
 		}
 	}
 }
