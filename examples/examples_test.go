@@ -78,7 +78,7 @@ var examples = map[string]example{
 	"workloads": {
 		hosts: 1,
 		loads: map[string]int{"here": 1},
-		cells: join(eachOf("tools", 1, "sim.thinker"), eachOf("talks", 1, "sim.thinker"), eachOf("agent", 1, "sim.thinker"), eachOf("chats", 1, "sim.thinker"), eachOf("sessions", 1, "sim.thinker"), eachOf("desk", 1, "sim.thinker"), eachOf("images", 1, "sim.thinker"), eachOf("looks", 1, "sim.thinker"), eachOf("adapters", 1, "sim.thinker"), eachOf("day", 1, "sim.thinker")),
+		cells: join(eachOf("tools", 1, "sim.thinker"), eachOf("talks", 1, "sim.thinker"), eachOf("agent", 1, "sim.thinker"), eachOf("chats", 1, "sim.thinker"), eachOf("sessions", 1, "sim.thinker"), eachOf("agents", 1, "sim.thinker"), eachOf("desk", 1, "sim.thinker"), eachOf("images", 1, "sim.thinker"), eachOf("looks", 1, "sim.thinker"), eachOf("adapters", 1, "sim.thinker"), eachOf("day", 1, "sim.thinker")),
 	},
 	"endpoints": {
 		hosts: 1,

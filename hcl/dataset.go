@@ -22,6 +22,8 @@ func datasetKinds() []struct{ kind, required, optional string } {
 		{load.RandomRerank, "documents query_tokens document_tokens", "range_ratio"},
 		{load.Trace, "path", "sha256 slowdown of_model"},
 		{load.Weka, "path", "sha256 max_delay"},
+		{load.RandomAgents, "turns question_tokens",
+			"tool_calls sub_agents prefix_tokens result_tokens range_ratio think_time tool_delay max_delay"},
 		{load.RandomImages, "input_tokens images image_sizes", "range_ratio convention images_range_ratio max_images"},
 	}
 }
@@ -48,11 +50,15 @@ func datasetBlock() *blockType {
 			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
 			arg("slowdown", number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
 			arg("turns", whole(1, 10_000), func(d *dataset, n int) { d.Turns = n }),
+			arg("tool_calls", whole(0, 1000), func(d *dataset, n int) { d.ToolCalls = n }),
+			arg("sub_agents", whole(0, 1000), func(d *dataset, n int) { d.SubAgents = n }),
+			arg("result_tokens", whole(1, tokens), func(d *dataset, n int) { d.ResultTokens = n }),
 			arg("documents", whole(1, 4096), func(d *dataset, n int) { d.Documents = n }),
 			arg("query_tokens", whole(1, tokens), func(d *dataset, n int) { d.QueryTokens = n }),
 			arg("document_tokens", whole(1, tokens), func(d *dataset, n int) { d.DocumentTokens = n }),
 			arg("history", word(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
 			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
+			arg("tool_delay", span, func(d *dataset, t load.Duration) { d.ToolDelay = t }),
 			arg("max_delay", span, func(d *dataset, t load.Duration) { d.MaxDelay = t }),
 			arg("arrivals", word(load.Recorded), func(d *dataset, s string) { d.Arrivals = s }),
 			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
@@ -94,7 +100,7 @@ func datasetHints() map[string]string {
 		"documents":         "How many documents a request has.",
 		"query_tokens":      "Length of a query, in tokens.",
 		"document_tokens":   "Length of a document, in tokens.",
-		"turns":             "How many requests a conversation has.",
+		"turns":             "How many turns a conversation has.",
 		"groups":            "How many beginnings there are.",
 		"prompts_per_group": "How many prompts begin with each.",
 		"prefix_tokens":     "Length of a beginning, in tokens.",
@@ -117,6 +123,11 @@ func checkDataset(b *block, d *dataset) {
 	if x := b.said["convention"]; x.fits() && d.RangeRatio == nil {
 		b.warn(x.at, "No effect",
 			"convention says what range_ratio means, and there is none: prompts have exactly input_tokens tokens.")
+	}
+	for _, name := range []string{"result_tokens", "tool_delay"} {
+		if x := b.said[name]; x.fits() && !b.said["tool_calls"].said() {
+			b.warn(x.at, "No effect", "%s is about tools, and none are called: tool_calls says how many.", name)
+		}
 	}
 	if b.typ.knows("path") {
 		b.empty("path", "Write the name of a file, relative to the lab's directory.")

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,7 +95,9 @@ func warnOfPacing(b *block, d *draft) {
 
 // warnOfFew is about loads that never have as much in flight as they ask for.
 func warnOfFew(b *block, w load.Workload) {
-	x, turns := b.arg("requests"), w.Dataset.Turns
+	x := b.arg("requests")
+	_, each := w.Dataset.TurnRequests()
+	each *= w.Dataset.Turns
 	if !x.fits() {
 		return
 	}
@@ -103,10 +106,10 @@ func warnOfFew(b *block, w load.Workload) {
 		b.add(SeverityWarning, x.at, "Fewer requests than concurrency",
 			"The concurrency is never reached. Write at least as many requests; several times as many is usual.",
 			fmt.Sprintf("requests is %d", w.Requests), asked)
-	case turns > 0 && (w.Requests+turns-1)/turns < w.Concurrency:
+	case each > 0 && (w.Requests+each-1)/each < w.Concurrency:
 		b.add(SeverityWarning, x.at, "Fewer conversations than concurrency",
-			"The concurrency is never reached: a request is a turn, and concurrency is of conversations.",
-			fmt.Sprintf("requests is %d, turns is %d", w.Requests, turns), asked)
+			"The concurrency is never reached: it is of conversations, and requests counts those of them all.",
+			fmt.Sprintf("requests is %d, a conversation has %d", w.Requests, each), asked)
 	}
 }
 
@@ -223,7 +226,7 @@ func checkSGLangResponses(b *block, c Cell, endpoint setting) bool {
 func warnOfSpeculation(b *block, c Cell) {
 	e, w, x := c.Engine, c.Workload, b.arg("dataset")
 	setting, forced := engines.Speculates(e), engines.ForcesAcceptance(e)
-	made := w.Dataset.Kind == load.Random || w.Dataset.Kind == load.SharedPrefix
+	made := slices.Contains([]string{load.Random, load.SharedPrefix, load.RandomAgents}, w.Dataset.Kind)
 	switch {
 	case forced != "":
 		b.warn(b.arg("engine").at, "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+

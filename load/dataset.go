@@ -23,6 +23,7 @@ const (
 	RandomRerank       = "random-rerank" // queries and documents of random words, of exact lengths
 	Trace              = "trace"         // requests with timestamps (of Mooncake, BurstGPT, Azure), replayed
 	Weka               = "weka"          // recorded sessions of agents and their sub-agents, replayed
+	RandomAgents       = "random-agents" // sessions of agents and their sub-agents, of random tokens of exact lengths
 	RandomImages       = "random-images" // random words and images of noise (vLLM's random-mm)
 )
 
@@ -52,14 +53,17 @@ type Dataset struct {
 	Convention string   `json:"convention,omitempty"` // what RangeRatio means; empty means [ConventionSGLang]
 	Seed       uint64   `json:"seed,omitempty"`       // mixed into every cell's own seed
 
-	Turns           int `json:"turns,omitempty"`             // random-conversation: of each
+	Turns           int `json:"turns,omitempty"`             // random-conversation, random-agents: of each
+	ToolCalls       int `json:"tool_calls,omitempty"`        // random-agents: of each agent in a turn, one after the other
+	SubAgents       int `json:"sub_agents,omitempty"`        // random-agents: that begin in each turn
+	ResultTokens    int `json:"result_tokens,omitempty"`     // random-agents: length of what a tool brings
 	Documents       int `json:"documents,omitempty"`         // random-rerank: how many a request has
 	QueryTokens     int `json:"query_tokens,omitempty"`      // random-rerank
 	DocumentTokens  int `json:"document_tokens,omitempty"`   // random-rerank: length of each
 	Groups          int `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
 	PromptsPerGroup int `json:"prompts_per_group,omitempty"` // shared-prefix
-	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // length of a beginning: of a group's prompts, or of all conversations
-	QuestionTokens  int `json:"question_tokens,omitempty"`   // length of what follows it, and of every later turn
+	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // length of a beginning: of a group's prompts, or of all conversations or agents
+	QuestionTokens  int `json:"question_tokens,omitempty"`   // length of what follows it, and of every later turn; of agents, also of a sub-agent's task
 	// of the file, or for text the folder, relative to the lab's directory
 	Path   string `json:"path,omitempty"`
 	SHA256 string `json:"sha256,omitempty"` // of the file, 64 hex digits; empty: whatever is there
@@ -74,6 +78,8 @@ type Dataset struct {
 	// of conversations: how long a user takes on average to ask again, drawn from an exponential
 	// distribution; 0: no time
 	ThinkTime Duration `json:"think_time,omitempty"`
+	// random-agents: how long a tool takes on average, drawn as ThinkTime is; 0: no time
+	ToolDelay Duration `json:"tool_delay,omitempty"`
 	// of conversations and agents: no wait between their requests is longer, recorded or drawn; 0: as it is
 	MaxDelay Duration `json:"max_delay,omitempty"`
 	// conversation: when each begins, [Recorded]; empty: as the load says
@@ -200,6 +206,9 @@ var kinds = []kind{
 	{name: RandomRerank, needs: []string{"documents", "query_tokens", "document_tokens"}, may: []string{"range_ratio"}, noBatch: true},
 	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
 	{name: Weka, needs: []string{"path"}, may: []string{"sha256", "max_delay"}, ownOutputs: true, noBatch: true, talks: true},
+	{name: RandomAgents, needs: []string{"turns", "question_tokens"},
+		may:     []string{"tool_calls", "sub_agents", "prefix_tokens", "result_tokens", "range_ratio", "think_time", "tool_delay", "max_delay"},
+		noBatch: true, talks: true},
 	{name: RandomImages, needs: []string{"input_tokens", "images", "image_sizes"},
 		may: []string{"range_ratio", "convention", "images_range_ratio", "max_images"}, noBatch: true, chat: true},
 }
@@ -248,6 +257,18 @@ func (d Dataset) OwnOutputs() bool {
 
 // Talks reports whether its requests are turns of conversations.
 func (d Dataset) Talks() bool { return d.kind().talks }
+
+// Agents reports whether its conversations are sessions of agents, which wait for their tools and may have
+// sub-agents beside them.
+func (d Dataset) Agents() bool { return d.Kind == Weka || d.Kind == RandomAgents }
+
+// TurnRequests is how many requests a turn of a made session has: the agent's own, and those of all. An agent asks
+// once, and once more behind each call of a tool; one with sub-agents asks again when they are over.
+func (d Dataset) TurnRequests() (own, all int) {
+	sub := 1 + d.ToolCalls
+	own = sub + min(d.SubAgents, 1)
+	return own, own + d.SubAgents*sub
+}
 
 // Fresh reports whether no prompt comes twice, also where a file's are taken again.
 func (d Dataset) Fresh() bool { return d.Salt || d.Kind == Weka }
@@ -298,6 +319,7 @@ func (d Dataset) numbers(p *problems, k kind) {
 		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
 		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns}, {"images", d.Images}, {"max_images", d.MaxImages},
 		{"documents", d.Documents}, {"query_tokens", d.QueryTokens}, {"document_tokens", d.DocumentTokens},
+		{"tool_calls", d.ToolCalls}, {"sub_agents", d.SubAgents}, {"result_tokens", d.ResultTokens},
 	} {
 		if slices.Contains(k.needs, n.member) {
 			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)
@@ -307,10 +329,13 @@ func (d Dataset) numbers(p *problems, k kind) {
 	}
 	p.add(d.Turns > maxTurns, "dataset.turns", "%d turns: at most %d are possible", d.Turns, maxTurns)
 	p.add(d.Documents > maxBatch, "dataset.documents", "%d documents: at most %d are possible", d.Documents, maxBatch)
-	p.add(d.ThinkTime < 0 || d.ThinkTime > maxThinkTime, "dataset.think_time", "%v: write a time of at most %v",
-		d.ThinkTime, maxThinkTime)
-	p.add(d.MaxDelay < 0 || d.MaxDelay > maxThinkTime, "dataset.max_delay", "%v: write a time of at most %v",
-		d.MaxDelay, maxThinkTime)
+	for _, t := range []struct {
+		member string
+		value  Duration
+	}{{"think_time", d.ThinkTime}, {"tool_delay", d.ToolDelay}, {"max_delay", d.MaxDelay}} {
+		p.add(t.value < 0 || t.value > maxThinkTime, "dataset."+t.member, "%v: write a time of at most %v", t.value, maxThinkTime)
+	}
+	d.agents(p)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
 	p.add(d.Arrivals != "" && d.Arrivals != Recorded, "dataset.arrivals", "arrivals %q: write %q, or leave it out", d.Arrivals, Recorded)
@@ -323,8 +348,22 @@ func (d Dataset) numbers(p *problems, k kind) {
 	}
 }
 
-// maxTurns bounds a conversation that is made.
-const maxTurns = 10_000
+// agents: sessions that are made have an end, and results a length.
+func (d Dataset) agents(p *problems) {
+	p.add(d.ToolCalls > maxCalls, "dataset.tool_calls", "%d calls: at most %d are possible", d.ToolCalls, maxCalls)
+	p.add(d.SubAgents > maxCalls, "dataset.sub_agents", "%d sub-agents: at most %d are possible", d.SubAgents, maxCalls)
+	p.add(d.ToolCalls > 0 && d.ResultTokens == 0, "dataset.result_tokens", "tools are called: say how long their results are")
+	_, each := d.TurnRequests()
+	bounded := d.Turns <= maxTurns && max(d.ToolCalls, d.SubAgents) <= maxCalls
+	p.add(bounded && d.Turns > maxTurns/max(each, 1), "dataset.turns",
+		"%d turns of %d requests, those of sub-agents among them: a session has at most %d", d.Turns, each, maxTurns)
+}
+
+// maxTurns bounds the requests of a conversation, or session, that is made, and maxCalls what an agent does in a turn.
+const (
+	maxTurns = 10_000
+	maxCalls = 1000
+)
 
 // maxThinkTime is more than any server keeps a prefix for.
 const maxThinkTime = Duration(24 * time.Hour)

@@ -25,6 +25,7 @@ var counts = map[string]bool{
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,
 	"Dataset.SHA256": true, "Dataset.Filter": true, "Dataset.OutputTokens": true, "Dataset.Slowdown": true, "Dataset.OfModel": true, "Dataset.Salt": true, "Dataset.ThinkTime": true, "Dataset.Turns": true, "Adapters": true, "Dataset.History": true, "Dataset.TokenizerSHA256": true,
 	"Dataset.MaxDelay": true, "Dataset.Arrivals": true, "Dataset.Images": true, "Dataset.ImagesRatio": true, "Dataset.MaxImages": true, "Dataset.ImageSizes": true,
+	"Dataset.ToolCalls": true, "Dataset.SubAgents": true, "Dataset.ResultTokens": true, "Dataset.ToolDelay": true,
 	"Dataset.Path":      false, // the content counts
 	"Dataset.Tokenizer": false,
 	"Dataset.ImageDir":  false, "Dataset.ImageDirSHA256": true,

@@ -103,6 +103,9 @@ func (w Workload) Longest() (input, output int) {
 		input = d.PrefixTokens + d.QuestionTokens
 	case RandomConversation:
 		input = d.PrefixTokens + d.Turns*d.QuestionTokens + max(0, d.Turns-1)*output
+	case RandomAgents: // the agent's last: it has all before, and what its sub-agents have answered
+		own, _ := d.TurnRequests()
+		input = d.PrefixTokens + d.Turns*(d.QuestionTokens+d.ToolCalls*d.ResultTokens+(own+d.SubAgents)*output) - output
 	case ShareGPT:
 		output = max(output, d.OutputTokens)
 	}

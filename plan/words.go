@@ -75,6 +75,8 @@ func prompts(d load.Dataset) string {
 	case d.Kind == load.RandomConversation:
 		asks := plain.Count(d.QuestionTokens, "token")
 		words = append(words, fmt.Sprintf("%s, %d + %s in each", plain.Count(d.Turns, "turn"), d.PrefixTokens, asks))
+	case d.Kind == load.RandomAgents:
+		words = append(words, agentWords(d))
 	case d.Kind == load.RandomRerank:
 		words = append(words, fmt.Sprintf("%s of %s, query of %d", plain.Count(d.Documents, "document"),
 			plain.Count(d.DocumentTokens, "token"), d.QueryTokens))
@@ -93,6 +95,9 @@ func prompts(d load.Dataset) string {
 	if d.ThinkTime > 0 {
 		words = append(words, fmt.Sprintf("think time %v", d.ThinkTime))
 	}
+	if d.ToolDelay > 0 {
+		words = append(words, fmt.Sprintf("tool delay %v", d.ToolDelay))
+	}
 	if d.Arrivals == load.Recorded {
 		words = append(words, "at recorded times")
 	}
@@ -109,6 +114,18 @@ func prompts(d load.Dataset) string {
 		words = append(words, "of model "+d.OfModel)
 	}
 	return strings.Join(words, " ")
+}
+
+// agentWords is "4 turns, 200 + 40 tokens in each, 2 sub-agents, 3 tool calls of 30".
+func agentWords(d load.Dataset) string {
+	words := fmt.Sprintf("%s, %d + %s in each", plain.Count(d.Turns, "turn"), d.PrefixTokens, plain.Count(d.QuestionTokens, "token"))
+	if d.SubAgents > 0 {
+		words += ", " + plain.Count(d.SubAgents, "sub-agent")
+	}
+	if d.ToolCalls > 0 {
+		words += fmt.Sprintf(", %s of %d", plain.Count(d.ToolCalls, "tool call"), d.ResultTokens)
+	}
+	return words
 }
 
 // imageWords is "2 images (256x256 0.5, 1280x720 0.5)", or "1 to 3 images (…)".

@@ -89,13 +89,17 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 	f.StringVar(&d.Tokenizer, "tokenizer", "",
 		"the model's tokenizer.json, which counts and cuts; without it the server's /tokenize does")
 	f.StringVar(&d.ImageDir, "image-dir", "", "jsonl: the `folder` of the image files that its lines name")
-	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations: how long a user takes on average to ask again")
+	f.DurationVar((*time.Duration)(&d.ThinkTime), "think-time", 0, "conversations and random-agents: how long a user takes on average to ask again")
+	f.DurationVar((*time.Duration)(&d.ToolDelay), "tool-delay", 0, "random-agents: how long a tool takes on average")
 	f.DurationVar((*time.Duration)(&d.MaxDelay), "max-delay", 0,
-		"conversations and weka: no wait between their requests is longer, recorded or drawn; 0 leaves them as they are")
+		"conversations and agents: no wait between their requests is longer, recorded or drawn; 0 leaves them as they are")
 	f.StringVar(&d.Arrivals, "arrivals", "", "conversation: recorded begins each at the timestamp in the file")
 	f.StringVar(&d.History, "history", "",
 		"conversation: the answers that later turns are told of, answered (by the server) or recorded")
-	f.IntVar(&d.Turns, "turns", 0, "random-conversation: how many requests a conversation has")
+	f.IntVar(&d.Turns, "turns", 0, "random-conversation and random-agents: how many turns a conversation has")
+	f.IntVar(&d.ToolCalls, "tool-calls", 0, "random-agents: how many tools each agent calls in a turn, with a request behind each")
+	f.IntVar(&d.SubAgents, "sub-agents", 0, "random-agents: how many sub-agents begin in each turn, and are waited for")
+	f.IntVar(&d.ResultTokens, "result-tokens", 0, "random-agents: length of what a tool brings")
 	f.IntVar(&d.Documents, "documents", 0, "random-rerank: how many documents a request has")
 	f.IntVar(&d.QueryTokens, "query-tokens", 0, "random-rerank: length of a query")
 	f.IntVar(&d.DocumentTokens, "document-tokens", 0, "random-rerank: length of each document")
@@ -111,7 +115,7 @@ func (b *benchFlags) addDataset(f *pflag.FlagSet) {
 		"what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])")
 	f.IntVar(&d.Groups, "groups", 0, "shared-prefix: how many beginnings there are")
 	f.IntVar(&d.PromptsPerGroup, "prompts-per-group", 0, "shared-prefix: how many prompts begin with each")
-	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation: of the one that all have")
+	f.IntVar(&d.PrefixTokens, "prefix-tokens", 0, "shared-prefix: length of a beginning; random-conversation and random-agents: of the one that all have")
 	f.IntVar(&d.QuestionTokens, "question-tokens", 0, "length of what follows it, of a conversation in each turn")
 	f.Float64Var(&d.Slowdown, "slowdown", 0, "trace, and --arrivals recorded: times between requests are multiplied by this; 0 is 1")
 	f.IntVar(&d.Images, "images", 1, "random-images: how many images a request has, with --input-tokens of text")
@@ -261,7 +265,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 		}
 	}
 	for _, member := range []string{
-		"documents", "query_tokens", "document_tokens",
+		"documents", "query_tokens", "document_tokens", "tool_calls", "sub_agents", "result_tokens", "tool_delay",
 		"groups", "prompts_per_group", "prefix_tokens", "question_tokens", "path", "sha256", "tokenizer", "salt", "think_time",
 		"max_delay", "arrivals", "history", "turns", "filter", "slowdown", "of_model", "input_tokens", "range_ratio", "convention",
 		"images", "image_dir", "image_sizes", "images_range_ratio", "max_images",

@@ -81,6 +81,18 @@ dataset "weka" "sessions" {
   max_delay = "500ms" # of AgentX: "10s"
 }
 
+# Agents without a file: in each turn two sub-agents, and three calls of tools, which take their time.
+dataset "random-agents" "agents" {
+  turns           = 2
+  tool_calls      = 3
+  sub_agents      = 2
+  prefix_tokens   = 400 # instructions and tools, which all share
+  question_tokens = 40
+  result_tokens   = 80
+  tool_delay      = "50ms"
+  think_time      = "100ms"
+}
+
 # Questions about images of noise, up to two, each like no other.
 dataset "random-images" "photos" {
   input_tokens       = 40
@@ -143,6 +155,16 @@ benchmark "sessions" {
   requests = 28 # of all agents
   load {
     concurrency = 2 # live sessions, each with all its agents
+  }
+}
+
+benchmark "agents" {
+  engine   = engine.sim.thinker
+  dataset  = dataset.random-agents.agents
+  requests = 104 # of four sessions: 13 in each turn
+  load {
+    concurrency   = 2 # live sessions, each with all its agents
+    output_tokens = 24
   }
 }
 

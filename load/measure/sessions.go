@@ -83,7 +83,7 @@ const leastPause = 50 * time.Millisecond
 // recorded: then fewer requests are in flight than there are conversations. Those of agents wait for their tools,
 // and have more in flight where there are sub-agents.
 func pauses(w load.Workload, records []load.Record) bool {
-	if w.Dataset.ThinkTime > 0 || w.Dataset.Kind == load.Weka {
+	if w.Dataset.ThinkTime > 0 || w.Dataset.Agents() {
 		return true
 	}
 	over := map[int]time.Duration{}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -244,21 +245,24 @@ func (d *dialogue) Request() Request {
 		Final: d.next+1 == d.has, After: d.of.set.capped(d.thinks()), NotBefore: d.recorded(), Calls: t.calls, Adapter: adapter}
 }
 
-// longestThought bounds how much longer than on average a user takes.
+// longestThought bounds how much longer than on average a user, or a tool, takes.
 const longestThought = 10
 
 // thinks is how long the next turn waits: for its user, or for a tool.
 func (d *dialogue) thinks() time.Duration {
-	mean := time.Duration(d.of.set.think)
 	switch {
 	case d.next == 0:
 		return 0
 	case d.asked.after != nil:
 		return *d.asked.after
-	case mean == 0 || d.asked.at != nil: // it goes when it went, or at once
+	case d.of.set.think == 0 || d.asked.at != nil: // it goes when it went, or at once
 		return 0
 	}
-	r := Random(d.of.set.seed^scramble(d.of.use), forThinking, uint64(d.number)<<32|uint64(d.next))
+	return pause(Random(d.of.set.seed^scramble(d.of.use), forThinking, uint64(d.number)<<32|uint64(d.next)), d.of.set.think)
+}
+
+// pause draws how long somebody, or something, takes: from an exponential distribution with this mean.
+func pause(r *rand.Rand, mean load.Duration) time.Duration {
 	return time.Duration(min(r.ExpFloat64(), longestThought) * float64(mean))
 }
 

@@ -57,6 +57,7 @@ func kinds() map[string]kind {
 		load.RandomRerank:       {open: randomRanks},
 		load.RandomConversation: {open: randomTalks},
 		load.RandomImages:       {open: randomImages},
+		load.RandomAgents:       {open: randomAgents},
 		load.Weka:               {weka, checkEntries(parseWeka)},
 	}
 }
