@@ -30,12 +30,12 @@ type server struct {
 
 // server is the engine's at a URL, as it is reached from its home.
 func (e *engine) server(base string) *server {
-	return e.asked(newServer(base, e.home(), e.d.Engine.APIKey, e.secrets))
+	return asked(e, newServer(base, e.home(), e.d.Engine.APIKey, e.secrets))
 }
 
 // asked is a server that is asked, to see whether it serves, as its loads ask it: an engine for embeddings
 // generates nothing.
-func (e *engine) asked(s *server) *server {
+func asked(e *engine, s *server) *server {
 	var asks load.Workload
 	for _, c := range e.d.Cells {
 		l := c.Load()
@@ -50,7 +50,7 @@ func (e *engine) asked(s *server) *server {
 
 // server is the member's own, as it is reached from its host.
 func (m *member) server(e *engine) *server {
-	return e.asked(newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets))
+	return asked(e, newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets))
 }
 
 func newServer(base string, from *session, key provision.Text, secrets plain.Secrets) *server {

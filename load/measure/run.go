@@ -58,6 +58,7 @@ func RunWith(ctx context.Context, job load.Job, progress func(load.Progress), ot
 type generator struct {
 	job      load.Job
 	own      load.Workload // the job's, or its share of it
+	whole    bool          // answers come whole. A workload that is copied for each request takes stack of every worker
 	set      *prompts.Set
 	client   wire.Client
 	progress func(load.Progress)
@@ -82,7 +83,7 @@ func newGenerator(job load.Job, progress func(load.Progress)) (*generator, error
 	if progress == nil {
 		progress = func(load.Progress) {}
 	}
-	return &generator{job: job, own: own, client: c, progress: progress, newSleeper: newClock,
+	return &generator{job: job, own: own, whole: !own.Streams(), client: c, progress: progress, newSleeper: newClock,
 		watched: shortest}, nil
 }
 

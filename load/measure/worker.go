@@ -240,8 +240,7 @@ func (w *worker) do(ctx context.Context, t *ticket, ready time.Duration) {
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
-	asks := p.g.job.Workload
-	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: !asks.Streams(), Endpoint: asks.Endpoint}
+	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole, Endpoint: p.g.own.Endpoint}
 	if w.heard = w.heard[:0]; t.session.Listens() {
 		x.Text = &w.heard
 	}
