@@ -27,7 +27,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "report/number", "results", "results/bundle", "results/formats", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "report/number", "results", "results/bundle", "results/formats", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
@@ -37,8 +37,10 @@ var rooms = []room{
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read"},
 	{"hcl", []string{"engines", "load", "provision", "where", "origin", "plain"},
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
-	{"engines", []string{"provision", "telemetry", "origin", "plain"},
+	{"engines", []string{"engines/setting", "provision", "telemetry", "origin", "plain"},
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
+	{"engines/setting", nil,
+		"rows read out of published packages, and what they mean; it knows no engine of a lab"},
 	{"report/chart", []string{"report/number"},
 		"lines and bars become SVG and pixels; what they are of, it is told, so that it knows neither cells nor results"},
 	{"report/number", nil,

@@ -1,11 +1,11 @@
 // Package agent is what runs on a host: load jobs that survive a lost
-// connection, engines as processes where there is no Docker, and the lease that
-// cleans the host up when nobody renews it.
+// connection, and the claim, which is all that a run has made there, containers and
+// processes. The agent makes it, holds it while its lease is renewed, and ends it.
 //
 // The same binary serves as agent and as caller. [Serve] is the agent; [Start]
 // and [Client] are how the caller brings one up and speaks to it, over HTTP on a
 // unix socket that only the host's user can open. The agent knows jobs,
-// processes and labels; it does not know labs, plans, engines or results.
+// containers, processes and labels; it does not know labs, plans, engines or results.
 package agent
 
 import (
@@ -68,10 +68,9 @@ func Answers(dir string) bool {
 	return true
 }
 
-// Serve runs an agent until its lease is released or runs out, or ctx ends; then
-// it stops what it still runs and, when the lease ran out, the lab's containers
-// as well, and looks whether the host is free again: what it finds it keeps for
-// [ReadUnclean]. ready is called once the socket answers. It fails at once, with
+// Serve runs an agent until its lease is released or runs out, or ctx ends. At the end of a
+// lease it ends the claim: what it has made is stopped and removed, and it is proved that the
+// host is free again; what is left it keeps for [ReadUnclean]. ready is called once the socket answers. It fails at once, with
 // [ErrAtWork], when another agent works in the directory.
 func Serve(ctx context.Context, cfg Config, ready func()) error {
 	dir, log := cfg.Dir, cfg.Log
@@ -92,14 +91,16 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s := newServer(ctx, cancel, cfg)
-	s.processes, err = openProcesses(filepath.Join(dir, "processes"), log)
+	s.processes, err = openProcesses(filepath.Join(dir, "processes"), cmp.Or(cfg.Release, provision.ReleaseWait), log)
 	if err != nil {
 		return errors.Join(err, ln.Close())
 	}
 	if err := s.lessor.machine.forgetKilled(); err != nil {
 		log.Warn("forget the reservation of an agent that was killed", "err", err)
 	}
-	s.lessor.expiry = time.AfterFunc(s.lessor.unclaimed, s.lessor.expired)
+	s.claim = openClaim(ctx, cfg, s.processes)
+	s.lessor.claim = s.claim
+	s.lessor.goOn(s.claim.left())
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)
@@ -117,9 +118,10 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	cancel() // no job starts and no lease changes after this
 	final := s.lessor.final()
 	s.works.wait() // jobs end with ctx and have written what they measured
-	err = errors.Join(err, s.leave(ctx, final), os.RemoveAll(jobs))
+	said, failed := s.leave(ctx, final)
+	err = errors.Join(err, failed, os.RemoveAll(jobs))
 	ln.Close() // and with it goes the socket
-	s.lessor.err = err
+	s.lessor.said, s.lessor.err = said, err
 	close(s.lessor.over) // whoever has released the lease is answered, when nothing is left that could be seen
 	flush, done := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer done()
@@ -166,6 +168,7 @@ type server struct {
 	jobs      *jobs
 	watches   *watches
 	processes *processes
+	claim     *claim
 	settings  *settings
 	cache     cache
 }
@@ -186,18 +189,33 @@ func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server
 	}
 }
 
-func (s *server) leave(ctx context.Context, final life) error {
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
+// leave ends the claim, in the way of [claim.end], and with it all that was for its lease: settings go back, and what
+// could not be cleaned is noted for whoever comes next.
+func (s *server) leave(ctx context.Context, final life) (said gone, err error) {
+	s.claim.close()
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), s.claim.mostGrace()+downWithin)
 	defer done()
-	err := s.processes.stopAll(ctx)
-	if final.phase == expired {
-		err = errors.Join(err, s.sweep(ctx, final.lease))
+	if !final.ending() { // another agent goes on with the claim; processes end with this one
+		defer s.lessor.giveBack()
+		return said, s.processes.stopAll(ctx)
 	}
-	if final.ending() { // else another agent goes on with what this one runs
-		err = errors.Join(err, s.settings.finish(ctx))
+	var left error
+	said.Removed, said.Others, left = s.claim.end(ctx, func(string) bool { return true })
+	left = uncleanOf(left, s.processes.stopAll(ctx))
+	if final.by != nil {
+		left = s.clean(ctx, final, &said, left)
 	}
+	back := s.settings.finish(ctx)
+	switch err = left; {
+	case left != nil:
+		err = uncleanOf(left, back)
+		err = errors.Join(err, s.markUnclean(ctx, final.lease, err))
+	case back != nil:
+		err = provision.Told(provision.ErrSettings.Error(), back.Error())
+	}
+	err = errors.Join(err, s.claim.forget())
 	s.lessor.giveBack()
-	return err
+	return said, err
 }
 
 func (s *server) handler() http.Handler {
@@ -219,12 +237,13 @@ func (s *server) handler() http.Handler {
 		"POST /v1/watches/{id}":                 held(s.watches.end),
 		"DELETE /v1/watches/{id}":               held(s.watches.forget),
 		"POST /v1/models":                       held(s.fetchModel),
-		"PUT /v1/processes/{name}":              held(s.processes.put),
+		"POST /v1/begin":                        held(s.begin),
+		"PUT /v1/members/{name}":                held(s.claim.put),
+		"DELETE /v1/members/{name}":             held(s.claim.remove),
 		"GET /v1/processes":                     s.processes.list,
 		"GET /v1/processes/{name}":              s.processes.state,
 		"GET /v1/processes/{name}/logs":         s.processes.logs,
 		"GET /v1/processes/{name}/files/{file}": s.processes.file,
-		"DELETE /v1/processes/{name}":           held(s.processes.forget),
 	} {
 		mux.Handle(pattern, do)
 	}
@@ -241,8 +260,12 @@ func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if why, ok := errors.AsType[*refusal](err); ok {
-		why.Traces = provision.Traces{} // nobody else's business
 		w.WriteHeader(http.StatusConflict)
+		reply(w, why)
+		return
+	}
+	if why, ok := errors.AsType[*fault](err); ok {
+		w.WriteHeader(http.StatusUnprocessableEntity)
 		reply(w, why)
 		return
 	}

@@ -38,6 +38,17 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ReaperVerb {
+		if err := Reap(os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == branching {
+		branch(os.Args[2], os.Args[3])
+		os.Exit(0)
+	}
 	if dir := os.Getenv(agentDir); dir != "" {
 		err := Serve(context.Background(), Config{Dir: dir, Cache: os.Getenv(agentShared), Binary: "test", Reservations: os.Getenv(agentShared), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, func() { fmt.Println("ready") })
 		if err != nil {
@@ -123,8 +134,13 @@ func check(t *testing.T, err error) {
 // hold takes a lease.
 func hold(t *testing.T, a *Client, l Lease) {
 	t.Helper()
-	_, err := a.claim(t.Context(), l)
-	check(t, err)
+	check(t, a.claim(t.Context(), l))
+}
+
+// stop stops a process.
+func stop(a *Client, ctx context.Context, name string, grace time.Duration) error {
+	_, err := a.Stop(ctx, name, grace)
+	return err
 }
 
 // begin starts a process.
@@ -212,17 +228,17 @@ func TestLeaseIsExclusive(t *testing.T) {
 	ctx := t.Context()
 	a, _ := serve(t, shortDir(t))
 	hold(t, a, lease("run1", "storeA", time.Hour))
-	if _, err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
+	if err := a.Lease(ctx, lease("run1", "storeA", time.Hour)); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	var held *HeldError
-	if _, err := a.Lease(ctx, lease("run2", "storeB", time.Hour)); !errors.As(err, &held) {
+	if err := a.Lease(ctx, lease("run2", "storeB", time.Hour)); !errors.As(err, &held) {
 		t.Errorf("another store: %v, want a HeldError", err)
 	} else if !strings.Contains(err.Error(), "ada@laptop") || !strings.Contains(err.Error(), "run1") {
 		t.Errorf("the message does not say who: %v", err)
 	}
 	// The caller was killed and is back: its store proves that nobody else is.
-	if _, err := a.Lease(ctx, lease("run3", "storeA", time.Hour)); err != nil {
+	if err := a.Lease(ctx, lease("run3", "storeA", time.Hour)); err != nil {
 		t.Errorf("the same store again: %v", err)
 	}
 	info, err := a.Info(ctx)
@@ -252,9 +268,10 @@ func TestUncleanWithoutCaller(t *testing.T) {
 	dir := shortDir(t)
 	port, pid := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: 100 * time.Millisecond})
-	l := lease("run", "store", 300*time.Millisecond)
-	l.Traces.Ports = []int{port}
-	hold(t, a, l)
+	hold(t, a, lease("run", "store", 300*time.Millisecond))
+	ct := shell("sleep 1000")
+	ct.Listens = []int{port}
+	begin(t, a, ct)
 	unclean := new(provision.UncleanError)
 	if err := <-ended; !errors.As(err, &unclean) {
 		t.Errorf("Serve = %v, want that the host is unclean", err)
@@ -275,7 +292,7 @@ func TestMaxDurationEndsARenewedLease(t *testing.T) {
 	l.MaxDuration = load.Duration(400 * time.Millisecond)
 	start := time.Now()
 	for {
-		if _, err := a.claim(t.Context(), l); err != nil {
+		if err := a.claim(t.Context(), l); err != nil {
 			break // it has ended
 		}
 		select {
@@ -296,7 +313,7 @@ func TestReleaseStopsWhatRuns(t *testing.T) {
 	name, err := Processes{a}.Start(t.Context(), shell("sleep 1000"))
 	check(t, err)
 	pid := pidOf(t, dir, name)
-	check(t, a.Release(t.Context()))
+	check(t, a.Release(t.Context(), 0))
 	check(t, <-ended)
 	if birth(pid) != "" {
 		t.Errorf("process %d outlived the agent", pid)
@@ -505,8 +522,11 @@ func TestProcess(t *testing.T) {
 	if st, err := p.State(ctx, "p"); err != nil || st.Running || st.ExitCode != 7 {
 		t.Errorf("State = %+v, %v, want exit code 7", st, err)
 	}
-	if _, err := p.Start(ctx, ct); err == nil || !strings.Contains(err.Error(), "there already") {
-		t.Errorf("a second of the same name: %v", err)
+	if id, err := p.Start(ctx, ct); err != nil || id != "p" {
+		t.Errorf("asked for again, as after a lost answer: %s, %v", id, err)
+	}
+	if _, err := p.Start(ctx, shell("exit 8")); err == nil || !strings.Contains(err.Error(), "there already") {
+		t.Errorf("another of the same name: %v", err)
 	}
 	if found, err := p.List(ctx, map[string]string{provision.LabelLab: "lab"}); err != nil || len(found) != 1 || found[0].State != "exited" {
 		t.Errorf("List = %+v, %v", found, err)
@@ -518,10 +538,10 @@ func TestProcess(t *testing.T) {
 	if err != nil || bytes.Contains(state, []byte("canary")) {
 		t.Errorf("state.json holds a secret, or is not there: %s, %v", state, err)
 	}
-	if err := p.Stop(ctx, "p", time.Second); err != nil {
+	if err := stop(a, ctx, "p", time.Second); err != nil {
 		t.Errorf("stop one that has ended: %v", err)
 	}
-	if err := p.Stop(ctx, "p", time.Second); err != nil {
+	if err := stop(a, ctx, "p", time.Second); err != nil {
 		t.Errorf("stop one that is not there: %v", err)
 	}
 	if _, err := p.Start(ctx, provision.Container{Name: "none", Entrypoint: []provision.Text{provision.Plain("/no/such/program")}}); err == nil {
@@ -535,10 +555,9 @@ func TestProcess(t *testing.T) {
 func TestStopIsGraceful(t *testing.T) {
 	ctx := t.Context()
 	a, _ := serve(t, shortDir(t))
-	p := Processes{a}
 	r := beginUntil(t, a, `trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	stopped := make(chan error, 1)
-	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
+	go func() { stopped <- stop(a, ctx, "p", time.Minute) }()
 	waitFor(t, r, "bye")
 	check(t, <-stopped)
 }
@@ -547,18 +566,17 @@ func TestStopIsGraceful(t *testing.T) {
 // which it was told to stop.
 func TestStopOutlivesItsCaller(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
-	p := Processes{a}
 	r := beginUntil(t, a, `trap 'echo term; sleep 0.5; echo bye; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	ctx, leave := context.WithCancel(t.Context())
 	stopped := make(chan error, 1)
-	go func() { stopped <- p.Stop(ctx, "p", time.Minute) }()
+	go func() { stopped <- stop(a, ctx, "p", time.Minute) }()
 	waitFor(t, r, "term")
 	leave()
 	if err := <-stopped; err == nil {
 		t.Error("the caller did not leave")
 	}
 	waitFor(t, r, "bye")
-	if err := p.Stop(t.Context(), "p", time.Minute); err != nil {
+	if err := stop(a, t.Context(), "p", time.Minute); err != nil {
 		t.Errorf("told again: %v", err)
 	}
 }
@@ -574,7 +592,7 @@ func TestSecretsOfAJob(t *testing.T) {
 	if _, err := a.Run(t.Context(), "job", job, func(load.Progress) {}); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("Run = %v", err)
 	}
-	check(t, a.Release(t.Context()))
+	check(t, a.Release(t.Context(), 0))
 	check(t, <-ended)
 	if said := log.String(); strings.Contains(said, "canary") || !strings.Contains(said, "job started") {
 		t.Errorf("the agent's log:\n%s", said)
@@ -587,11 +605,10 @@ func TestStopKillsTheGroup(t *testing.T) {
 	ctx := t.Context()
 	dir := shortDir(t)
 	a, _ := serve(t, dir)
-	p := Processes{a}
 	beginUntil(t, a, `trap '' TERM; (trap '' TERM; echo child $(exec sh -c 'echo $PPID'); while :; do sleep 0.02; done) & while :; do sleep 0.02; done`, "child")
 	group := pidOf(t, dir, "p")
 	start := time.Now()
-	check(t, p.Stop(ctx, "p", 200*time.Millisecond))
+	check(t, stop(a, ctx, "p", 200*time.Millisecond))
 	if took := time.Since(start); took < 200*time.Millisecond {
 		t.Errorf("stopped after %s, before the grace period", took)
 	}
@@ -620,7 +637,7 @@ func TestStopFindsWhatLeft(t *testing.T) {
 	file := filepath.Join(dir, "helper")
 	begin(t, a, shell("setsid sh -c 'echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait"))
 	pid := noted(t, file)
-	check(t, (Processes{a}).Stop(t.Context(), "p", time.Second))
+	check(t, stop(a, t.Context(), "p", time.Second))
 	eventually(t, "the helper ends with its engine", func() bool { return birth(pid) == "" })
 }
 
@@ -651,14 +668,14 @@ func TestKilledAgent(t *testing.T) {
 	if err != nil || !st.Running {
 		t.Errorf("the next agent says %+v, %v", st, err)
 	}
-	check(t, (Processes{b}).Stop(ctx, "p", time.Second))
+	check(t, stop(b, ctx, "p", time.Second))
 	if birth(pid) != "" {
 		t.Error("the process is still there")
 	}
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("its secret is still there: %v", err)
 	}
-	check(t, b.Release(ctx))
+	check(t, b.Release(ctx, 0))
 	check(t, <-ended)
 }
 

@@ -5,7 +5,10 @@ import (
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -82,5 +85,56 @@ func TestBinaries(t *testing.T) {
 	check(t, err)
 	if err := b.unpacked(func(string) error { return nil }); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
 		t.Errorf("a damaged release: %v", err)
+	}
+}
+
+// TestDamagedBinary: a binary that is damaged on its host is replaced, whatever tools there are,
+// and is not what somebody who looks for any hcl runs.
+func TestDamagedBinary(t *testing.T) {
+	whole, err := os.ReadFile(testhost.HCL(t))
+	check(t, err)
+	binaries, err := ReadBinaries(testhost.HCL(t))
+	check(t, err)
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	few := t.TempDir() // tools that cannot sum
+	for _, tool := range []string{"sh", "uname", "mkdir", "touch", "cat", "mv", "rm", "wc", "chmod", "sync", "dirname"} {
+		path, err := exec.LookPath(tool)
+		check(t, err)
+		check(t, os.Symlink(path, filepath.Join(few, tool)))
+	}
+	for what, tt := range map[string]struct {
+		text []byte
+		path string // of tools
+	}{
+		"not there": {nil, os.Getenv("PATH")}, "empty": {[]byte{}, os.Getenv("PATH")}, "cut": {whole[:len(whole)/2], os.Getenv("PATH")},
+		"a byte": {flipped, os.Getenv("PATH")}, "empty, no sum": {[]byte{}, few}, "cut, no sum": {whole[:len(whole)/2], few},
+	} {
+		t.Run(what, func(t *testing.T) {
+			home := t.TempDir()
+			t.Setenv("HOME", home)
+			c := local(t)
+			t.Setenv("PATH", tt.path)
+			file := filepath.Join(home, root, "bin", binaries.sha)
+			if tt.text != nil {
+				check(t, os.MkdirAll(filepath.Dir(file), 0o700))
+				check(t, os.WriteFile(file, tt.text, 0o755))
+				if out, err := c.Run(t.Context(), anyHCL(home)+" --version", nil); what != "a byte" && (err != nil || out != "no hcl there\n") {
+					t.Errorf("any hcl: %q, %v", out, err)
+				}
+			}
+			var log bytes.Buffer
+			for range 2 {
+				log.Reset()
+				path, err := Install(t.Context(), c, binaries, slog.New(slog.NewTextHandler(&log, nil)))
+				check(t, err)
+				if got, err := SHA(path); err != nil || got != binaries.sha {
+					t.Errorf("%s: SHA-256 %s, %v; want %s", path, got, err, binaries.sha)
+				}
+			}
+			if log.Len() > 0 {
+				t.Errorf("what is whole is copied again: %s", log.String())
+			}
+		})
 	}
 }

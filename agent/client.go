@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,12 +40,16 @@ type Client struct {
 	// nobody wants to know. It is set before the lease is taken.
 	Lost func(*HeldError)
 
-	up      func(context.Context) error // brings up an agent where none answers; nil: the client only looks
-	raising chan struct{}               // one at a time: who does holds its one place
+	there   func(context.Context) (bool, error)       // whether an agent answers; an error: it cannot be known
+	unclean func(context.Context) (*Unclean, error)   // reads what is noted of the host
+	noted   func(context.Context) (*claimNote, error) // reads what the last agent has left under way; nil: nothing
+	up      func(context.Context) error               // brings up an agent where none answers; nil: the client only looks
+	raising chan struct{}                             // one at a time: who does holds its one place
 	mu      sync.Mutex
 	lab     string
 	store   string // for which requests are made
 	lease   *Lease // the last that was given, which a new agent has to know
+	claimed string // of which claim the lease is
 }
 
 // ErrJobLost says that the agent which ran a job has ended, and with it the job.
@@ -57,7 +62,7 @@ const leastPatience = downWithin + time.Minute
 
 func newClient(c *reach.Conn, socket string) *Client {
 	c.UseHCL(anyHCL(c.Home()))
-	return &Client{
+	a := &Client{
 		host: c.Host(),
 		dir:  path.Dir(socket),
 		home: c.Home(),
@@ -71,6 +76,12 @@ func newClient(c *reach.Conn, socket string) *Client {
 			IdleConnTimeout:     time.Minute, // each may be a session of the host's
 		}},
 	}
+	a.there = func(ctx context.Context) (bool, error) { return answers(ctx, a, c) }
+	a.unclean = func(ctx context.Context) (*Unclean, error) { return ReadUnclean(ctx, c) }
+	a.noted = func(ctx context.Context) (*claimNote, error) {
+		return readNote[claimNote](ctx, c, path.Join(a.dir, claimName))
+	}
+	return a
 }
 
 // Close drops the client's connections. The agent goes on.
@@ -84,8 +95,7 @@ func (a *Client) Mark() string { return a.dir + "/" }
 func (a *Client) Binary() string { return a.binary }
 
 // HeldError says that somebody else is at work on a host: on the same lab, or,
-// where the machine is reserved, on another. Nothing there is ours to take down but
-// what is known by a name of its own, as a container is.
+// where the machine is reserved, on another. Nothing there is ours to take down.
 type HeldError struct {
 	Host  *provision.Host
 	Lab   string // ours
@@ -135,6 +145,25 @@ func (a *Client) call(ctx context.Context, method, path string, in, out any) err
 	return nil
 }
 
+// maxAnswer bounds what an agent answers to one request, in bytes: no host may fill the memory of
+// the machine that asks. The longest are the records of millions of requests.
+const maxAnswer = 2 << 30
+
+// bounded is an answer that breaks off with an error where it is longer than may be.
+type bounded struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer has more than %d bytes", int64(maxAnswer))
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
 // open sends one request and returns the answer of a success.
 func (a *Client) open(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body bytes.Buffer
@@ -163,8 +192,12 @@ func (a *Client) open(ctx context.Context, method, path string, in any) (*http.R
 		if why := new(refusal); resp.StatusCode == http.StatusConflict && json.Unmarshal(b, why) == nil {
 			return nil, a.refused(why)
 		}
+		if why := new(fault); resp.StatusCode == http.StatusUnprocessableEntity && json.Unmarshal(b, why) == nil {
+			return nil, &agentError{why.told(a.host)}
+		}
 		return nil, fmt.Errorf("agent on %s: %w", a.host, &statusError{resp.StatusCode, strings.TrimSpace(string(b))})
 	}
+	resp.Body = &bounded{resp.Body, maxAnswer}
 	return resp, nil
 }
 
@@ -223,8 +256,9 @@ func unknown(err error) bool {
 // final reports whether err is an answer that asking again would not change.
 func final(err error) bool {
 	_, held := errors.AsType[*HeldError](err)
+	_, answered := errors.AsType[*agentError](err)
 	status, ok := errors.AsType[*statusError](err)
-	return held || ok && status.code != http.StatusServiceUnavailable
+	return held || answered || ok && status.code != http.StatusServiceUnavailable
 }
 
 // raise brings up a new agent when the last has died, and gives it the lease.
@@ -248,8 +282,7 @@ func (a *Client) raise(ctx context.Context) error {
 	if lease == nil {
 		return nil
 	}
-	_, err := a.claim(ctx, *lease)
-	return err
+	return a.claim(ctx, *lease)
 }
 
 func (a *Client) held() *Lease {
@@ -265,65 +298,143 @@ func (a *Client) Info(ctx context.Context) (Info, error) {
 }
 
 // Lease takes or renews the lease, of a new agent if the last has died or is
-// ending. A [*HeldError] says that somebody else has it, or the machine. earlier is
-// what a run may have left whose caller is gone and whose lease this one has become.
-func (a *Client) Lease(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
-	err = a.insist(ctx, func() error {
-		earlier, err = a.claim(ctx, l)
-		return err
-	})
-	return earlier, err
+// ending. A [*HeldError] says that somebody else has it, or the machine.
+func (a *Client) Lease(ctx context.Context, l Lease) error {
+	return a.insist(ctx, func() error { return a.claim(ctx, l) })
 }
 
-func (a *Client) claim(ctx context.Context, l Lease) (earlier provision.Traces, err error) {
+func (a *Client) claim(ctx context.Context, l Lease) error {
 	var got granted
-	err = a.call(ctx, "PUT", "/v1/lease", l, &got)
+	err := a.call(ctx, "PUT", "/v1/lease", l, &got)
 	if err == nil {
 		a.mu.Lock()
-		a.store, a.lease = l.Store, &l
+		a.store, a.lease, a.claimed = l.Store, &l, got.Claim
 		a.mu.Unlock()
 	}
-	return got.Earlier, err
+	return err
 }
 
-// Release ends the agent after it has stopped what it runs, and returns when its
-// place is free. A [*HeldError] says that the lease is another's, who goes on with it.
-func (a *Client) Release(ctx context.Context) error { return a.release(ctx, "") }
+// Claim is the id of the claim that the lease was for when it was last taken or renewed. Another than before
+// says that the host has cleaned itself meanwhile, or was restarted: what was set and checked there is no more.
+func (a *Client) Claim() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.claimed
+}
 
-// release ends the agent, also where the lease is another's when by says for whom.
-func (a *Client) release(ctx context.Context, by string) error {
-	path := "/v1/lease"
-	if by != "" {
-		path += "?by=" + url.QueryEscape(by)
+// Begun is what a run finds on a host that it has taken.
+type Begun = begun
+
+// Begin readies the host for the run that has taken the lease: what earlier runs of this lab, store and host block
+// have left there is ended and proved to be gone, settings are put back, and it is noted what the GPUs are in use
+// for. An [provision.UncleanError] says what cannot be ended.
+func (a *Client) Begin(ctx context.Context) (said Begun, err error) {
+	err = a.insist(ctx, func() error { return a.call(ctx, "POST", "/v1/begin", nil, &said) })
+	return said, err
+}
+
+// Ended is what has ended with a claim.
+type Ended = gone
+
+// Release ends the claim, and with it the agent: whatever it has made is stopped, removed and proved to be gone, and
+// settings are put back. It returns when its place is free. A [*HeldError] says that the lease is
+// another's, who goes on with it; an [provision.UncleanError], what is left. A host that is out of reach is waited for
+// as long as patience, and a minute at least.
+func (a *Client) Release(ctx context.Context, patience time.Duration) error {
+	_, err := a.release(ctx, nil, patience)
+	return err
+}
+
+// release ends the claim, also where the lease is another's when by says for whom.
+func (a *Client) release(ctx context.Context, by *ending, patience time.Duration) (said Ended, err error) {
+	var in any
+	if by != nil {
+		in = by
 	}
-	err := a.call(ctx, "DELETE", path, nil, nil)
-	if errors.As(err, new(*statusError)) || errors.As(err, new(*HeldError)) || errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
+	policy := backoff.NewExponentialBackOff()
+	policy.InitialInterval, policy.MaxInterval = 100*time.Millisecond, 5*time.Second
+	heard := false
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		try, cancel := context.WithTimeoutCause(ctx, releaseWithin, fmt.Errorf("the agent has not ended within %s: it may hang", releaseWithin))
+		defer cancel()
+		err := a.call(try, "DELETE", "/v1/lease", in, &said)
+		if heard = heard || err == nil; !final(err) {
+			err = a.left(ctx) // it has answered, or ended over the answer, or was cut off from us
+		}
+		if final(err) {
+			err = backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(max(patience, leastRelease)))
+	if answered, ok := errors.AsType[*agentError](err); ok {
+		err = answered
+	}
+	said.Missed = said.Missed || by != nil && !heard
+	return said, err
+}
+
+// releaseWithin is how long an agent may take that answers: the grace of what it stops, and twice what it gives itself.
+const releaseWithin = 2*downWithin + 10*time.Minute
+
+// leastRelease is how long an agent is asked to end its claim where nobody can be reached.
+const leastRelease = time.Minute
+
+var (
+	errThere  = errors.New("the agent is still there")
+	errKilled = errors.New("the agent was killed before it had ended what it had under way")
+)
+
+// left reports why it is not known that the agent has ended, and its claim with it. In the place of one that was
+// killed it brings up another.
+func (a *Client) left(ctx context.Context) error {
+	own := a.held()
+	there, err := a.there(ctx)
+	if errors.Is(err, provision.ErrPodLost) {
+		return nil // and with the pod all that was in it
+	}
+	if err != nil {
 		return err
 	}
-	// It has answered, or ended over the answer: its time was up in the same moment.
-	for own := a.held(); ; {
+	if there {
 		info, err := a.Info(ctx)
-		if err != nil || info.Lease != nil && (own == nil || info.Lease.Run != own.Run) {
-			return context.Cause(ctx) // nil: nobody answers any more, or whoever has waited for it
+		if err != nil {
+			return err
 		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if info.Lease == nil || own != nil && info.Lease.Run == own.Run {
+			return errThere
 		}
 	}
+	if own == nil {
+		return nil
+	}
+	if !there {
+		note, err := a.noted(ctx)
+		if err != nil {
+			return err
+		}
+		if note != nil && note.Lease.Run == own.Run {
+			return cmp.Or(a.raise(ctx), errKilled)
+		}
+	}
+	// Over an answer that did not come.
+	if u, err := a.unclean(ctx); err != nil || u != nil && u.Run == own.Run {
+		if err == nil {
+			err = &agentError{&provision.UncleanError{Host: a.host, Left: u.Left}}
+		}
+		return err
+	}
+	return nil
 }
 
 // Measured is what came of a job.
 type Measured struct {
-	Summary   *load.Summary // nil: nothing was measured
+	Summary   *load.Summary // nil: nothing was measured, and there is an error
 	Records   []load.Record
 	Telemetry *telemetry.Record // nil: nothing was asked for
 }
 
 // Run carries a job out on the host and reports its progress. It returns when
-// the job is done or ctx ends, in which case the job is stopped, unless the host is
-// given up, which is a cause that is [provision.ErrUnreachable]. Losing the
+// the job is done or ctx ends, in which case the job is stopped. Losing the
 // connection loses nothing: the job goes on, and Run picks up where it was. When
 // the agent dies the error is [ErrJobLost], and a new agent is there.
 //
@@ -363,15 +474,15 @@ func (a Sender) carryOut(ctx context.Context, id string, spec Job, each func(Eve
 	if last.Error != "" {
 		err = errors.Join(errors.New(last.Error), err)
 	}
+	if err == nil && m.Summary == nil {
+		err = errors.New("it has measured nothing")
+	}
 	return m, last, err
 }
 
-// forget has the host drop what it has at a path, also when ctx has ended, unless
-// that is because the host is out of reach.
+// forget has the host drop what it has at a path, also when ctx has ended. Why it has is not
+// looked at: that another host is out of reach is no reason to let this one go on.
 func (a *Client) forget(ctx context.Context, path string) {
-	if errors.Is(context.Cause(ctx), provision.ErrUnreachable) {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	a.call(ctx, "DELETE", path, nil, nil)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -18,13 +19,30 @@ type identity struct {
 	Boot  string `json:"boot"`  // of the machine that it runs on
 }
 
+// entry is a process as the kernel's table has it.
+type entry struct {
+	identity
+	parent, group, session int
+	name                   string // by its own word
+	ended                  bool   // and not yet waited for
+}
+
+// String names the process for people.
+func (e entry) String() string { return fmt.Sprintf("process %d (%s)", e.PID, plain.Line(e.name)) }
+
 // identityOf is who has a number now; the zero value when nobody has.
 func identityOf(pid int) identity {
-	born := birth(pid)
-	if born == "" {
-		return identity{}
+	e, _ := entryOf(pid)
+	return e.identity
+}
+
+// birth is when the process was started that has a number; "" when that has ended.
+func birth(pid int) string {
+	e, _ := entryOf(pid)
+	if e.ended {
+		return ""
 	}
-	return identity{PID: pid, Birth: born, Boot: boot()}
+	return e.Birth
 }
 
 func (i identity) alive() bool {
@@ -49,35 +67,39 @@ func (i identity) signal(sig syscall.Signal) error {
 }
 
 // signalAll signals processes, of which some may have ended.
-func signalAll(all []identity, sig syscall.Signal) error {
+func signalAll(all []entry, sig syscall.Signal) error {
 	var errs []error
-	for _, i := range all {
-		if err := i.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			errs = append(errs, fmt.Errorf("signal process %d: %w", i.PID, err))
+	for _, e := range all {
+		if err := e.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			errs = append(errs, fmt.Errorf("signal %s: %w", e, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// group are the processes of the group that a process leads. One that has ended leads
-// none: its number may be another group's by now.
-func (i identity) group() []identity {
-	members := membersOf(i.PID)
-	if !i.alive() { // it was while they were looked for
-		return nil
+// below are all that descends from processes of the table, and has not ended.
+func below(table map[int]entry, from ...int) (all []entry) {
+	children := map[int][]int{}
+	for pid, e := range table {
+		children[e.parent] = append(children[e.parent], pid)
 	}
-	return members
+	for ; len(from) > 0; from = from[1:] {
+		for _, pid := range children[from[0]] {
+			from = append(from, pid)
+			if e := table[pid]; !e.ended {
+				all = append(all, e)
+			}
+		}
+	}
+	return all
 }
 
-// marked are the processes with a mark in their environment, as far as they are ours
-// to look at. Nothing but the environment is inherited for good: a process can leave
-// its group and outlive its parents.
-func marked(mark string) []identity {
-	var all []identity
-	for _, pid := range pids() {
-		i := identityOf(pid) // before the look: a later process with the number has another birth
-		if slices.Contains(environment(pid), provision.ProcessMark+"="+mark) {
-			all = append(all, i)
+// marked are the processes with a mark in their environment, as far as they are this
+// user's: what others say of theirs is nothing to us.
+func marked(table map[int]entry, mark string) (all []entry) {
+	for pid, e := range table {
+		if !e.ended && slices.Contains(environment(pid), provision.ProcessMark+"="+mark) {
+			all = append(all, e)
 		}
 	}
 	return all

@@ -10,27 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stat are the members of /proc/PID/stat that follow the program's name: the state is
-// the first. nil when there is no such process.
-func stat(pid int) []string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return nil
+// entryOf is who has a number now.
+func entryOf(pid int) (e entry, ok bool) {
+	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	name, after := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')') // the name may hold anything
+	if name < 0 || after < name {
+		return e, false
 	}
-	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:])) // the name may hold anything
+	fields := strings.Fields(string(b[after+1:]))
 	if len(fields) < 20 {
-		return nil
+		return e, false
 	}
-	return fields
-}
-
-// birth is the start time of a process; "" when it has ended.
-func birth(pid int) string {
-	fields := stat(pid)
-	if fields == nil || fields[0] == "Z" || fields[0] == "X" {
-		return ""
+	for i, to := range []*int{&e.parent, &e.group, &e.session} {
+		*to, _ = strconv.Atoi(fields[1+i]) // the kernel's own
 	}
-	return fields[19]
+	e.identity, e.name = identity{PID: pid, Birth: fields[19], Boot: boot()}, string(b[name+1:after])
+	e.ended = fields[0] == "Z" || fields[0] == "X"
+	return e, true
 }
 
 // boot tells this boot of the machine from others, and from other machines.
@@ -48,12 +44,12 @@ func sinceBoot() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-func membersOf(group int) []identity {
-	var all []identity
+// processTable are the processes of this machine by their numbers, as far as the login sees them.
+func processTable() map[int]entry {
+	all := map[int]entry{}
 	for _, pid := range pids() {
-		i := identityOf(pid)
-		if fields := stat(pid); fields != nil && fields[2] == strconv.Itoa(group) {
-			all = append(all, i)
+		if e, ok := entryOf(pid); ok {
+			all[pid] = e
 		}
 	}
 	return all
@@ -70,9 +66,17 @@ func pids() []int {
 	return all
 }
 
-// environment is what a process was started with, "NAME=value" each; nil when it is not
-// ours to look at.
+// environment is what a process of this user was started with, "NAME=value" each, as far as
+// it has not written over that; nil for those of others.
 func environment(pid int) []string {
-	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	dir := "/proc/" + strconv.Itoa(pid)
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil || int(st.Uid) != os.Getuid() {
+		return nil
+	}
+	b, _ := os.ReadFile(dir + "/environ")
 	return strings.Split(string(b), "\x00")
 }
+
+// adopt makes this process the parent of all orphans among its descendants.
+func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"hclbench/load"
-	"hclbench/provision"
 )
 
 // Lease is one caller's claim on the agent: for which lab, by whom, and for how
@@ -26,10 +25,6 @@ type Lease struct {
 	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [docker.Daemon.Access]; empty: none does
 	Reserve     bool          `json:"reserve,omitempty"`      // nobody else's lease may be on this machine meanwhile
 	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
-
-	// Traces is what is looked for after the tear-down; the containers and
-	// processes are known to the agent.
-	Traces provision.Traces `json:"traces,omitzero"`
 }
 
 // phase is where an agent stands in its life. It goes from idle to leased, and from
@@ -39,17 +34,17 @@ type phase int
 const (
 	idle     phase = iota
 	leased         // somebody has claimed the agent
-	expired        // nobody has renewed the lease: the lab's containers are ours to remove
-	released       // by the holder, who has taken the containers down; or nobody had claimed it
+	expired        // nobody has renewed the lease
+	released       // by the holder, or by somebody who destroys; or nobody had claimed it
 )
 
 // life is where an agent stands, with what belongs to that. It changes under the
 // lessor's lock, and goes by value to who works with it later.
 type life struct {
-	phase   phase
-	lease   Lease            // of leased and expired
-	since   time.Time        // of the run's first lease
-	earlier provision.Traces // of the run that this one has taken over from
+	phase phase
+	lease Lease     // of leased and expired, and of who has released it
+	since time.Time // of the run's first lease
+	by    *ending   // of released: what else is asked; nil: nothing
 }
 
 func (l life) ending() bool { return l.phase == expired || l.phase == released }
@@ -62,7 +57,9 @@ type lessor struct {
 	ctx       context.Context // ends when the agent does
 	quit      context.CancelFunc
 	over      chan struct{} // closed when all is down that has to be
-	err       error         // then, what could not be
+	said      gone          // then, what was
+	err       error         // and what could not be
+	claim     *claim
 	log       *slog.Logger
 
 	mu      sync.Mutex
@@ -70,6 +67,28 @@ type lessor struct {
 	ended   map[string]string // runs whose lease somebody has ended, and who
 	machine machine
 	expiry  *time.Timer
+}
+
+// goOn has the agent stand where one that was killed has left its claim.
+func (o *lessor) goOn(left life) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.life = left
+	switch left.phase {
+	case leased:
+		o.log.Warn("going on with the lease of an agent that was killed", "lab", left.lease.Lab, "run", left.lease.Run)
+		if left.lease.Reserve {
+			if by, err := o.machine.reserve(left.lease); err != nil || by != nil {
+				o.log.Warn("the machine is not reserved again yet", "by", by, "err", err)
+			}
+		}
+		o.expiry = time.AfterFunc(time.Until(left.lease.Expires), o.expired)
+	case expired:
+		o.log.Warn("ending what an agent that was killed has left", "lab", left.lease.Lab, "run", left.lease.Run)
+		o.expiry = time.AfterFunc(0, o.quit)
+	default:
+		o.expiry = time.AfterFunc(o.unclaimed, o.expired)
+	}
 }
 
 // final is the life at its end, when the agent's context is over.
@@ -144,7 +163,7 @@ func (o *lessor) against(r *http.Request) *refusal {
 // granted is the answer to who gets the lease.
 type granted struct {
 	Lease
-	Earlier provision.Traces `json:"earlier,omitzero"` // of the run whose caller is gone, and whose tear-down is now this one's
+	Claim string `json:"claim"` // another than before: nothing of what was made, set and checked for that is there any more
 }
 
 // refusal is the answer to who does not get the lease, or has it no more.
@@ -181,10 +200,11 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	now, next := time.Now(), was
 	anew := was.phase == idle || was.lease.Run != want.Run
 	if anew {
-		next.since, next.earlier = now, was.lease.Traces
+		next.since = now
 	}
 	want.Expires = now.Add(time.Duration(want.TTL))
-	if end := next.since.Add(time.Duration(want.MaxDuration)); want.MaxDuration > 0 && end.Before(want.Expires) {
+	most := time.Duration(want.MaxDuration)
+	if end := next.since.Add(most + min(most/10, overrun)); want.MaxDuration > 0 && end.Before(want.Expires) {
 		want.Expires = end
 	}
 	if want.Reserve {
@@ -208,32 +228,58 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	next.phase, next.lease = leased, want
 	o.life = next
 	o.expiry.Reset(time.Until(want.Expires))
-	return reply(w, granted{want, next.earlier})
+	return reply(w, granted{want, o.claim.hold(want, anew)})
 }
 
-// end ends the agent, for the lease's holder, or for whoever says in ?by= who
-// it is: then the holder is told when it comes again. Only what the agent runs itself is
-// stopped: the caller has taken its containers down. The answer comes when that is done.
+// ending is what is asked when somebody else than its holder ends a lease, as `hcl destroy` does.
+type ending struct {
+	By     string `json:"by"`               // who, for the holder, who is told when it comes again
+	Docker string `json:"docker,omitempty"` // the daemon that runs containers, should no claim tell it
+	Force  bool   `json:"force,omitempty"`  // also what carries the lab's name and is somebody else's; and forget what is left
+	Lab    string `json:"lab,omitempty"`
+	Cache  bool   `json:"cache,omitempty"` // clear what hcl keeps on the host
+}
+
+// overrun is how much longer than a run may last its agent waits for the caller to end it: it knows what that costs.
+const overrun = 10 * time.Second
+
+// end ends the agent, for the lease's holder, or for whoever says who it is. The answer, with what was
+// removed, comes when all of the claim has ended.
 func (o *lessor) end(w http.ResponseWriter, r *http.Request) error {
-	by := r.URL.Query().Get("by")
+	var by *ending
+	if r.ContentLength > 0 {
+		by = new(ending)
+		if err := read(r, by); err != nil {
+			return err
+		}
+	}
 	o.mu.Lock()
-	if why := o.against(r); why != nil && by == "" {
+	if why := o.against(r); why != nil && (by == nil || !by.Force) {
 		o.mu.Unlock()
 		return why
 	}
-	if !o.life.ending() && o.ctx.Err() == nil {
-		if o.life.phase == leased && by != "" {
-			o.ended[o.life.lease.Run] = by
+	taken := !o.life.ending() && o.ctx.Err() == nil
+	if taken {
+		if o.life.phase == leased && by != nil {
+			o.ended[o.life.lease.Run] = by.By
 			if err := writeJSON(filepath.Join(o.dir, endedName), o.ended, 0o600); err != nil {
 				o.log.Error("note whose lease was ended", "err", err)
 			}
 		}
-		o.life.phase = released
+		o.life.phase, o.life.by = released, by
 	}
 	o.mu.Unlock()
 	o.quit()
-	<-o.over // not r.Context(): that has ended with the agent
-	return o.err
+	<-o.over                 // not r.Context(): that has ended with the agent
+	if by != nil && !taken { // what it has left it has noted for the next
+		said := o.said
+		said.Missed = true
+		return reply(w, said)
+	}
+	if o.err != nil {
+		return faultOf(o.err)
+	}
+	return reply(w, o.said)
 }
 
 // endedName is a file in the agent's directory with the runs whose lease was ended by

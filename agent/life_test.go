@@ -43,8 +43,8 @@ func TestStrangersChangeNothing(t *testing.T) {
 	told := 0
 	b.Lost = func(*HeldError) { told++ }
 	for what, err := range map[string]error{
-		"release":     b.Release(t.Context()),
-		"stop":        Processes{b}.Stop(t.Context(), name, time.Second),
+		"release":     b.Release(t.Context(), 0),
+		"stop":        stop(b, t.Context(), name, time.Second),
 		"clear":       b.Clear(t.Context()),
 		"run nothing": b.call(t.Context(), "PUT", "/v1/jobs/j", Job{}, nil),
 	} {
@@ -58,7 +58,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 	// A run whose store's caller is gone may not end that of the next.
 	c := another(t, dir, "store")
 	c.lease = &Lease{Run: "earlier"}
-	if err := c.Release(t.Context()); !errors.As(err, new(*HeldError)) {
+	if err := c.Release(t.Context(), 0); !errors.As(err, new(*HeldError)) {
 		t.Errorf("release by an earlier run: %v", err)
 	}
 	if st, err := (Processes{a}).State(t.Context(), name); err != nil || !st.Running {
@@ -68,7 +68,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 		t.Errorf("to look is free to all: %v, %v", found, err)
 	}
 	c.lease = nil // as hcl destroy of that store, which knows of no run
-	if err := c.Release(t.Context()); err != nil {
+	if err := c.Release(t.Context(), 0); err != nil {
 		t.Errorf("release by the store: %v", err)
 	}
 	check(t, <-ended)
@@ -80,39 +80,183 @@ func TestEndedByAnother(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
 	hold(t, a, lease("run", "store", time.Hour))
-	check(t, another(t, dir, "other").release(t.Context(), "eve, hcl destroy"))
+	_, err := another(t, dir, "other").release(t.Context(), &ending{By: "eve, hcl destroy", Force: true}, 0)
+	check(t, err)
 	<-ended
 	a, _ = serve(t, dir)
-	_, err := a.Lease(t.Context(), lease("run", "store", time.Hour))
+	err = a.Lease(t.Context(), lease("run", "store", time.Hour))
 	if held := new(HeldError); !errors.As(err, &held) || !strings.Contains(err.Error(), "was ended by eve, hcl destroy") {
 		t.Errorf("the run that was ended: %v", err)
 	}
 	back := another(t, dir, "store")
 	back.lease = &Lease{Run: "run"}
-	if err := back.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "was ended by eve") {
+	if err := back.Release(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "was ended by eve") {
 		t.Errorf("the run that was ended, on its way out: %v: whoever destroys may be using the agent", err)
 	}
-	if _, err := a.Lease(t.Context(), lease("next", "store", time.Hour)); err != nil {
+	if err := a.Lease(t.Context(), lease("next", "store", time.Hour)); err != nil {
 		t.Errorf("the next run: %v", err)
 	}
 }
 
+// TestEndedByForceAlone: another store's caller, that has not seen who has the lease, ends nothing.
+func TestEndedByForceAlone(t *testing.T) {
+	dir := shortDir(t)
+	a, _ := serve(t, dir)
+	hold(t, a, lease("run", "store", time.Hour))
+	if _, err := another(t, dir, "other").release(t.Context(), &ending{By: "eve"}, 0); !errors.As(err, new(*HeldError)) {
+		t.Errorf("release = %v, want who has the lease", err)
+	}
+	check(t, a.Lease(t.Context(), lease("run", "store", time.Hour)))
+}
+
+// TestAskedAgainOfTheNext: what an agent was killed over is made by the next, when it is asked for again.
+func TestAskedAgainOfTheNext(t *testing.T) {
+	dir, shared := shortDir(t), shortDir(t)
+	cmd := spawn(t, dir, shared)
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	defer a.Close()
+	hold(t, a, lease("run", "store", time.Hour))
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	ct := shell("sleep 1000")
+	var note claimNote
+	check(t, readJSON(filepath.Join(dir, claimName), &note))
+	note.Members = []member{{Name: "p", Run: "run", Runtime: provision.Process, Sum: newMemberOrder(a.host, provision.Process, ct).sum()}}
+	check(t, writeJSON(filepath.Join(dir, claimName), note, 0o600))
+	spawn(t, dir, shared)
+	for range 2 {
+		begin(t, a, ct)
+	}
+	if found, err := (Processes{a}).List(t.Context(), nil); err != nil || len(found) != 1 || found[0].State != "running" {
+		t.Errorf("List = %+v, %v", found, err)
+	}
+	late := another(t, dir, "store")
+	late.lease = &Lease{Run: "earlier"}
+	if _, err := (Processes{late}).Start(t.Context(), shell("exit 0")); !errors.As(err, new(*HeldError)) {
+		t.Errorf("a run that has the host no more starts: %v", err)
+	}
+	check(t, a.Release(t.Context(), 0))
+}
+
+// TestNoteLost: a process of an earlier run that stands in no note any more is ended by the next run.
+func TestNoteLost(t *testing.T) {
+	dir, shared := shortDir(t), shortDir(t)
+	cmd := spawn(t, dir, shared)
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	defer a.Close()
+	hold(t, a, lease("run", "store", time.Hour))
+	begin(t, a, shell("sleep 1000"))
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	check(t, os.Remove(filepath.Join(dir, claimName)))
+	spawn(t, dir, shared)
+	hold(t, a, lease("next", "store", time.Hour))
+	found, err := a.Begin(t.Context())
+	if err != nil || len(found.Removed) != 1 || found.Removed[0].Name != "p" {
+		t.Errorf("Begin = %+v, %v", found, err)
+	}
+	if left, err := (Processes{a}).List(t.Context(), nil); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	check(t, a.Release(t.Context(), 0))
+}
+
 // TestTakenOver: a caller that only slept while the next run of its store took over is
-// told so, and the next knows what it may have left.
+// told so, and the next ends what it has left.
 func TestTakenOver(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	first := lease("first", "store", time.Hour)
-	first.Traces.Ports = []int{8000}
-	if earlier, err := a.Lease(t.Context(), first); err != nil || len(earlier.Ports) > 0 {
-		t.Fatalf("%+v, %v", earlier, err)
+	hold(t, a, first)
+	begin(t, a, shell("sleep 1000"))
+	claimed := a.Claim()
+	next := another(t, a.dir, "store")
+	hold(t, next, lease("second", "store", time.Hour))
+	if next.Claim() == claimed || claimed == "" {
+		t.Errorf("the claim of the next is %q too", claimed)
 	}
-	for range 2 { // again, as after a lost answer
-		if earlier, err := a.Lease(t.Context(), lease("second", "store", time.Hour)); err != nil || len(earlier.Ports) != 1 {
-			t.Errorf("of the earlier run: %+v, %v", earlier, err)
+	for _, want := range []int{1, 0} { // again, as after a lost answer
+		found, err := next.Begin(t.Context())
+		if err != nil || len(found.Removed) != want || want > 0 && (found.Removed[0].Name != "p" || found.Removed[0].Labels[provision.LabelRun] != "first") {
+			t.Errorf("of the earlier run: %+v, %v", found, err)
 		}
 	}
-	if _, err := a.Lease(t.Context(), first); err == nil || !strings.Contains(err.Error(), "was ended by ada@laptop") {
+	if left, err := (Processes{next}).List(t.Context(), nil); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := a.Lease(t.Context(), first); err == nil || !strings.Contains(err.Error(), "was ended by ada@laptop") {
 		t.Errorf("the first again: %v", err)
+	}
+}
+
+// TestAgentKilledAmidAClaim: the next agent goes on with the claim of one that was killed, and ends it where its
+// lease is over meanwhile.
+func TestAgentKilledAmidAClaim(t *testing.T) {
+	dir, shared := shortDir(t), shortDir(t)
+	cmd := spawn(t, dir, shared)
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	defer a.Close()
+	l := lease("run", "store", time.Hour)
+	hold(t, a, l)
+	begin(t, a, shell("sleep 1000"))
+	claimed, pid := a.Claim(), pidOf(t, dir, "p")
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	cmd = spawn(t, dir, shared)
+	if err := another(t, dir, "other").claim(t.Context(), lease("theirs", "other", time.Hour)); !errors.As(err, new(*HeldError)) {
+		t.Errorf("another store beside the claim: %v", err)
+	}
+	hold(t, a, l)
+	if a.Claim() != claimed {
+		t.Error("the claim is another now, though its lease was never over")
+	}
+	l.TTL = load.Duration(time.Nanosecond)
+	a.claim(t.Context(), l) // its answer may not come
+	cmd.Process.Kill()
+	cmd.Wait()
+	spawn(t, dir, shared)
+	eventually(t, "the next agent has ended the claim and itself", func() bool {
+		return birth(pid) == "" && text(filepath.Join(dir, claimName)) == "" && !Answers(dir)
+	})
+}
+
+// TestReleaseOfOneThatWasKilled: a claim whose agent is killed before it has ended it is ended by the next.
+func TestReleaseOfOneThatWasKilled(t *testing.T) {
+	dir, shared := shortDir(t), shortDir(t)
+	cmd := spawn(t, dir, shared)
+	a := newClient(local(t), filepath.Join(dir, "sock"))
+	defer a.Close()
+	a.up = func(context.Context) error { spawn(t, dir, shared); return nil }
+	hold(t, a, lease("run", "store", time.Hour))
+	begin(t, a, shell("sleep 1000"))
+	pid := pidOf(t, dir, "p")
+	check(t, cmd.Process.Kill())
+	cmd.Wait()
+	check(t, a.Release(t.Context(), 0))
+	if birth(pid) != "" {
+		t.Error("the run has ended well, and its process lives")
+	}
+}
+
+// TestDestroyBesideAnEnd: what is asked of an agent that is ending by itself is not taken for done.
+func TestDestroyBesideAnEnd(t *testing.T) {
+	dir := shortDir(t)
+	check(t, writeJSON(filepath.Join(dir, claimName), claimNote{ID: "c", Boot: "before", Lease: lease("run", "store", time.Hour)}, 0o600))
+	serve(t, dir)
+	said, err := another(t, dir, "store").release(t.Context(), &ending{By: "eve, hcl destroy", Force: true}, 0)
+	if err != nil || !said.Missed {
+		t.Errorf("what else was asked is told to be done: %+v, %v", said, err)
+	}
+}
+
+// TestNoteAfterTheEnd: a request that outlives the claim brings no note of it back, which the next agent would hold.
+func TestNoteAfterTheEnd(t *testing.T) {
+	dir := shortDir(t)
+	c := openClaim(t.Context(), Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}, nil)
+	c.hold(lease("run", "store", time.Hour), true)
+	check(t, c.forget())
+	c.keep()
+	if note := text(c.file()); note != "" {
+		t.Errorf("the claim is noted again: %s", note)
 	}
 }
 
@@ -142,10 +286,10 @@ func TestUnclaimed(t *testing.T) {
 func TestNoLeaseOfNoTime(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	status := new(statusError)
-	if _, err := a.claim(t.Context(), lease("run", "store", 0)); !errors.As(err, &status) || status.code != http.StatusBadRequest {
+	if err := a.claim(t.Context(), lease("run", "store", 0)); !errors.As(err, &status) || status.code != http.StatusBadRequest {
 		t.Errorf("claim = %v, want that it is none", err)
 	}
-	if _, err := a.claim(t.Context(), lease("run", "store", 4)); err != nil {
+	if err := a.claim(t.Context(), lease("run", "store", 4)); err != nil {
 		t.Errorf("a lease of 4 ns: %v", err)
 	}
 }
@@ -163,7 +307,7 @@ func TestReleaseOutlivesItsCaller(t *testing.T) {
 	beginUntil(t, a, `trap 'echo term; read x <`+fifo+`; echo bye >`+bye+`; exit 0' TERM; echo up; while :; do sleep 0.02; done`, "up")
 	ctx, leave := context.WithCancel(t.Context())
 	released := make(chan error, 1)
-	go func() { released <- a.Release(ctx) }()
+	go func() { released <- a.Release(ctx, 0) }()
 	// The log's stream ends with the agent's serving; that the signal has come tells the file.
 	eventually(t, "the engine gets its stop signal", func() bool {
 		return strings.Contains(text(filepath.Join(dir, "processes", "p", "log")), "term")
@@ -184,6 +328,9 @@ func TestReleaseForTheNext(t *testing.T) {
 	ln, err := net.Listen("unix", socket)
 	check(t, err)
 	next := handler(func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method == http.MethodDelete {
+			panic(http.ErrAbortHandler)
+		}
 		return reply(w, Info{Lease: &Lease{Run: "next"}})
 	})
 	server := &httptest.Server{Listener: ln, Config: &http.Server{Handler: next}}
@@ -194,7 +341,7 @@ func TestReleaseForTheNext(t *testing.T) {
 	a.lease = &Lease{Run: "run"}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	check(t, a.Release(ctx))
+	check(t, a.Release(ctx, 0))
 }
 
 // TestReleaseWhileCleaningUp: a caller that wakes up while its agent cleans up after it
@@ -205,10 +352,12 @@ func TestReleaseWhileCleaningUp(t *testing.T) {
 	port, _ := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: time.Second})
 	l := lease("run", "store", 200*time.Millisecond)
-	l.Traces.Ports = []int{port}
 	hold(t, a, l)
+	ct := shell("sleep 1000")
+	ct.Listens = []int{port}
+	begin(t, a, ct)
 	for { // until it is cleaning up
-		if _, err := a.claim(t.Context(), l); err != nil {
+		if err := a.claim(t.Context(), l); err != nil {
 			break
 		}
 		select {
@@ -217,7 +366,7 @@ func TestReleaseWhileCleaningUp(t *testing.T) {
 			t.Fatal("the agent has ended already")
 		}
 	}
-	if err := a.Release(t.Context()); err == nil || !strings.Contains(err.Error(), "left unclean") {
+	if err := a.Release(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "left unclean") {
 		t.Errorf("Release = %v, want what the clean-up has found", err)
 	}
 	if err := <-ended; err == nil {
@@ -246,7 +395,7 @@ func TestNumberOfAnother(t *testing.T) {
 			check(t, err)
 			check(t, os.WriteFile(filepath.Join(work, stateName), b, 0o600))
 			a, _ := serve(t, dir)
-			check(t, (Processes{a}).Stop(t.Context(), "p", time.Second))
+			check(t, stop(a, t.Context(), "p", time.Second))
 			if birth(victim.Process.Pid) == "" {
 				t.Error("a process was killed that only has the number")
 			}

@@ -125,7 +125,13 @@ func (s *settings) putBack(ctx context.Context, c *reach.Conn, all bool) error {
 	return os.Remove(file)
 }
 
-func (s *settings) finish(ctx context.Context) error {
+// restore puts back what any agent of this user has left changed.
+func (s *settings) restore(ctx context.Context) error { return s.back(ctx, true) }
+
+// finish puts back what was changed for this agent's lease.
+func (s *settings) finish(ctx context.Context) error { return s.back(ctx, false) }
+
+func (s *settings) back(ctx context.Context, all bool) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	c, err := here(ctx, s.log, provision.Host{Name: "local"})
@@ -133,7 +139,7 @@ func (s *settings) finish(ctx context.Context) error {
 		return err
 	}
 	defer c.Close()
-	return s.putBack(ctx, c, false)
+	return s.putBack(ctx, c, all)
 }
 
 // ReadPrepared returns what of the host's settings is changed now, for whatever lab of
@@ -147,23 +153,12 @@ func ReadPrepared(ctx context.Context, c *reach.Conn) ([]provision.Change, error
 }
 
 // Prepare has the agent set what the host's block wants for as long as the lease lasts, and
-// returns what was changed, after [Client.PutBack]. The lease has to reserve the machine.
-func (a *Client) Prepare(ctx context.Context) ([]provision.Change, error) {
+// returns what was changed. The lease has to reserve the machine.
+func (a *Client) Prepare(ctx context.Context) (changes []provision.Change, err error) {
 	if a.host.Prepare == nil {
-		return nil, a.PutBack(ctx)
+		return nil, nil
 	}
-	return a.prepare(ctx, *a.host.Prepare)
-}
-
-// PutBack has the agent put back what an earlier agent of this user has left changed, or
-// this one for an earlier run. The lease has to reserve the machine.
-func (a *Client) PutBack(ctx context.Context) error {
-	_, err := a.prepare(ctx, provision.Prepare{})
-	return err
-}
-
-func (a *Client) prepare(ctx context.Context, set provision.Prepare) (changes []provision.Change, err error) {
-	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs, Prepare: set}
+	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs, Prepare: *a.host.Prepare}
 	err = a.insist(ctx, func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) })
 	return changes, err
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,7 +68,7 @@ func TestPrepare(t *testing.T) {
 	}
 	set(a)
 	set(a) // again, as after a lost answer
-	if err := a.Release(t.Context()); err != nil || balancing() != "1" {
+	if err := a.Release(t.Context(), 0); err != nil || balancing() != "1" {
 		t.Errorf("Release = %v, balancing %s", err, balancing())
 	}
 
@@ -91,30 +90,29 @@ func TestPrepare(t *testing.T) {
 	cmd.Wait()
 	other := newClient(local(t), filepath.Join(second, "sock"))
 	spawn(t, second, shared)
-	if err := other.Release(t.Context()); err != nil || balancing() != "0" {
+	if err := other.Release(t.Context(), 0); err != nil || balancing() != "0" {
 		t.Errorf("a lab that has nothing to do with it: %v, balancing %s", err, balancing())
 	}
 	spawn(t, second, shared)
 	hold(t, other, l)
-	if changes, err := other.Prepare(t.Context()); err != nil || len(changes) > 0 || balancing() != "1" {
-		t.Errorf("a lab that has the machine: %v, %v, balancing %s", changes, err, balancing())
+	if _, err := other.Begin(t.Context()); err != nil || balancing() != "1" {
+		t.Errorf("a lab that has the machine: %v, balancing %s", err, balancing())
 	}
-	check(t, other.Release(t.Context()))
+	check(t, other.Release(t.Context(), 0))
 
 	// What cannot be put back is told, and the next tries again.
 	cmd = spawn(t, first, shared)
 	set(a)
 	stuck := filepath.Join(shared, "numa.stuck")
 	check(t, os.WriteFile(stuck, nil, 0o644))
-	err := a.Release(t.Context())
-	status := new(statusError)
-	if !errors.As(err, &status) || status.code != http.StatusInternalServerError || !strings.Contains(err.Error(), "put back the settings") {
+	err := a.Release(t.Context(), 0)
+	if !errors.As(err, new(*agentError)) || !strings.Contains(err.Error(), "put back the settings") {
 		t.Errorf("Release = %v, want that it cannot be put back", err)
 	}
 	check(t, os.Remove(stuck))
 	cmd.Wait()
 	spawn(t, first, shared)
-	if err := a.Release(t.Context()); err != nil || balancing() != "1" {
+	if err := a.Release(t.Context(), 0); err != nil || balancing() != "1" {
 		t.Errorf("the next: %v, balancing %s", err, balancing())
 	}
 }

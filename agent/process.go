@@ -1,13 +1,17 @@
 package agent
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,13 +31,14 @@ type processSpec struct {
 	StopGrace  time.Duration     `json:"stop_grace"`
 }
 
-// process is a child in a process group of its own. What a later agent needs to
-// find and stop it is kept in its directory.
+// process is what a reaper has started, in a process group of its own, and all that comes of it:
+// its tree. What a later agent needs to find and stop it is kept in its directory.
 type process struct {
 	dir string
 	kept
 	oomKills int           // before it began, see [oomKills]
 	done     chan struct{} // closed when it has ended
+	gone     chan struct{} // closed when nothing of its tree is left
 	stopping sync.Mutex    // held by who stops it: the stop signal is sent once
 }
 
@@ -41,6 +46,7 @@ type process struct {
 type kept struct {
 	Name string `json:"name"`
 	identity
+	Reaper     identity          `json:"reaper"` // it leads the session
 	Labels     map[string]string `json:"labels"`
 	StopSignal string            `json:"stop_signal"`
 	StopGrace  time.Duration     `json:"stop_grace"`
@@ -51,8 +57,9 @@ type kept struct {
 }
 
 type processes struct {
-	dir string
-	log *slog.Logger
+	dir     string
+	release time.Duration // how long drivers may keep what was killed
+	log     *slog.Logger
 
 	mu     sync.Mutex
 	all    map[string]*process
@@ -66,40 +73,42 @@ const (
 	stateName = "state.json"
 )
 
-// orphanPoll is how often a process that is not our child is looked at.
-const orphanPoll = 200 * time.Millisecond
+// processPoll is how often it is looked whether a process has ended.
+const processPoll = 50 * time.Millisecond
+
+// leastKill is how long the kernel has at least for what was killed, on a busy machine.
+const leastKill = 5 * time.Second
 
 // openProcesses finds what an agent that was killed has left running.
-func openProcesses(dir string, log *slog.Logger) (*processes, error) {
-	p := &processes{dir: dir, log: log, all: map[string]*process{}}
+func openProcesses(dir string, release time.Duration, log *slog.Logger) (*processes, error) {
+	p := &processes{dir: dir, release: max(release, leastKill), log: log, all: map[string]*process{}}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the processes: %w", err)
 	}
 	for _, e := range entries {
-		pr := &process{dir: filepath.Join(dir, e.Name()), oomKills: oomKills(), done: make(chan struct{})}
+		pr := p.new(e.Name())
 		if pr.kept, err = openKept(pr.dir); err != nil {
-			// The agent died before it could note the process that it started here.
-			err = errors.Join(signalAll(marked(p.mark(e.Name())), syscall.SIGKILL), os.RemoveAll(pr.dir))
-			if err != nil {
+			// The agent died before the process was noted that it had begun to start here.
+			if err := p.clear(pr, e.Name()); err != nil {
 				log.Warn("clear what an earlier agent began", "name", e.Name(), "err", err)
 			}
 			continue
 		}
 		p.all[pr.Name] = pr
-		if !pr.Finished.IsZero() {
-			close(pr.done)
-			continue
-		}
 		log.Warn("found a process of an earlier agent", "name", pr.Name, "pid", pr.PID)
-		p.wg.Go(func() {
-			for pr.alive() {
-				time.Sleep(orphanPoll)
-			}
-			p.ended(pr, -1)
-		})
+		p.wg.Go(func() { p.watch(pr) })
 	}
 	return p, nil
+}
+
+// clear forgets a process that was not noted. Its reaper, if there is one yet, cannot note it any more.
+func (p *processes) clear(pr *process, name string) error {
+	return errors.Join(os.RemoveAll(pr.dir), signalAll(marked(processTable(), p.mark(name)), syscall.SIGKILL))
+}
+
+func (p *processes) new(name string) *process {
+	return &process{dir: filepath.Join(p.dir, name), oomKills: oomKills(), done: make(chan struct{}), gone: make(chan struct{})}
 }
 
 func openKept(dir string) (k kept, err error) {
@@ -120,46 +129,37 @@ func (p *processes) start(name string, spec processSpec) error {
 		return errors.New("the command is empty")
 	}
 	for name := range spec.Files {
-		if name != filepath.Base(name) || name == logName || name == stateName || strings.HasPrefix(name, ".") {
+		if name != filepath.Base(name) || name == logName || name == stateName || name == exitName || strings.HasPrefix(name, ".") {
 			return fmt.Errorf("a file of the process cannot be named %q", name)
 		}
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	argv := spec.Argv
 	if argv[0] == provision.Self {
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
 		argv = append([]string{self}, argv[1:]...)
 	}
-	pr := &process{dir: filepath.Join(p.dir, name), oomKills: oomKills(), done: make(chan struct{})}
+	pr := p.new(name)
 	if err := os.Mkdir(pr.dir, 0o700); err != nil {
 		return fmt.Errorf("make the process's directory: %w", err)
 	}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
-	if err := pr.launch(cmd, spec.Files); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), os.RemoveAll(pr.dir))
-	}
-	pr.kept = kept{
-		Name: name, identity: identityOf(cmd.Process.Pid), Labels: spec.Labels,
-		StopSignal: spec.StopSignal, StopGrace: spec.StopGrace, Started: time.Now(),
+	reaper := exec.Command(self, ReaperVerb, name)
+	reaper.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
+	pr.kept = kept{Name: name, Labels: spec.Labels, StopSignal: spec.StopSignal, StopGrace: spec.StopGrace}
+	if err := pr.launch(reaper, argv, spec.Files); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), p.clear(pr, name))
 	}
 	p.all[name] = pr
-	err := pr.save()
-	p.wg.Go(func() {
-		cmd.Wait() // the exit code is what counts
-		p.ended(pr, exitCode(cmd.ProcessState))
-	})
-	if err != nil {
-		err = errors.Join(err, p.kill(pr))
-	}
-	return err
+	p.wg.Go(func() { reaper.Wait() }) // it has nothing more to say
+	p.wg.Go(func() { p.watch(pr) })
+	return nil
 }
 
-// launch starts the command in the process's directory, with its log and the files that
-// it is given.
-func (pr *process) launch(cmd *exec.Cmd, files map[string]string) error {
+// launch has the reaper start the command in the process's directory, with its log and the
+// files that it is given.
+func (pr *process) launch(reaper *exec.Cmd, argv []string, files map[string]string) error {
 	log, err := os.OpenFile(filepath.Join(pr.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
@@ -170,40 +170,96 @@ func (pr *process) launch(cmd *exec.Cmd, files map[string]string) error {
 			return err
 		}
 	}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = pr.dir, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return cmd.Start()
+	told, err := json.Marshal(order{argv, pr.kept})
+	if err != nil {
+		return err
+	}
+	hears, says, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer hears.Close()
+	reaper.Dir, reaper.Stdin, reaper.Stdout, reaper.Stderr = pr.dir, bytes.NewReader(told), log, log
+	reaper.ExtraFiles = []*os.File{says} // the first is [reaperSays]
+	reaper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	err = reaper.Start()
+	says.Close()
+	if err != nil {
+		return err
+	}
+	var said answer
+	if err = json.NewDecoder(hears).Decode(&said); err == nil && said.Error == "" {
+		pr.kept = said.Kept
+		return nil
+	}
+	if said.Error != "" {
+		err = errors.New(said.Error)
+	}
+	reaper.Wait() // it has killed what it had started, and says why again
+	return err
+}
+
+// watch waits for the end of a process, and then of its tree.
+func (p *processes) watch(pr *process) {
+	tick := time.NewTicker(processPoll)
+	defer tick.Stop()
+	for pr.alive() {
+		<-tick.C
+	}
+	if pr.Finished.IsZero() {
+		code := exited{-1}
+		for end := time.Now().Add(time.Second); ; <-tick.C { // its reaper tells as soon as it has ended
+			last := !pr.Reaper.alive() || time.Now().After(end)
+			if readJSON(filepath.Join(pr.dir, exitName), &code) == nil || last {
+				break
+			}
+		}
+		p.ended(pr, code.Code)
+	}
+	close(pr.done)
+	for pr.Reaper.alive() {
+		<-tick.C
+	}
+	for tick.Reset(time.Second); len(p.tree(pr)) > 0; { // somebody has killed the reaper
+		<-tick.C
+	}
+	close(pr.gone)
+}
+
+// tree are all that came of a process and have not ended, itself among them, whatever they call
+// themselves and whoever is their parent now. Should somebody have killed their reaper, those are
+// found that are in its session or have the mark: the number of a session, or of a group, is
+// nobody else's while one of its members lives.
+func (p *processes) tree(pr *process) []entry {
+	table := processTable()
+	if pr.Reaper.alive() {
+		return below(table, pr.Reaper.PID)
+	}
+	all := marked(table, p.mark(pr.Name))
+	has := func(number int, i identity) bool {
+		who, ok := table[number]
+		return number == i.PID && number > 1 && i.Boot == boot() && (!ok || who.identity == i)
+	}
+	for _, e := range table {
+		if !e.ended && (has(e.session, pr.Reaper) || has(e.group, pr.identity)) && !slices.Contains(all, e) {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // mark is what stands in the environment of a process and of all that it starts.
 func (p *processes) mark(name string) string { return filepath.Join(filepath.Dir(p.dir), name) }
-
-// kill ends a process, its group and what carries its mark: helpers that it forked may
-// outlive it, and some leave the group.
-func (p *processes) kill(pr *process) error {
-	return signalAll(append(pr.group(), marked(p.mark(pr.Name))...), syscall.SIGKILL)
-}
-
-// exitCode is a shell's: 128 + n for a process that signal n ended.
-func exitCode(s *os.ProcessState) int {
-	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return 128 + int(ws.Signal())
-	}
-	return s.ExitCode()
-}
 
 func (p *processes) ended(pr *process, code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	pr.Finished, pr.ExitCode = time.Now(), code
 	pr.OOMKilled = code != 0 && oomKills() > pr.oomKills
-	if err := pr.save(); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := pr.save(pr.dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.log.Error("keep the state of a process", "name", pr.Name, "err", err)
 	}
-	close(pr.done)
 }
-
-func (pr *process) save() error { return writeJSON(filepath.Join(pr.dir, stateName), pr.kept, 0o600) }
 
 func (p *processes) get(name string) *process {
 	p.mu.Lock()
@@ -211,8 +267,8 @@ func (p *processes) get(name string) *process {
 	return p.all[name]
 }
 
-// stop sends the process group its stop signal, waits for the grace period,
-// kills what is left, and forgets it. A process that is not there is stopped.
+// stop sends the process group its stop signal, waits for the grace period, kills what is left of
+// the tree, and forgets it when nothing is. A process that is not there is stopped.
 func (p *processes) stop(ctx context.Context, name string, grace time.Duration) error {
 	pr := p.get(name)
 	if pr == nil {
@@ -230,30 +286,56 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	if pr.StopSignal == "SIGINT" {
 		signal = syscall.SIGINT
 	}
-	if err := signalAll(pr.group(), signal); err != nil {
+	asked, ended := p.tree(pr), pr.done
+	if pr.alive() {
+		asked = slices.DeleteFunc(asked, func(e entry) bool { return e.group != pr.PID })
+	} else {
+		ended = nil // by itself: what it has left has the grace
+	}
+	if err := signalAll(asked, signal); err != nil {
 		p.log.Warn("stop a process", "name", name, "err", err)
 	}
 	patience := time.NewTimer(grace)
 	defer patience.Stop()
 	select {
-	case <-pr.done:
+	case <-ended:
+	case <-pr.gone:
 	case <-patience.C:
 		p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
 	case <-ctx.Done():
 	}
-	killed := p.kill(pr)
-	select {
-	case <-pr.done:
-	case <-ctx.Done():
-		return errors.Join(fmt.Errorf("stop %s: %w", name, ctx.Err()), killed)
-	}
-	if err := p.kill(pr); err != nil { // what it had forked in that moment
-		p.log.Warn("kill what a process has left", "name", name, "err", err)
+	if err := p.kill(ctx, pr); err != nil {
+		return fmt.Errorf("stop %s: %w", name, err)
 	}
 	p.mu.Lock()
 	delete(p.all, name)
 	p.mu.Unlock()
 	return os.RemoveAll(pr.dir)
+}
+
+// kill kills what is left of a process's tree until nothing is.
+func (p *processes) kill(ctx context.Context, pr *process) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, p.release, fmt.Errorf("killed %s ago", p.release))
+	defer cancel()
+	again := time.NewTicker(processPoll)
+	defer again.Stop()
+	for {
+		if errors.Is(pr.Reaper.signal(syscall.SIGTERM), os.ErrProcessDone) {
+			_ = signalAll(p.tree(pr), syscall.SIGKILL) // what is left is told below
+		}
+		select {
+		case <-pr.gone:
+			return nil
+		case <-again.C:
+			continue
+		case <-ctx.Done():
+		}
+		var left []string
+		for _, e := range p.tree(pr) {
+			left = append(left, e.String())
+		}
+		return fmt.Errorf("%s not gone: %w", cmp.Or(strings.Join(left, ", "), fmt.Sprintf("its reaper, process %d,", pr.Reaper.PID)), context.Cause(ctx))
+	}
 }
 
 // stopAll stops everything, side by side. Nothing can be started after it.
@@ -278,10 +360,20 @@ func (p *processes) stopAll(ctx context.Context) error {
 	return nil
 }
 
-func (pr *process) found() provision.Found {
-	f := provision.Found{ID: pr.Name, Name: pr.Name, Labels: pr.Labels, State: "running"}
-	if !pr.Finished.IsZero() {
-		f.State = "exited"
+// found are all of them, each with what is left of its tree.
+func (p *processes) found() []provision.Found {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := []provision.Found{}
+	for _, pr := range p.all {
+		f := provision.Found{ID: pr.Name, Name: pr.Name, Labels: pr.Labels, State: "running"}
+		if !pr.Finished.IsZero() {
+			f.State = "exited"
+			if left := p.tree(pr); len(left) > 0 {
+				f.State = fmt.Sprintf("exited, but %s lives", left[0])
+			}
+		}
+		all = append(all, f)
 	}
-	return f
+	return all
 }

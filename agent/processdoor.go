@@ -18,26 +18,8 @@ import (
 
 // What callers ask about processes.
 
-func (p *processes) put(w http.ResponseWriter, r *http.Request) error {
-	name := r.PathValue("name")
-	var spec processSpec
-	if err := readNamed(r, name, &spec); err != nil {
-		return err
-	}
-	if err := p.start(name, spec); err != nil {
-		return fail(http.StatusConflict, "%v", err)
-	}
-	return nil
-}
-
 func (p *processes) list(w http.ResponseWriter, r *http.Request) error {
-	p.mu.Lock()
-	found := []provision.Found{}
-	for _, pr := range p.all {
-		found = append(found, pr.found())
-	}
-	p.mu.Unlock()
-	return reply(w, found)
+	return reply(w, p.found())
 }
 
 func (p *processes) find(r *http.Request) (*process, error) {
@@ -82,7 +64,7 @@ func (p *processes) logs(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	rc := http.NewResponseController(w)
-	tick := time.NewTicker(orphanPoll / 2)
+	tick := time.NewTicker(processPoll)
 	defer tick.Stop()
 	for ended := false; ; {
 		if _, err := io.Copy(w, f); err != nil || rc.Flush() != nil || ended || r.URL.Query().Get("follow") == "" {
@@ -145,33 +127,12 @@ func (p *processes) file(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (p *processes) forget(w http.ResponseWriter, r *http.Request) error {
-	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: the process's own
-	// A caller whose connection is lost must not cost the engine its grace.
-	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
-	defer done()
-	return p.stop(ctx, r.PathValue("name"), grace)
-}
-
 // Processes runs engines as processes of the agent: what [docker.Daemon] does for containers.
 type Processes struct{ *Client }
 
 // Start starts the container's command as a process and returns its name.
 func (p Processes) Start(ctx context.Context, ct provision.Container) (string, error) {
-	spec := processSpec{Labels: ct.Labels, StopSignal: ct.StopSignal, StopGrace: ct.StopGrace}
-	for _, w := range slices.Concat(ct.Entrypoint, ct.Command) {
-		spec.Argv = append(spec.Argv, w.Reveal())
-	}
-	for _, v := range ct.Env {
-		spec.Env = append(spec.Env, v.Name+"="+v.Value.Reveal())
-	}
-	for _, f := range ct.Files {
-		if spec.Files == nil {
-			spec.Files = map[string]string{}
-		}
-		spec.Files[f.Name] = f.Text.Reveal()
-	}
-	return ct.Name, p.call(ctx, "PUT", "/v1/processes/"+url.PathEscape(ct.Name), spec, nil)
+	return p.start(ctx, provision.Process, ct)
 }
 
 // State says what the process is doing.
@@ -196,7 +157,7 @@ func (p Processes) Logs(ctx context.Context, name string, follow bool, tail int)
 	if err != nil {
 		return nil, err
 	}
-	return resp.Body, nil
+	return resp.Body.(*bounded).ReadCloser, nil // which is passed on, and kept nowhere
 }
 
 // ReadFile reads a file that the process has written into its own directory, while
@@ -214,11 +175,6 @@ func (p Processes) ReadFile(ctx context.Context, name, file string) (text []byte
 		return nil, written, fmt.Errorf("agent on %s: read %s: %w", p.host, file, err)
 	}
 	return text, written, nil
-}
-
-// Stop stops the process: its stop signal, grace, SIGKILL. One that is not there is stopped.
-func (p Processes) Stop(ctx context.Context, name string, grace time.Duration) error {
-	return p.call(ctx, "DELETE", "/v1/processes/"+url.PathEscape(name)+"?grace="+grace.String(), nil, nil)
 }
 
 // List returns the processes that carry all the labels, ended ones too.

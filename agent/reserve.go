@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -219,7 +221,7 @@ type standing struct {
 
 // endHung kills who has the machine, if that is an agent of this very user that does
 // not come to its end: it cannot clean up any more, and the lab's next apply will.
-// That it is one the kernel says, and the note in its directory.
+// That it is one the kernel says, the note in its directory, and that it does not say otherwise.
 func (m *machine) endHung(o owner) bool {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil || !o.alive() || o.uid != os.Getuid() {
@@ -238,6 +240,9 @@ func (m *machine) endHung(o owner) bool {
 		if !readOwned(note, os.Getuid(), &now) || now.identity != o.identity || sinceBoot() < now.Over+overdue {
 			continue
 		}
+		if hasLease(filepath.Dir(note)) { // and could not note it, as on a full disk
+			return false
+		}
 		m.log.Warn("ending an agent that hangs", "pid", o.PID, "dir", filepath.Dir(note))
 		if err := o.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			m.log.Error("end an agent that hangs", "pid", o.PID, "err", err)
@@ -246,6 +251,23 @@ func (m *machine) endHung(o owner) bool {
 		return true
 	}
 	return false
+}
+
+// hasLease reports whether the agent in a directory of this machine answers that its lease goes on.
+func hasLease(dir string) bool {
+	c := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "sock"))
+		},
+	}}
+	resp, err := c.Get("http://agent/v1/info")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var info Info
+	return json.NewDecoder(resp.Body).Decode(&info) == nil && info.Lease != nil && info.Lease.Expires.After(info.Now)
 }
 
 // lookForReservation prints who has the lock, as the kernel says it: process, user if it

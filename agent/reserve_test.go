@@ -37,7 +37,7 @@ func TestReservation(t *testing.T) {
 	theirs.Reserve, ours.Reserve, ours.Lab = true, true, "other"
 	hold(t, a, theirs)
 	held := new(HeldError)
-	if _, err := b.claim(t.Context(), ours); !errors.As(err, &held) || held.Lease.Run != "run1" || held.Lease.Lab != "lab" || held.Lease.Expires.IsZero() {
+	if err := b.claim(t.Context(), ours); !errors.As(err, &held) || held.Lease.Run != "run1" || held.Lease.Lab != "lab" || held.Lease.Expires.IsZero() {
 		t.Fatalf("the second lab: %v, want who has the machine", err)
 	}
 	// Who reserves nothing needs nothing.
@@ -48,14 +48,14 @@ func TestReservation(t *testing.T) {
 	// Killed, not released: the kernel gives the machine back.
 	check(t, cmd.Process.Kill())
 	cmd.Wait()
-	if _, err := b.claim(t.Context(), ours); err != nil {
+	if err := b.claim(t.Context(), ours); err != nil {
 		t.Errorf("after the first agent was killed: %v", err)
 	}
 	spawn(t, first, shared)
-	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
+	if err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
 		t.Errorf("the first lab again: %v, want who has the machine now", err)
 	}
-	check(t, b.Release(t.Context()))
+	check(t, b.Release(t.Context(), 0))
 	hold(t, a, theirs) // after the release
 }
 
@@ -78,7 +78,13 @@ func TestReservationOfAHungAgent(t *testing.T) {
 	check(t, writeJSON(note, now, 0o600))
 	spawn(t, second, first)
 	l.Store, l.Lab = "storeB", "other"
-	if _, err := newClient(local(t), filepath.Join(second, "sock")).claim(t.Context(), l); err != nil {
+	b := newClient(local(t), filepath.Join(second, "sock"))
+	// One that says that it is at work could not write it down.
+	if held := new(HeldError); !errors.As(b.claim(t.Context(), l), &held) || held.Lease.Run != "run1" {
+		t.Errorf("beside an agent that answers: %+v", held)
+	}
+	check(t, cmd.Process.Signal(syscall.SIGSTOP))
+	if err := b.claim(t.Context(), l); err != nil {
 		t.Errorf("claim = %v", err)
 	}
 	cmd.Wait() // or the test hangs
@@ -100,8 +106,8 @@ func TestKilledAgentIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	spawn(t, dir, dir)
-	check(t, newClient(local(t), filepath.Join(dir, "sock")).Release(t.Context()))
+	spawn(t, dir, dir) // which goes on with the claim
+	check(t, another(t, dir, "store").Release(t.Context(), 0))
 	for _, file := range files {
 		if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want that it is gone", file, err)
@@ -142,7 +148,7 @@ func TestReservationBelievesNobody(t *testing.T) {
 	l.Reserve = true
 	held := new(HeldError)
 	want := fmt.Sprintf("process %d (", os.Getpid())
-	if _, err := a.claim(t.Context(), l); !errors.As(err, &held) || !strings.HasPrefix(held.Lease.Holder, want) || held.Lease.Lab != "" {
+	if err := a.claim(t.Context(), l); !errors.As(err, &held) || !strings.HasPrefix(held.Lease.Holder, want) || held.Lease.Lab != "" {
 		t.Errorf("claim = %v, want that it is in use by %s…", err, want)
 	}
 	if birth(victim.Process.Pid) == "" {
@@ -153,11 +159,11 @@ func TestReservationBelievesNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, os.WriteFile(wordsOf(path, os.Getuid()), lie, 0o644))
-	if _, err := a.claim(t.Context(), l); !errors.As(err, &held) || held.Lease.Lab != "lab" || held.Lease.Holder != "eve" {
+	if err := a.claim(t.Context(), l); !errors.As(err, &held) || held.Lease.Lab != "lab" || held.Lease.Holder != "eve" {
 		t.Errorf("claim = %v, want what the holder says", err)
 	}
 	check(t, f.Close())
-	if _, err := a.claim(t.Context(), l); err != nil {
+	if err := a.claim(t.Context(), l); err != nil {
 		t.Errorf("when the lock is free: %v", err)
 	}
 }
@@ -184,7 +190,7 @@ func TestReservationOfAStrangeKind(t *testing.T) {
 			a, _ := serve(t, dir)
 			l := lease("run", "store", time.Hour)
 			l.Reserve = true
-			_, err := a.claim(t.Context(), l)
+			err := a.claim(t.Context(), l)
 			if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
 				t.Errorf("claim = %v, want %q", err, tt.says)
 			}
@@ -208,7 +214,7 @@ func TestReservationIsReplaced(t *testing.T) {
 	check(t, os.Remove(filepath.Join(first, reservationName)))
 	hold(t, b, ours)
 	held := new(HeldError)
-	if _, err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
+	if err := a.claim(t.Context(), theirs); !errors.As(err, &held) || held.Lease.Lab != "other" {
 		t.Errorf("the first at its renewal: %v, want who has the machine now", err)
 	}
 }
@@ -262,10 +268,10 @@ func TestReservationClosed(t *testing.T) {
 	defer a.Close()
 	l := lease("run", "store", time.Hour)
 	l.Reserve = true
-	if _, err := a.Lease(t.Context(), l); err == nil || !strings.Contains(err.Error(), "a file closed to others that user nobody has put there") {
+	if err := a.Lease(t.Context(), l); err == nil || !strings.Contains(err.Error(), "a file closed to others that user nobody has put there") {
 		t.Errorf("Lease = %v", err)
 	}
-	check(t, a.Release(t.Context()))
+	check(t, a.Release(t.Context(), 0))
 }
 
 // TestAgentThatDies: the client brings up another, which knows the lease; the job

@@ -1,7 +1,8 @@
 package agent
 
 import (
-	"errors"
+	"bytes"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -55,25 +56,30 @@ func TestSharedHome(t *testing.T) {
 		t.Fatalf("Prepare = %v, %v, with %s W", changed, err, limit(one))
 	}
 	c2, a2 := at(two, "lab")
-	check(t, a2.PutBack(t.Context()))
+	_, err = a2.Begin(t.Context())
+	check(t, err)
 	if changed, err := ReadPrepared(t.Context(), c1); err != nil || len(changed) != 1 {
 		t.Errorf("of the first machine is noted %v, %v", changed, err)
 	}
 	if changed, err := ReadPrepared(t.Context(), c2); err != nil || len(changed) != 0 {
 		t.Errorf("of the second machine is noted %v, %v", changed, err)
 	}
-	check(t, MarkUnclean(t.Context(), c1, lease("run", "store", time.Hour), provision.Traces{}, errors.New("memory is stuck")))
+	note, err := json.Marshal(Unclean{Run: "run", Left: []string{"memory is stuck"}})
+	check(t, err)
+	_, err = c1.Run(t.Context(), "cat >"+uncleanFile(c1), bytes.NewReader(note))
+	check(t, err)
 	if u, err := ReadUnclean(t.Context(), c2); err != nil || u != nil {
 		t.Errorf("the second machine is unclean: %+v, %v", u, err)
 	}
-	check(t, ForgetUnclean(t.Context(), c2))
+	_, err = a2.Begin(t.Context())
+	check(t, err)
 	if u, err := ReadUnclean(t.Context(), c1); err != nil || u == nil {
 		t.Errorf("the first machine is not unclean any more: %v", err)
 	}
-	if err := a2.Release(t.Context()); err != nil || limit(one) != "400.00" {
+	if err := a2.Release(t.Context(), 0); err != nil || limit(one) != "400.00" {
 		t.Errorf("Release = %v, with %s W on the first machine", err, limit(one))
 	}
-	if err := a1.Release(t.Context()); err != nil || limit(one) != "700.00" {
+	if err := a1.Release(t.Context(), 0); err != nil || limit(one) != "700.00" {
 		t.Errorf("Release = %v, with %s W", err, limit(one))
 	}
 }

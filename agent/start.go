@@ -2,22 +2,13 @@ package agent
 
 import (
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"debug/elf"
-	"embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path"
-	"runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"hclbench/plain"
@@ -27,10 +18,11 @@ import (
 // root is the only directory that hcl writes to on a host, below its user's home.
 const root = ".cache/hcl"
 
-// dir is where the agent of a lab works for one of its hosts. Two host blocks may
+// Dir is where the agent of a lab works for one of its hosts: the [provision.LabelAgent] of what it makes, and the
+// beginning of its processes' marks. Two host blocks may
 // be the same machine, as in every rehearsal, and two machines may have one home. The
 // name is short because a unix socket's path may have no more than 107 bytes.
-func dir(c *reach.Conn, lab string) string {
+func Dir(c *reach.Conn, lab string) string {
 	sum := sha256.Sum256([]byte(lab + "\x00" + c.Host().Name + "\x00" + c.Machine()))
 	return path.Join(c.Home(), root, "agents", hex.EncodeToString(sum[:4]))
 }
@@ -44,14 +36,8 @@ func noteOf(c *reach.Conn, name string) string {
 // anyHCL is the command that runs any hcl binary which is there; where an agent is,
 // one is. Machines of other kinds may have put theirs into the same home.
 func anyHCL(home string) string {
-	return "sh -c " + plain.Quote(fmt.Sprintf(`for b in %s/*; do if [ -x "$b" ] && "$b" --version </dev/null >/dev/null 2>&1; then exec "$b" "$@"; fi; done; echo no hcl there`,
-		plain.Quote(path.Join(home, root, "bin")))) + " sh"
-}
-
-// Mark is how the [provision.ProcessMark] of every process begins that an agent of
-// the lab starts on this host.
-func Mark(c *reach.Conn, lab string) string {
-	return dir(c, lab) + "/"
+	return "sh -c " + plain.Quote(fmt.Sprintf(`for b in %s/*; do if [ "$(%s)" = %s ]; then exec "$b" "$@"; fi; done; echo no hcl there`,
+		plain.Quote(path.Join(home, root, "bin")), runs(`"$b"`), itRuns)) + " sh"
 }
 
 // answerWithin bounds how long an agent takes to say that it is there.
@@ -59,9 +45,9 @@ const answerWithin = 20 * time.Second
 
 // Attach returns the lab's agent on a host if one is at work there; nil if none.
 func Attach(ctx context.Context, c *reach.Conn, lab string) (*Client, error) {
-	a := newClient(c, path.Join(dir(c, lab), "sock"))
+	a := newClient(c, path.Join(Dir(c, lab), "sock"))
 	a.lab = lab
-	there, err := binaryThere(ctx, a, c)
+	there, err := a.there(ctx)
 	if !there {
 		a.Close()
 		return nil, err
@@ -69,8 +55,8 @@ func Attach(ctx context.Context, c *reach.Conn, lab string) (*Client, error) {
 	return a, nil
 }
 
-// there reports whether the agent answers.
-func binaryThere(ctx context.Context, a *Client, c *reach.Conn) (bool, error) {
+// answers reports whether the agent answers.
+func answers(ctx context.Context, a *Client, c *reach.Conn) (bool, error) {
 	soon, cancel := context.WithTimeoutCause(ctx, answerWithin, fmt.Errorf("the agent does not answer within %s", answerWithin))
 	defer cancel()
 	_, err := a.Info(soon)
@@ -105,7 +91,7 @@ func Start(ctx context.Context, c *reach.Conn, all Binaries, claim Lease, log *s
 			return nil, err
 		}
 	}
-	a := newClient(c, path.Join(dir(c, claim.Lab), "sock"))
+	a := newClient(c, path.Join(Dir(c, claim.Lab), "sock"))
 	a.lab, a.store = claim.Lab, claim.Store
 	a.binary = path.Join(c.Home(), root, "bin", b.sha)
 	a.up = func(ctx context.Context) error { return up(ctx, c, a, b, claim, log) }
@@ -127,24 +113,77 @@ func (a *Client) giveWay(ctx context.Context, sha, store string) error {
 		return &HeldError{Host: a.host, Lab: a.lab, Lease: *info.Lease}
 	}
 	a.store = store
-	return a.Release(ctx) // what it runs is found by label later
+	return a.Release(ctx, 0)
 }
 
-// End ends the lab's agent on a host, whoever has its lease, and with it that run: its caller
-// is told of by, for people, as soon as it comes again. What the agent runs itself is stopped.
-func End(ctx context.Context, c *reach.Conn, lab, by string) error {
+// Destroying is what is asked of a host on which a lab is to end for good.
+type Destroying struct {
+	By    string // who asks, for the caller whose lease it ends
+	Store string // whose lease it may end
+	// Force ends also the lease of another store's caller, and what carries the lab's name and is somebody else's; and it
+	// forgets what could not be cleaned.
+	Force  bool
+	Docker string // see [docker.Daemon.Access]; empty: there is none, or none that is meant
+	Cache  bool   // also clear what hcl keeps there
+}
+
+// Destroy ends whatever of the lab is on a host, whoever has left it there, by an agent that it brings up if none is at
+// work. Where another store's caller is, that is a [*HeldError], unless forced.
+func Destroy(ctx context.Context, c *reach.Conn, all Binaries, lab string, how Destroying, log *slog.Logger) (ended Ended, was *Lease, err error) {
+	for range destroyTries {
+		var now Ended
+		now, was, err = destroy(ctx, c, all, lab, how, log)
+		ended.Removed, ended.Others = append(ended.Removed, now.Removed...), append(ended.Others, now.Others...)
+		if err != nil || !now.Missed {
+			return ended, was, err
+		}
+	}
+	return ended, was, fmt.Errorf("%s: each agent that was asked has ended by itself: see agent.log in %s there", c.Host(), Dir(c, lab))
+}
+
+// destroyTries is how many agents are asked: the first may only end what one that was killed has left.
+const destroyTries = 3
+
+func destroy(ctx context.Context, c *reach.Conn, all Binaries, lab string, how Destroying, log *slog.Logger) (ended Ended, was *Lease, err error) {
 	a, err := Attach(ctx, c, lab)
-	if err != nil || a == nil {
-		return err
+	if err != nil {
+		return ended, nil, err
+	}
+	if a == nil {
+		if a, err = Start(ctx, c, all, Lease{Lab: lab, Store: how.Store}, log); err != nil {
+			return ended, nil, err
+		}
 	}
 	defer a.Close()
-	return a.release(ctx, by)
+	a.store = how.Store
+	info, err := a.Info(ctx)
+	if err != nil {
+		if there, lost := a.there(ctx); !there && lost == nil {
+			return Ended{Missed: true}, nil, nil
+		}
+		return ended, nil, err
+	}
+	if info.Lease != nil && info.Lease.Store != how.Store && !how.Force {
+		return ended, info.Lease, &HeldError{Host: c.Host(), Lab: lab, Lease: *info.Lease}
+	}
+	ended, err = a.release(ctx, &ending{By: how.By, Docker: how.Docker, Force: how.Force, Lab: lab, Cache: how.Cache}, 0)
+	return ended, info.Lease, err
 }
 
 // up starts an agent unless one answers.
 func up(ctx context.Context, c *reach.Conn, a *Client, b binary, claim Lease, log *slog.Logger) error {
-	if there, err := binaryThere(ctx, a, c); there || err != nil {
+	if there, err := a.there(ctx); there || err != nil {
 		return err
+	}
+	// An agent that a run brings up whose lease was ended would refuse it, and stay for nobody.
+	if lease := a.held(); lease != nil {
+		ended, err := readNote[map[string]string](ctx, c, path.Join(Dir(c, claim.Lab), endedName))
+		if err != nil {
+			return err
+		}
+		if ended != nil && (*ended)[lease.Run] != "" {
+			return a.refused(&refusal{Ended: (*ended)[lease.Run]})
+		}
 	}
 	remote, err := install(ctx, c, b, log)
 	if err != nil {
@@ -152,166 +191,17 @@ func up(ctx context.Context, c *reach.Conn, a *Client, b binary, claim Lease, lo
 	}
 	stays := min(Unclaimed, cmp.Or(time.Duration(claim.TTL), Unclaimed))
 	command := fmt.Sprintf("%s agent --detach --unclaimed %s --dir %s --cache %s",
-		plain.Quote(remote), stays, plain.Quote(dir(c, claim.Lab)), plain.Quote(path.Join(c.Home(), root)))
-	_, err = c.Run(ctx, command, nil)
-	if err == nil {
-		_, err = a.Info(ctx)
-	}
-	if err != nil {
+		plain.Quote(remote), stays, plain.Quote(Dir(c, claim.Lab)), plain.Quote(path.Join(c.Home(), root)))
+	for again := false; ; again = true {
+		_, err = c.Run(ctx, command, nil)
+		if err == nil {
+			if _, err = a.Info(ctx); err == nil {
+				return nil
+			}
+			if there, lost := a.there(ctx); !there && lost == nil && !again {
+				continue // it has only ended what one that was killed has left
+			}
+		}
 		return fmt.Errorf("start the agent on %s: %w", c.Host(), err)
 	}
-	return nil
-}
-
-// carried is what a release carries for its hosts; a plain build carries nothing.
-//
-//go:embed carried
-var carried embed.FS
-
-// Binaries are the hcl binaries that there are for hosts: those that this program
-// carries, and this program itself for hosts of its own kind.
-type Binaries struct {
-	self    string // path
-	sha     string // of self
-	carried fs.FS  // KIND.gz and KIND.sha256, where KIND is "linux-arm64"
-}
-
-// ReadBinaries finds what the program at path, which is this one, has for hosts.
-func ReadBinaries(path string) (Binaries, error) {
-	sha, err := SHA(path)
-	if err != nil {
-		return Binaries{}, fmt.Errorf("read the hcl binary: %w", err)
-	}
-	inside, err := fs.Sub(carried, "carried")
-	return Binaries{self: path, sha: sha, carried: inside}, err
-}
-
-// SHA is the SHA-256 of the file at path, in hex: a binary's name on the hosts.
-func SHA(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
-
-type binary struct {
-	sha  string
-	path string // of the file; "": it has to be unpacked
-	kind string
-	from fs.FS
-}
-
-// kinds are the platforms of Go by what "uname -sm" prints there.
-var kinds = map[string]string{
-	"Linux x86_64": "linux-amd64", "Linux aarch64": "linux-arm64", "Linux arm64": "linux-arm64",
-	"Darwin x86_64": "darwin-amd64", "Darwin arm64": "darwin-arm64",
-}
-
-func (b Binaries) of(platform string) (binary, error) {
-	kind := kinds[platform]
-	own := runtime.GOOS + "-" + runtime.GOARCH
-	if sum, err := fs.ReadFile(b.carried, kind+".sha256"); kind != "" && err == nil {
-		return binary{sha: strings.TrimSpace(string(sum)), kind: kind, from: b.carried}, nil
-	}
-	if kind == own {
-		return binary{sha: b.sha, path: b.self}, nil
-	}
-	there := []string{own}
-	packed, _ := fs.Glob(b.carried, "*.gz") // a pattern that is right
-	for _, p := range packed {
-		there = append(there, strings.TrimSuffix(p, ".gz"))
-	}
-	slices.Sort(there)
-	hint := "a release carries those for linux-amd64 and linux-arm64; `make dist` builds it"
-	if kind == "" || len(packed) > 1 {
-		hint = "hosts need Linux on amd64 or arm64"
-	}
-	return binary{}, fmt.Errorf("it is %q, and this hcl has binaries for %s only: %s", platform, strings.Join(slices.Compact(there), ", "), hint)
-}
-
-// unpacked passes the path of the binary's file to use.
-func (b binary) unpacked(use func(path string) error) error {
-	if b.path != "" {
-		return use(b.path)
-	}
-	f, err := os.CreateTemp("", "hcl-"+b.kind+"-")
-	if err == nil {
-		defer os.Remove(f.Name())
-		err = errors.Join(b.unpack(f), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("unpack the hcl binary for %s: %w", b.kind, err)
-	}
-	return use(f.Name())
-}
-
-func (b binary) unpack(to io.Writer) error {
-	packed, err := b.from.Open(b.kind + ".gz")
-	if err != nil {
-		return err
-	}
-	defer packed.Close()
-	z, err := gzip.NewReader(packed)
-	if err != nil {
-		return err
-	}
-	h := sha256.New()
-	if _, err = io.Copy(io.MultiWriter(to, h), z); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != b.sha {
-		return fmt.Errorf("its SHA-256 is %s, not %s", got, b.sha)
-	}
-	return nil
-}
-
-// pick returns the binary for a host.
-func (b Binaries) pick(ctx context.Context, c *reach.Conn) (binary, error) {
-	platform, err := c.Run(ctx, "uname -sm", nil)
-	if err != nil {
-		return binary{}, err
-	}
-	found, err := b.of(strings.TrimSpace(platform))
-	if err != nil {
-		return binary{}, fmt.Errorf("%s: %w", c.Host(), err)
-	}
-	return found, nil
-}
-
-// Install copies the binary for a host there, if it is not there yet, and returns its path there.
-func Install(ctx context.Context, c *reach.Conn, b Binaries, log *slog.Logger) (remote string, err error) {
-	found, err := b.pick(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	return install(ctx, c, found, log)
-}
-
-func install(ctx context.Context, c *reach.Conn, b binary, log *slog.Logger) (remote string, err error) {
-	if b.path != "" && !c.Host().Local() && needsLoader(b.path) {
-		log.Warn("this hcl is linked with the C library of the machine that built it, and may not run on another or in containers: CGO_ENABLED=0 builds one that needs none, as make does", "host", c.Host().Name)
-	}
-	remote = path.Join(c.Home(), root, "bin", b.sha)
-	out, err := c.Run(ctx, fmt.Sprintf("mkdir -p -m 700 %s; if test -x %[2]s; then touch %[2]s; echo there; fi", plain.Quote(path.Dir(remote)), plain.Quote(remote)), nil)
-	if err != nil || strings.TrimSpace(out) == "there" {
-		return remote, err
-	}
-	log.Info("copying hcl to the host", "host", c.Host().Name)
-	// Executable for all: it is mounted in containers, which have users of their own.
-	return remote, b.unpacked(func(local string) error { return c.Upload(ctx, local, remote, 0o755) })
-}
-
-// needsLoader reports whether a program is linked with shared libraries, as Go does
-// where it finds a C compiler.
-func needsLoader(path string) bool {
-	f, err := elf.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }

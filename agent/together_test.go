@@ -224,3 +224,101 @@ func TestTogetherOverloaded(t *testing.T) {
 		}
 	}
 }
+
+// asleep is the way to an agent as a caller sees it whose own clock stood still while the load went on.
+type asleep struct {
+	http.RoundTripper
+	begun *atomic.Bool
+	by    time.Duration
+}
+
+func (a asleep) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/events") {
+		a.begun.Store(true)
+	}
+	resp, err := a.RoundTripper.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/records") && !strings.HasSuffix(r.URL.Path, "/info") {
+		return resp, err
+	}
+	if strings.HasSuffix(r.URL.Path, "/records") {
+		a.begun.Store(false) // and it has ended
+		return resp, nil
+	}
+	var in Info
+	if err := json.NewDecoder(resp.Body).Decode(&in); err != nil {
+		return nil, err
+	}
+	if !a.begun.Load() {
+		in.Up += a.by
+	}
+	text, _ := json.Marshal(in)
+	resp.Body = io.NopCloser(bytes.NewReader(text))
+	return resp, nil
+}
+
+// TestTogetherAsleep: a caller that slept while the load went on finds that all clients have gained the
+// same, which says nothing of them; what one has gained against the others does.
+func TestTogetherAsleep(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 12, 4).Load
+	job.Workload.Concurrency = 4
+	senders := several(t, job, "c0", "c1", "c2")
+	for i := range senders {
+		by := 40 * time.Second
+		if i == 1 {
+			by += time.Second
+		}
+		senders[i].http.Transport = asleep{senders[i].http.Transport, new(atomic.Bool), by}
+	}
+	m, err := RunTogether(t.Context(), "job", senders, telemetry.Plan{}, func(load.Progress) {})
+	check(t, err)
+	for i, want := range []float64{0, 1000, 0} {
+		if got := m.Summary.Clients[i].Clock.Gained; math.Abs(got-want) > 500 {
+			t.Errorf("client %d has gained %.0f ms, want %.0f", i, got, want)
+		}
+	}
+}
+
+// forgets counts the jobs that an agent is told to drop.
+type forgets struct {
+	http.RoundTripper
+	jobs *atomic.Int64
+}
+
+func (f forgets) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := f.RoundTripper.RoundTrip(r)
+	if err == nil && r.Method == "DELETE" && r.URL.Path == jobPath("job") && resp.StatusCode < 300 {
+		f.jobs.Add(1)
+	}
+	return resp, err
+}
+
+// TestTogetherOutOfReach: a host that is given up ends the load, and the others are told to stop sending.
+func TestTogetherOutOfReach(t *testing.T) {
+	job := spec(simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}), 1_000_000, 4).Load
+	job.Workload.Concurrency = 4
+	senders, told := several(t, job, "c0", "c1", "c2"), new(atomic.Int64)
+	for i := range senders {
+		senders[i].http.Transport = forgets{senders[i].http.Transport, told}
+	}
+	ctx, end := context.WithCancelCause(t.Context())
+	_, err := RunTogether(ctx, "job", senders, telemetry.Plan{}, func(p load.Progress) {
+		if p.Done > 0 {
+			end(provision.ErrUnreachable)
+		}
+	})
+	if !errors.Is(err, provision.ErrUnreachable) || told.Load() != 3 {
+		t.Errorf("%v; %d of 3 clients were told to stop", err, told.Load())
+	}
+}
+
+// TestBounded: what an agent answers is bounded, however much comes.
+func TestBounded(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	resp, err := a.open(t.Context(), "GET", "/v1/info", nil)
+	check(t, err)
+	defer resp.Body.Close()
+	resp.Body.(*bounded).left = 10
+	if text, err := io.ReadAll(resp.Body); len(text) != 10 || err == nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}

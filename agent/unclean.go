@@ -1,19 +1,17 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
+	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/cenkalti/backoff/v5"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -35,22 +33,42 @@ type Unclean struct {
 
 func uncleanFile(c *reach.Conn) string { return noteOf(c, "unclean") }
 
-// MarkUnclean notes on the host that the tear-down of a run has failed with err.
-func MarkUnclean(ctx context.Context, c *reach.Conn, l Lease, traces provision.Traces, err error) error {
-	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: traces, Left: []string{err.Error()}}
-	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
+// markUnclean notes that the tear-down of a run has failed with err, beside what earlier ones have left.
+func (s *server) markUnclean(ctx context.Context, l Lease, failed error) error {
+	u := Unclean{Time: time.Now(), Lab: l.Lab, Run: l.Run, Holder: l.Holder, Traces: s.claim.traces(), Left: []string{failed.Error()}}
+	if unclean, ok := errors.AsType[*provision.UncleanError](failed); ok {
 		u.Left = unclean.Left
 	}
-	b, err := json.Marshal(u)
+	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
 	if err != nil {
 		return err
 	}
+	defer c.Close()
+	if was, err := ReadUnclean(ctx, c); err == nil && was != nil {
+		u.Traces = bothTraces(was.Traces, u.Traces)
+		for _, left := range was.Left {
+			if !slices.Contains(u.Left, left) {
+				u.Left = append(u.Left, left)
+			}
+		}
+	}
 	file := uncleanFile(c)
-	_, err = c.Run(ctx, fmt.Sprintf("umask 077 && mkdir -p %s && cat >%[2]s.new && mv %[2]s.new %[2]s", plain.Quote(path.Dir(file)), plain.Quote(file)), bytes.NewReader(b))
-	if err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), writeJSON(file, u, 0o600)); err != nil {
 		return fmt.Errorf("note that the host is unclean: %w", err)
 	}
 	return nil
+}
+
+// bothTraces are the traces of two runs; how the GPUs were before is known from the
+// older of them.
+func bothTraces(older, newer provision.Traces) provision.Traces {
+	older.Containers = slices.Concat(older.Containers, newer.Containers)
+	older.Ports = slices.Concat(older.Ports, newer.Ports)
+	older.Mark = cmp.Or(older.Mark, newer.Mark)
+	if len(older.Before.Memory) == 0 {
+		older.Before = newer.Before
+	}
+	return older
 }
 
 // ReadUnclean returns what an earlier run has left on the host, nil for nothing.
@@ -71,12 +89,6 @@ func readNote[T any](ctx context.Context, c *reach.Conn, file string) (*T, error
 	return note, nil
 }
 
-// ForgetUnclean removes the note.
-func ForgetUnclean(ctx context.Context, c *reach.Conn) error {
-	_, err := c.Run(ctx, "rm -f "+plain.Quote(uncleanFile(c)), nil)
-	return err
-}
-
 // downWithin bounds how long an agent whose time is over takes for cleaning up, and
 // sweepWithin, how much of that for a Docker daemon that does not answer.
 const (
@@ -84,65 +96,101 @@ const (
 	sweepWithin = downWithin - time.Minute
 )
 
-// sweep removes the lab's containers, in their own graceful way, and proves that the
-// host is free again.
-func (s *server) sweep(ctx context.Context, l Lease) error {
-	traces := l.Traces
-	traces.Mark = s.Dir + "/"
-	var failed error
-	if l.Docker != "" {
-		// A daemon that is restarted or upgraded in this moment is waited for: nobody else will come.
-		policy := backoff.NewExponentialBackOff()
-		policy.InitialInterval, policy.MaxInterval = time.Second, 10*time.Second
-		_, failed = backoff.Retry(ctx, func() (struct{}, error) {
-			err := s.removeContainers(ctx, l, &traces)
-			if err != nil {
-				s.Log.Warn("remove the lab's containers", "err", err)
-			}
-			return struct{}{}, err
-		}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(sweepWithin))
+// begun is what a caller finds that has taken the lease.
+type begun struct {
+	Removed []provision.Found `json:"removed,omitempty"` // of earlier runs
+	Was     *Unclean          `json:"was,omitempty"`     // that an earlier run had left, and that is gone by now
+	Use     provision.GPUUse  `json:"use"`               // of the GPUs, before anything is made
+}
+
+// begin readies the host for the run that has taken the lease: what earlier runs of this agent's directory have
+// left is ended and proved to be gone, and settings are put back. It may be asked again.
+func (s *server) begin(w http.ResponseWriter, r *http.Request) error {
+	s.claim.beginning.Lock()
+	defer s.claim.beginning.Unlock()
+	held := s.lessor.current()
+	if held == nil {
+		return fail(http.StatusConflict, "nobody has taken the lease")
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), downWithin)
+	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), s.claim.mostGrace()+downWithin)
 	defer done()
-	c, err := s.withDocker(ctx, l)
+	var said begun
+	var err error
+	said.Removed, _, err = s.claim.end(ctx, func(run string) bool { return run != held.Run })
 	if err != nil {
-		return errors.Join(failed, err)
+		by := Lease{Lab: held.Lab, Holder: "a caller of the same store"}
+		for _, f := range said.Removed {
+			by.Run = f.Labels[provision.LabelRun] // the one that has left it
+		}
+		return faultOf(errors.Join(err, s.markUnclean(ctx, by, err)))
 	}
-	defer c.Close()
-	others, unclean := look.ProveGone(ctx, c, traces, cmp.Or(s.Release, provision.ReleaseWait))
-	if len(others) > 0 {
-		s.Log.Warn("others use the GPUs", "processes", others)
+	if !held.Reserve {
+		return reply(w, said)
 	}
-	if err = errors.Join(failed, unclean); err == nil {
-		s.Log.Info("the host is free again")
-		return nil
+	if err := s.settings.restore(ctx); err != nil {
+		return &fault{Kind: provision.ErrSettings.Error(), Text: err.Error()}
 	}
-	return errors.Join(err, MarkUnclean(ctx, c, l, traces, err))
-}
-
-func (s *server) withDocker(ctx context.Context, l Lease) (*reach.Conn, error) {
-	return reach.Dial(ctx, &provision.Host{Name: "local", Address: provision.LocalAddress, Docker: l.Docker}, reach.SSH{}, s.Log)
-}
-
-// removeContainers stops and removes the lab's containers side by side, and adds them to
-// the traces.
-func (s *server) removeContainers(ctx context.Context, l Lease, traces *provision.Traces) error {
-	c, err := s.withDocker(ctx, l)
+	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	daemon := docker.New(c, nil)
-	found, err := daemon.List(ctx, map[string]string{provision.LabelLab: l.Lab})
-	errs := make([]error, len(found))
-	var wg sync.WaitGroup
-	for i, f := range found {
-		s.Log.Info("removing", "container", f.Name)
-		if !slices.Contains(traces.Containers, f.ID) {
-			traces.Containers = append(slices.Clone(traces.Containers), f.ID)
-		}
-		wg.Go(func() { errs[i] = daemon.Stop(ctx, f.ID, docker.OwnGrace) })
+	if said.Was, err = stillUnclean(ctx, c); err != nil {
+		return faultOf(err)
 	}
-	wg.Wait()
-	return errors.Join(err, errors.Join(errs...))
+	if said.Use, err = s.claim.baseline(ctx, c, len(said.Removed) > 0); err != nil {
+		return faultOf(err)
+	}
+	return reply(w, said)
+}
+
+// stillUnclean forgets what an earlier run could not clean, if it is gone by now.
+func stillUnclean(ctx context.Context, c *reach.Conn) (was *Unclean, err error) {
+	u, err := ReadUnclean(ctx, c)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	if _, err := look.ProveGone(ctx, c, u.Traces, 0); err != nil {
+		by := fmt.Sprintf("run %s of lab %s (%s, %s) has left something: ", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime))
+		var left []string
+		for _, what := range leftOf(err) {
+			left = append(left, by+what)
+		}
+		return nil, &provision.UncleanError{Host: c.Host(), Left: left}
+	}
+	return u, os.Remove(uncleanFile(c))
+}
+
+// clean does what is asked when somebody ends a claim for good: what earlier tear-downs have left is looked at again, or
+// forgotten; with force also what carries the lab's name and is not this agent's is removed.
+func (s *server) clean(ctx context.Context, final life, said *gone, left error) error {
+	by := final.by
+	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
+	if err != nil {
+		return uncleanOf(left, err)
+	}
+	defer c.Close()
+	if by.Docker != "" {
+		d, err := s.claim.daemon(by.Docker, asked{})
+		mine, theirs := error(nil), error(nil)
+		if err == nil {
+			all := func(provision.Found) bool { return true }
+			mine = s.claim.removeContainers(ctx, d, all, docker.OwnGrace, &said.Removed)
+			if by.Force {
+				theirs = s.claim.removeOf(ctx, d, map[string]string{provision.LabelLab: by.Lab}, all, docker.OwnGrace, &said.Removed)
+			}
+		}
+		left = uncleanOf(left, err, mine, theirs)
+	}
+	if by.Force {
+		if err := os.Remove(uncleanFile(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			left = uncleanOf(left, err)
+		}
+	} else if _, err := stillUnclean(ctx, c); err != nil {
+		left = uncleanOf(left, err)
+	}
+	if by.Cache && left == nil {
+		return s.cache.clear(0)
+	}
+	return left
 }

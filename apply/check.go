@@ -138,9 +138,9 @@ func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provi
 	if err != nil {
 		return nil, err
 	}
-	ours := provision.Traces{Mark: agent.Mark(c.conn, c.lab)}
+	ours := provision.Traces{Mark: agent.Dir(c.conn, c.lab) + "/"}
 	if facts.Docker != "" {
-		found, err := c.docker.List(ctx, ofLab(c.lab))
+		found, err := c.docker.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, c.lab)})
 		if err != nil {
 			return nil, err
 		}

@@ -58,7 +58,7 @@ func (s Scope) inCluster(ctx context.Context, client *kube.Client, opt Options) 
 		for _, pod := range pods {
 			p.Containers = append(p.Containers, found(ctx, root, pod))
 		}
-		lease, err := leaseOf(ctx, root, s.Lab, opt)
+		lease, err := leaseOf(ctx, root, opt)
 		errs = append(errs, err)
 		if lease != nil {
 			p.Lease = lease
@@ -82,57 +82,49 @@ func found(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found 
 	return f
 }
 
-// leaseOf is who is at work in a cluster; nil: nobody is, or its pod is gone.
-func leaseOf(ctx context.Context, root *kube.Root, lab string, opt Options) (*agent.Lease, error) {
-	pod := root.Self()
-	if pod == nil {
+// leaseOf is who is at work in a cluster, or about to be; nil: nobody is, or the root of the run goes. No agent
+// has to tell: it may be on its way, or killed a moment ago.
+func leaseOf(ctx context.Context, root *kube.Root, opt Options) (*agent.Lease, error) {
+	until, alive := root.Alive(ctx)
+	if !alive || root.Store == "" { // somebody has made the objects of a plan
 		return nil, nil
 	}
-	if st, err := pod.State(ctx); errors.Is(err, provision.ErrPodLost) || err == nil && !st.Running {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	lease := &agent.Lease{Lab: root.Lab, Run: root.Run, Store: root.Store, Holder: root.Holder, Expires: until}
+	if !until.IsZero() {
+		return lease, nil
 	}
-	c, err := enter(ctx, pod.Host(), pod, opt)
+	if lease.Expires = time.Now(); root.Self() == nil { // unless its agent says more
+		return lease, nil
+	}
+	c, err := enter(ctx, root.Self().Host(), root.Self(), opt)
 	if err != nil {
 		return nil, err
 	}
 	defer c.conn.Close()
-	a, err := agent.Attach(ctx, c.conn, lab)
+	a, err := agent.Attach(ctx, c.conn, root.Lab)
 	if err != nil || a == nil {
-		return nil, err
+		return lease, err
 	}
 	defer a.Close()
-	info, err := a.Info(ctx)
-	return info.Lease, err
+	if info, err := a.Info(ctx); err != nil || info.Lease != nil {
+		return info.Lease, err
+	}
+	return lease, nil
 }
 
-// startsWithin is how long a run may take from its root to its lease.
-const startsWithin = 3 * time.Minute
+const leftByOther = "%s: run %s of another store (%s) has left something there: `hcl destroy --force` removes it"
 
-// vacant reports who is at work in a root, or about to be, unless it is the caller of this store.
-func vacant(ctx context.Context, root *kube.Root, h *provision.Host, lab, store string, opt Options) error {
-	lease, err := leaseOf(ctx, root, lab, opt)
-	byHand := root.Store == "" // somebody has made the objects of a plan
-	if err == nil && lease == nil && !byHand && starts(ctx, root) {
-		lease = &agent.Lease{Lab: lab, Run: root.Run, Store: root.Store, Holder: root.Holder, Expires: root.Created().Add(startsWithin)}
+// vacant reports who of another store is at work in a root, or has left it. Ours is the store's, and what somebody has
+// made of a plan's objects.
+func vacant(ctx context.Context, root *kube.Root, h *provision.Host, store string, opt Options) (ours bool, err error) {
+	if root.Store == store || root.Store == "" {
+		return true, nil
 	}
-	if err == nil && lease != nil && lease.Store != store {
-		err = &agent.HeldError{Host: h, Lab: lab, Lease: *lease}
+	lease, err := leaseOf(ctx, root, opt)
+	if err == nil && lease != nil {
+		err = &agent.HeldError{Host: h, Lab: root.Lab, Lease: *lease}
 	}
-	return err
-}
-
-// starts reports whether a root is so new that its pod may not have come to its lease yet.
-func starts(ctx context.Context, root *kube.Root) bool {
-	if time.Since(root.Created()) > startsWithin {
-		return false
-	}
-	if root.Self() == nil {
-		return true
-	}
-	st, err := root.Self().State(ctx)
-	return err == nil && st.Finished.IsZero()
+	return false, err
 }
 
 // leaveCluster ends what of the lab there is in a cluster, and proves that nothing is left.
@@ -144,7 +136,11 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 	var errs []error
 	for _, root := range roots {
 		if !r.force {
-			if err := vacant(ctx, root, client.Cluster().Host(), r.scope.Lab, r.store, r.opt); err != nil {
+			ours, err := vacant(ctx, root, client.Cluster().Host(), r.store, r.opt)
+			if err == nil && !ours {
+				err = fmt.Errorf(leftByOther, client.Cluster(), root.Run, root.Holder)
+			}
+			if err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -157,7 +153,11 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 		errs = append(errs, root.End(ctx))
 	}
 	if errors.Join(errs...) == nil {
-		errs = append(errs, client.LeaveNamespace(ctx, kube.RunOf{Lab: r.scope.Lab}))
+		of := kube.RunOf{Lab: r.scope.Lab, Store: r.store}
+		if r.force {
+			of.Store = ""
+		}
+		errs = append(errs, client.LeaveNamespace(ctx, of))
 	}
 	return p, errors.Join(errs...)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,6 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/provision/look"
 	"hclbench/results"
 )
 
@@ -47,8 +45,7 @@ func (e *engine) held() (context.Context, context.CancelFunc) {
 
 func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	s := e.at[in.Host]
-	in.Container.Labels = maps.Clone(in.Container.Labels)
-	in.Container.Labels[plan.LabelRun] = s.work.claim.Run
+	in.Container.Listens = in.Listens()
 	m := &member{Member: in, at: s, rt: s.runtime(in.Runtime), tell: e.tell.at(in.Host)}
 	if e.d.Grouped() {
 		m.tell.about.Role, m.tell.about.Instance, m.tell.about.Rank = in.Role, in.Instance, in.Rank
@@ -57,10 +54,24 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	var err error
 	m.id, err = m.rt.Start(ctx, in.Container)
 	m.started = time.Now()
-	if err == nil && m.name != "" {
+	switch {
+	case err != nil:
+		return m, errors.Join(err, m.undo(ctx))
+	case m.name != "":
 		m.ahead, _ = m.at.agent.Ahead(ctx) // 0 where it cannot be had
 	}
-	return m, err
+	return m, nil
+}
+
+// undo ends what may be there although it was not made, as far as we know.
+func (m *member) undo(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downPatience)
+	defer cancel()
+	_, err := m.rt.Stop(ctx, m.Container.Name, 0)
+	if err == nil || errors.As(err, new(*agent.HeldError)) {
+		return nil
+	}
+	return failed(ofHost, m.Host, m.at.undone(m.Container.Name, err))
 }
 
 // tail returns the last log lines of the member that has ended first, or of the one that
@@ -232,52 +243,81 @@ func withTail(what string, tail []string) string {
 	return what + "\n  last log lines:\n    " + strings.Join(tail, "\n    ")
 }
 
-// down stops the member and proves that it is gone: the runtime has removed it,
-// nothing listens on its port any more, and the GPUs are as they were. Otherwise
-// the host is unclean, which is noted there for whoever comes next.
+// down has the agent stop the member and prove that it is gone: it is removed, nothing listens on its port any
+// more, and the GPUs are as they were. What could not be done the agent tries again at the end of its claim.
 func (m *member) down(ctx context.Context) error {
-	ct, s := m.Container, m.at
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+time.Minute)
+	s := m.at
+	within := 2*m.Container.StopGrace + s.opt.Release + downPatience
+	if ctx.Err() == nil { // a network that comes back while the lease lasts costs nothing; who has interrupted is not kept waiting
+		within += time.Duration(s.work.claim.TTL)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
-	claim := s.lease.current()
-	traces := provision.Traces{Containers: []string{m.id}, Ports: m.Listens(), Mark: s.agent.Mark()}
-	traces.Before = claim.Traces.Before
-	err := m.rt.Stop(ctx, m.id, ct.StopGrace)
-	if err != nil {
-		left := fmt.Sprintf("%s, which could not be taken down: %v", ct.Name, err)
-		err = &provision.UncleanError{Host: m.Host, Left: []string{left}}
-	} else {
-		var others []provision.GPUProcess
-		others, err = look.ProveGone(ctx, s.conn, traces, s.opt.Release)
-		for _, p := range others {
-			m.tell.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
+	defer context.AfterFunc(s.lease.held, func() {
+		if s.lease.unreachable() {
+			cancel() // it cleans itself
 		}
+	})()
+	others, err := m.rt.Stop(ctx, m.Container.Name, m.Container.StopGrace)
+	for _, p := range others {
+		m.tell.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
 	}
 	switch {
-	case err != nil && s.pod != nil: // which is deleted next, and proves more
+	case err == nil:
+		proved := "stopped, removed, port closed"
+		if s.watched {
+			proved += ", GPU memory given back"
+		}
+		m.tell.say(Down, "%s", proved)
+		return nil
+	case errors.As(err, new(*agent.HeldError)): // by now another's, who ends it
+		return nil
+	case s.pod != nil: // which is deleted next, and proves more
 		m.tell.say(Warning, "it goes with its pod: %v", err)
 		return nil
-	case err != nil:
-		return errors.Join(err, agent.MarkUnclean(ctx, s.conn, claim, traces, err))
 	}
-	proved := "stopped, removed, port closed"
-	if len(traces.Before.Memory) > 0 {
-		proved += ", GPU memory given back"
-	}
-	m.tell.say(Down, "%s", proved)
-	return nil
+	return m.at.undone(m.Container.Name, err)
 }
 
-// withdraw removes the member from a host that is somebody else's by now, as are its ports and GPUs.
-func (m *member) withdraw(ctx context.Context) error {
-	grace := m.Container.StopGrace
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace+time.Minute)
-	defer cancel()
-	err := m.rt.Stop(ctx, m.id, grace)
-	if errors.As(err, new(*agent.HeldError)) { // a process is the agent's, and so is theirs of the same name
+// undone notes that something could not be taken down by itself.
+func (s *session) undone(name string, err error) error {
+	left := fmt.Sprintf("%s, which could not be taken down: %v", name, err)
+	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
+		left = strings.Join(unclean.Left, "; ")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = append(s.down, left)
+	return &notDown{s.host, left}
+}
+
+// downPatience is how long a tear-down may take beside the grace of what it stops.
+const downPatience = 2 * time.Minute
+
+// notDown is what could not be taken down by itself. The end of the host's claim decides what it costs.
+type notDown struct {
+	host *provision.Host
+	left string
+}
+
+func (e *notDown) Error() string {
+	return fmt.Sprintf("%s: %s. Nothing more was started there; it went when the host was given back", e.host, e.left)
+}
+
+// withoutNotDown are errors but for those of what could not be taken down.
+func withoutNotDown(err error) error {
+	if _, is := err.(*notDown); is {
 		return nil
 	}
-	return err
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || !errors.As(err, new(*notDown)) {
+		return err
+	}
+	var rest []error
+	for _, e := range joined.Unwrap() {
+		rest = append(rest, withoutNotDown(e))
+	}
+	return errors.Join(rest...)
 }
 
 // keepLog keeps what a member has said with the run, before it is removed.

@@ -196,6 +196,9 @@ func (t *trial) fabric(ctx context.Context) error {
 	if len(wrong) > 0 {
 		return errors.New("its hosts cannot work together:\n  - " + strings.Join(wrong, "\n  - "))
 	}
+	for h, facts := range j.facts {
+		t.at[h].facts.Fabric = facts.Traits(j.full[h])
+	}
 	t.d = t.d.On(j.full)
 	t.describe()
 	return nil

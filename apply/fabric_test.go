@@ -30,10 +30,10 @@ func TestDifferences(t *testing.T) {
 	}{
 		"a box": {hosts[2], []provision.FabricFacts{rdma, rdma, {}}, nil},
 		"on a server": {hosts[0], []provision.FabricFacts{{}, rdma}, []string{
-			"MTU of RDMA devices: none on a; 1 × not known on b",
-			"RDMA devices that are up: none on a; 1 × Ethernet 400 Gb/s on b",
-			"firmware of RDMA devices: none on a; 1 × not known on b",
-			"GID index for IPv4: none on a; 1 × none on b",
+			"MTU of RDMA devices: 1 × not known on b; none on a",
+			"RDMA devices that are up: 1 × Ethernet 400 Gb/s on b; none on a",
+			"firmware of RDMA devices: 1 × not known on b; none on a",
+			"GID index for IPv4: 1 × none on b; none on a",
 		}},
 	} {
 		f, ok := fabricOf(group(c.router))

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/engines"
 	"hclbench/hcl"
@@ -21,6 +23,7 @@ import (
 	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/reach"
 	"hclbench/results"
 	"hclbench/telemetry"
 	"hclbench/testhost"
@@ -354,4 +357,93 @@ func TestGroupOnOneMachine(t *testing.T) {
 	testhost.WantError(t, r.err, nil, "is the same machine as another host of this lab",
 		"give an engine of several members one block of it")
 	b.noAgent()
+}
+
+// TestBrokenOffUnproved: a cell whose load is whole, and whose proof is not, is not kept when the run is
+// broken off there, by whomever. Left alone it is void: decode has read the prompts itself.
+func TestBrokenOffUnproved(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 2)
+	lab := cellsOf(splitOf(engines.VLLM, hosts[0], hosts[1], hosts[0], map[string][]string{"decode": {"local-prefill=true"}}), hosts, 1)
+	w := &lab.Benchmarks[0].Cells[0].Workload
+	w.Dataset.InputTokens = 400
+	lab.Lab.Lease = 5 * time.Second // renewed each second
+	for name, c := range map[string]struct {
+		breaks func(interrupt context.CancelFunc)
+		want   error
+	}{
+		"interrupted": {func(interrupt context.CancelFunc) { interrupt() }, context.Canceled},
+		"taken away": {func(context.CancelFunc) {
+			if _, err := apply.Destroy(t.Context(), apply.Scope{Lab: "groups", Hosts: hosts}, "another", true, false, b.opt); err != nil {
+				t.Error(err)
+			}
+		}, new(agent.HeldError)},
+		"left alone": {func(context.CancelFunc) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b.TB = t
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			looks := 0
+			r := b.carryOut(ctx, plan.New(lab, plan.Options{}), func(e apply.Event) {
+				if e.Type == apply.Waiting && strings.HasPrefix(e.Message, "looking again at what it counts: decode 0 on n1: it has read") {
+					looks++
+					c.breaks(interrupt)
+				}
+			})
+			if looks != 1 {
+				t.Fatalf("it was looked at again %d times\n%s", looks, told(r))
+			}
+			if c.want == nil {
+				if r.err != nil || r.Void != 1 || !strings.Contains(r.rows[0].Error, "the engine did not work as it was planned: decode 0") {
+					t.Errorf("%+v, %v, %q", r.Outcome, r.err, errorsOf(r.rows))
+				}
+				return
+			}
+			held := c.want != context.Canceled && errors.As(r.err, new(*agent.HeldError))
+			if len(r.rows) != 0 || !held && !errors.Is(r.err, c.want) {
+				t.Errorf("%d cells are kept, %+v; %v", len(r.rows), r.Outcome, r.err)
+			}
+		})
+	}
+}
+
+// TestServesOthers: what somebody else asks of an engine while a cell is measured makes the cell suspect.
+func TestServesOthers(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 1)
+	e := &engines.Engine{Kind: engines.Sim, Name: "alone", Host: hosts[0], Model: &engines.Model{Repo: "m"}, Flags: flags("itl=1ms")}
+	lab := cellsOf(e, hosts, 2)
+	for i := range lab.Benchmarks[0].Cells {
+		w := &lab.Benchmarks[0].Cells[i].Workload
+		w.Requests, w.Duration = 0, load.Duration(3*time.Second)
+	}
+	conn, err := reach.Dial(t.Context(), hosts[0], b.opt.SSH, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	other := http.Client{Transport: &http.Transport{DialContext: conn.Dial}}
+	asked := false
+	r := b.carryOut(t.Context(), plan.New(lab, plan.Options{}), func(event apply.Event) {
+		if event.Type != apply.Progress || event.Progress.Sent == 0 || asked {
+			return
+		}
+		asked = true
+		resp, err := other.Post(engines.BaseURL(e)+"/v1/completions", "application/json", strings.NewReader(`{"model":"m","prompt":"a","max_tokens":1000}`))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		resp.Body.Close()
+	})
+	strange := func(row results.Row) bool {
+		return slices.ContainsFunc(row.Verdict().Texts(), func(text string) bool { return strings.Contains(text, "it has served others meanwhile") })
+	}
+	if r.err != nil || len(r.rows) != 2 || !strange(r.rows[0]) || strange(r.rows[1]) {
+		t.Errorf("%+v, %v\n%s", r.Outcome, r.err, told(r))
+		for _, row := range r.rows {
+			t.Logf("%v: %+v", row.Axes, row.Verdict())
+		}
+	}
 }

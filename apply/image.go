@@ -15,7 +15,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/plain"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/look"
 )
@@ -69,6 +68,8 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 	switch {
 	case errors.Is(err, provision.ErrNoGPURuntime) || ctx.Err() != nil:
 		return err
+	case errors.Is(err, provision.ErrUnclean): // nothing is started beside what it has left
+		return failed(ofHost, s.host, err)
 	case err != nil:
 		tell.say(Warning, "hcl could not see whether its container gets the GPUs: %v", err)
 		return nil
@@ -114,16 +115,16 @@ func (s *session) within(ctx context.Context, ct provision.Container, out any, w
 		ct.Command = append(ct.Command, provision.Plain(w))
 	}
 	ct.Mounts = []provision.Mount{{Source: s.agent.Binary(), Target: binary, ReadOnly: true}}
-	ct.Labels[plan.LabelRun] = s.work.claim.Run
-	id, err := s.docker.Start(ctx, ct)
+	defer func() { // also of what may have been made although no answer came
+		down, done := context.WithTimeout(context.WithoutCancel(ctx), engines.StopGrace+downPatience)
+		defer done()
+		_, left := s.agent.Stop(down, ct.Name, engines.StopGrace)
+		err = errors.Join(err, left)
+	}()
+	id, err := s.runtime(provision.Docker).Start(ctx, ct)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-		defer done()
-		err = errors.Join(err, s.docker.Stop(down, id, engines.StopGrace))
-	}()
 	state, err := s.docker.Wait(ctx, id)
 	if err != nil {
 		return err

@@ -67,11 +67,17 @@ func (k *keeper) clean(texts ...*string) {
 func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Record) error {
 	k.clean(&out.Error, &out.CacheReset)
 	if s := out.Summary; s != nil {
-		for i := range s.ErrorSamples {
-			k.clean(&s.ErrorSamples[i])
+		parts := s.Parts()
+		for i := range s.Clients {
+			parts = append(parts, &s.Clients[i].Part)
 		}
-		for i := range s.Verdict.Reasons {
-			k.clean(&s.Verdict.Reasons[i].Text)
+		for _, p := range parts {
+			for i := range p.ErrorSamples {
+				k.clean(&p.ErrorSamples[i])
+			}
+			for i := range p.Verdict.Reasons {
+				k.clean(&p.Verdict.Reasons[i].Text)
+			}
 		}
 	}
 	if t := out.Telemetry; t != nil {

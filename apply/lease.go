@@ -41,11 +41,9 @@ type lease struct {
 	agent *agent.Client
 	tell  teller
 
-	held context.Context // ends when the claim is lost, or the lab's time is up, and says why
-	lose context.CancelCauseFunc
-	stop func() // ends the renewing
-
-	mu    sync.Mutex
+	held  context.Context // ends when the claim is lost, or the lab's time is up, and says why
+	lose  context.CancelCauseFunc
+	stop  func()      // ends the renewing
 	claim agent.Lease // what is renewed
 }
 
@@ -107,22 +105,7 @@ func (l *lease) keepRenewing(ctx context.Context) {
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	_, err := l.agent.Lease(ctx, l.current())
-	return err
-}
-
-func (l *lease) current() agent.Lease {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.claim
-}
-
-// note has the agent know, before it can happen, of what it may have to clean up.
-func (l *lease) note(ctx context.Context, change func(*provision.Traces)) error {
-	l.mu.Lock()
-	change(&l.claim.Traces)
-	l.mu.Unlock()
-	return l.renew(ctx, time.Duration(l.claim.TTL))
+	return l.agent.Lease(ctx, l.claim)
 }
 
 func (l *lease) heldByOther() bool { return errors.As(context.Cause(l.held), new(*agent.HeldError)) }
@@ -133,41 +116,50 @@ func (l *lease) unreachable() bool {
 	return errors.As(cause, new(*outOfReach)) || errors.As(cause, new(*podLost))
 }
 
-// give ends the renewing and the host's agent, unless that is at work for somebody
-// else, or cannot be reached.
-func (l *lease) give() error {
+// give ends the claim: the agent takes down what is left of it, and proves that it is gone. It does so by itself
+// where it cannot be reached, when the lease is over. down are those of which nobody knows that they are.
+func (l *lease) give(down []string) error {
 	l.stop()
 	defer l.lose(nil)
-	if l.unreachable() {
-		return nil
+	err := context.Cause(l.held)
+	if !l.unreachable() {
+		patience := time.Duration(l.claim.TTL) // then it has ended by itself
+		if err != nil {
+			patience = 0 // who has interrupted is not kept waiting
+		}
+		err = l.agent.Release(context.WithoutCancel(l.held), patience)
 	}
-	ctx, done := context.WithTimeout(context.WithoutCancel(l.held), time.Minute)
-	defer done()
-	err := l.agent.Release(ctx)
-	if errors.As(err, new(*agent.HeldError)) {
+	switch {
+	case errors.As(err, new(*agent.HeldError)), errors.As(err, new(*podLost)): // others have it now, or it is no more
+		return nil
+	case down != nil && errors.Is(err, provision.ErrUnreachable):
+		return &provision.UncleanError{Host: l.host, Left: down}
+	case l.unreachable():
 		return nil
 	}
 	return err
 }
 
-// take claims the host, and waits for it when somebody else is at work there: as long as patience,
-// or to the end of this very run under the name of another host block. It returns what an earlier
-// run has left, whose tear-down is ours now. shared: the run needs the host together with others.
-func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (provision.Traces, error) {
-	end := time.Now().Add(patience)
+// take claims the host, and waits for it when somebody else is at work there: until then,
+// or to the end of this very run under the name of another host block. arrive brings the agent up.
+// shared: the run needs the host together with others.
+func (l *lease) take(ctx context.Context, until time.Time, shared bool, arrive func() error) error {
 	for told := false; ; {
-		earlier, err := l.agent.Lease(ctx, l.claim)
+		err := arrive()
+		if err == nil {
+			err = l.agent.Lease(ctx, l.claim)
+		}
 		held := new(agent.HeldError)
 		if !errors.As(err, &held) {
-			return earlier, err
+			return err
 		}
 		own := held.Lease.Run == l.claim.Run
 		if own && shared {
-			return earlier, fmt.Errorf("%s is the same machine as another host of this lab, and both are needed at once: "+
+			return fmt.Errorf("%s is the same machine as another host of this lab, and both are needed at once: "+
 				"give an engine of several members one block of it, and leave out a `from` that names the other", l.host)
 		}
-		if !own && time.Now().After(end) {
-			return earlier, err
+		if !own && time.Now().After(until) {
+			return err
 		}
 		if !told {
 			told = true
@@ -176,7 +168,7 @@ func (l *lease) take(ctx context.Context, patience time.Duration, shared bool) (
 		select {
 		case <-time.After(waitPoll):
 		case <-ctx.Done():
-			return earlier, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		}
 		return passOn(logs, write, secrets)
 	}
-	passFound := func(rt runtime, f provision.Found) error {
+	passFound := func(rt looking, f provision.Found) error {
 		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
 		return pass(f.Labels[plan.LabelMember], logs, err)
 	}
@@ -97,8 +97,8 @@ func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
 }
 
 // eachOf does something with every container and process of an engine on a host, side by side.
-func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(runtime, provision.Found) error) error {
-	byKind := map[provision.Runtime]runtime{}
+func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(looking, provision.Found) error) error {
+	byKind := map[provision.Runtime]looking{}
 	for _, m := range engines.Members(e) {
 		if m.Engine.Host.Name == c.conn.Host().Name {
 			byKind[engines.Runtime(m.Engine)] = c.docker
@@ -117,7 +117,7 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 	}
 	var todo []func() error
 	for _, rt := range byKind {
-		found, err := rt.List(ctx, map[string]string{plan.LabelLab: lab, plan.LabelEngine: e.Label()})
+		found, err := rt.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, lab), plan.LabelEngine: e.Label()})
 		if err != nil {
 			return err
 		}

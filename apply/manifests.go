@@ -112,25 +112,27 @@ func (o *operated) ended(ctx context.Context, every time.Duration) error {
 	return nil
 }
 
-// doubts are why a cell that has just been measured may not be what it seems.
-func (o *operated) doubts() []string {
-	if o == nil || o.unknown == nil {
-		return nil
-	}
-	return []string{fmt.Sprintf("nobody knows whether its pods stayed the same: %v", o.unknown)}
-}
-
-// strangers tells whose servers answer, where that is not proved, and returns why every cell is doubtful.
-func (o *operated) strangers(ctx context.Context) []string {
+// doubts are why a cell that has just been measured may not be what it seems: nobody knows whether its
+// pods stayed the same, or whose servers have answered.
+func (o *operated) doubts(ctx context.Context) (doubts []string) {
 	if o == nil {
 		return nil
 	}
-	said := o.Strangers(ctx, o.service)
-	if said == "" {
-		return nil
+	if o.unknown != nil {
+		doubts = append(doubts, fmt.Sprintf("nobody knows whether its pods stayed the same: %v", o.unknown))
 	}
-	o.tell.say(Warning, "%s", said)
-	return []string{said}
+	if said := o.strangers(ctx); said != "" {
+		doubts = append(doubts, said)
+	}
+	return doubts
+}
+
+// strangers tells whose servers answer, where that is not proved; empty: it is.
+func (o *operated) strangers(ctx context.Context) string {
+	if o == nil {
+		return ""
+	}
+	return o.Strangers(ctx, o.service)
 }
 
 // tail are the last log lines of a pod that is not ready, or has been started again; nil: there is none.
@@ -174,9 +176,6 @@ func (o *operated) keepLogs(ctx context.Context, t *trial) {
 
 // down deletes the objects, and sees that they and the pods are gone.
 func (o *operated) down(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
-	ctx, cancel := context.WithTimeout(ctx, leaveWithin+o.Grace(ctx))
-	defer cancel()
 	o.tell.say(Step, "deleting what was made in the cluster")
 	if err := o.Delete(ctx); err != nil {
 		return err

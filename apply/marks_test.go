@@ -57,7 +57,7 @@ func TestMarks(t *testing.T) {
 		var told marks
 		w := (&engine{d: &plan.Deployment{Engine: e}}).waitFor("", &member{tell: teller{to: func(Event) {}}})
 		w.line = func(line string) { told.see(&bench, line) }
-		w.read(0, strings.NewReader(c.log), func(error) {})
+		w.read(0, strings.NewReader(c.log), 0, func(error) {})
 		if told.begins.IsZero() == c.begins || told.ends.IsZero() == c.ends {
 			t.Errorf("%s: %+v", kind, told)
 		}

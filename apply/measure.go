@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -51,56 +52,73 @@ func (m *measurement) load(ctx context.Context) error {
 
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watched := make(chan struct{})
+	watched := make(chan error, 1)
 	go func() {
-		defer close(watched)
-		m.watch(running, server, cancel)
+		dead := m.watch(running, server)
+		cancel(dead)
+		watched <- dead
 	}()
 	beyond := slices.DeleteFunc(slices.Clone(from), func(s *session) bool { return s == m.t.home() })
 	defer endsWith(beyond, cancel)()
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
 	got, err := m.send(running, from, server, read)
-	lost := context.Cause(running)
 	cancel(nil)
-	<-watched
-	m.collect(ctx, got.Telemetry, beside, from[0], got.Window())
-	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
+	lost := <-watched
 
+	// What came of it is decided once, with its proof, also when the run is broken off meanwhile: what
+	// was measured is whole and proved, or it is not kept.
 	whole := err == nil && got.Summary != nil && got.Summary.Failed == 0
-	gone := m.gone(from)
-	switch {
-	case whole && (gone != nil || ctx.Err() != nil): // just when it was over
-		lost = nil
-	case ctx.Err() != nil:
-		return nil // interrupted: not a measurement, and not a failure
-	case gone != nil: // which says nothing of the engine
-		return m.t.blame(gone, context.Cause(gone.lease.held))
+	after := ctx
+	if whole {
+		var done context.CancelFunc
+		after, done = Beyond(ctx, outcomeWithin)
+		defer done()
 	}
-	at := culprit(from, err)
-	lost = cmp.Or(lost, m.t.objects.ended(ctx, 0))
+	m.collect(after, got.Telemetry, beside, from[0], got.Window())
+	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
+	if !whole {
+		m.t.stillHeld(ctx)
+		if gone := m.gone(from); gone != nil && ctx.Err() == nil { // which says nothing of the engine
+			return m.t.blame(gone, context.Cause(gone.lease.held))
+		}
+	}
+	lost = cmp.Or(lost, m.t.objects.ended(after, 0))
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server, stillWithin)
 	}
+	var doubts []string
+	var unproved error
+	if lost == nil && err == nil && got.Summary.Completed > 0 {
+		doubts, unproved = m.t.prove(after, got)
+	}
+	at := culprit(from, err)
 	switch {
-	case ctx.Err() != nil && !whole:
-		return nil
+	case ctx.Err() != nil && (!whole || lost != nil || unproved != nil || doubts != nil):
+		return nil // broken off: not a measurement, and not a failure
 	case lost != nil: // numbers from a dying engine are not a measurement
 		return errors.Join(failed(ofStart, nil, lost), m.t.blame(at, full(at.host, err)))
 	case err != nil:
 		return errors.Join(failed(ofCell, nil, err), m.t.blame(at, full(at.host, err)))
 	case got.Summary.Completed == 0:
-		return errors.New(withTail(unanswered(got.Summary), m.t.tail(ctx)))
-	}
-	if err := m.t.prove(ctx, got); err != nil {
-		return err
+		return errors.New(withTail(unanswered(got.Summary), m.t.tail(after)))
+	case unproved != nil:
+		return unproved
 	}
 	m.out.Summary = got.Summary
 	m.tellClocks()
 	throttled(m.out.Summary, got.Telemetry)
-	doubt(m.out.Summary, slices.Concat(m.t.doubts, m.t.objects.doubts(), m.t.unproved(got.before), got.left,
-		m.t.joined(ctx))...)
+	doubt(m.out.Summary, slices.Concat(m.t.doubts, got.left, doubts)...)
 	return nil
+}
+
+// outcomeWithin is how long after an interruption it may take to prove what was measured before it.
+const outcomeWithin = 20 * time.Second
+
+// stillHeld asks for the leases of all hosts anew: an engine that was taken down because they ran out,
+// while this machine slept, has not failed. Whoever has a host now says so, which ends the work there.
+func (t *trial) stillHeld(ctx context.Context) {
+	sideBySide(slices.Collect(maps.Values(t.at)), func(_ int, s *session) error { return s.lease.renew(ctx, lateRenewal) })
 }
 
 // endsWith ends work when a host that has a part in it is lost, until what it returns is called.
@@ -151,28 +169,28 @@ func (m *measurement) tellClocks() {
 	}
 }
 
-// watch ends the measurement of a cell when the engine has ended, or hangs. Nothing probes the
-// engine itself while it answers.
-func (m *measurement) watch(ctx context.Context, server *server, end context.CancelCauseFunc) {
+// watch returns why there is nothing more to measure: the engine has ended, or hangs; nil: the measurement
+// is over. Nothing probes the engine itself while it answers.
+func (m *measurement) watch(ctx context.Context, server *server) error {
 	stall := cmp.Or(time.Duration(m.out.Job.Workload.Stall), load.DefaultStall)
 	for ask := stall; ; {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-time.After(time.Second):
 		}
 		if _, err := firstEnded(ctx, m.t.members); err != nil {
-			end(err)
+			return err
 		}
 		if err := m.t.objects.ended(ctx, watchPoll); err != nil {
-			end(err)
+			return err
 		}
 		switch silent := time.Duration(m.silent.Load()); {
 		case silent < stall:
 			ask = stall
 		case silent >= ask:
 			if err := m.hangs(ctx, server, min(stall, stillWithin)); err != nil {
-				end(fmt.Errorf("every request in flight has stalled, with no token for %s, and %w", silent.Round(time.Second), err))
+				return fmt.Errorf("every request in flight has stalled, with no token for %s, and %w", silent.Round(time.Second), err)
 			}
 			ask = silent + stall
 		}
@@ -199,7 +217,7 @@ func (m *measurement) hangs(ctx context.Context, server *server, patience time.D
 		switch {
 		case worker.Role != engines.Prefill && (did[generated] > 0 || did[read] > 0):
 			return nil
-		case !answers:
+		case !answers && worker.name != "":
 			silent = append(silent, worker.name)
 		}
 	}
@@ -252,7 +270,7 @@ func (m *measurement) send(ctx context.Context, from []*session, server *server,
 		if attempt == agentLosses || !errors.Is(err, agent.ErrJobLost) || ctx.Err() != nil {
 			return got, err
 		}
-		m.tell.say(Warning, "the agent died in mid-cell and is started again; the cell is measured again")
+		m.tell.at(culprit(from, err).host).say(Warning, "the agent died in mid-cell and is started again; the cell is measured again")
 	}
 }
 

@@ -84,7 +84,7 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 	case !there:
 		out.Error = fmt.Sprintf("namespace %s is not there yet", out.Namespace)
 	}
-	run := kube.RunOf{Lab: p.Lab.Name, Run: "plan", Deadline: runDeadline(p.Lab.MaxDuration)}
+	run := kube.RunOf{Lab: p.Lab.Name, Run: "plan", Lease: p.Lab.Lease, Deadline: runDeadline(p.Lab.MaxDuration)}
 	add := func(manifest map[string]any, host string) {
 		o := plan.Object{Manifest: manifest, YAML: kube.YAML(manifest), Host: host, Kind: fmt.Sprint(manifest["kind"])}
 		o.Name = fmt.Sprint(manifest["metadata"].(map[string]any)["name"])
@@ -104,7 +104,8 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 	if cluster.CreateNamespace {
 		add(kube.NamespaceManifest(out.Namespace, run), "")
 	}
-	add(kube.RootManifest(cluster, out.Namespace, run), "")
+	add(kube.FuseManifest(cluster, out.Namespace, run), "")
+	add(kube.RootManifest(cluster, out.Namespace, run, ""), "")
 	for i, spec := range pods {
 		add(kube.Manifest(cluster, out.Namespace, run, spec, i+1, ""), spec.Host.Name)
 	}
@@ -144,4 +145,4 @@ func operatedIn(p *plan.Plan, cluster *provision.Cluster) (all []*engines.Engine
 }
 
 // runDeadline is when a cluster ends a run, whatever anybody does: of one that may last so long.
-func runDeadline(most time.Duration) time.Duration { return cmp.Or(most, lastResort) + leaveWithin }
+func runDeadline(most time.Duration) time.Duration { return cmp.Or(most, lastResort) + 5*time.Minute }

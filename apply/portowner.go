@@ -69,7 +69,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 }
 
 // joined says who listens on the engine's port now and did not when it was proved to
-// be alone there; where that cannot be seen, nothing.
+// be alone there, or why that cannot be seen any more.
 func (e *engine) joined(ctx context.Context) (doubts []string) {
 	for _, m := range e.members {
 		if m.sockets == nil {
@@ -77,11 +77,14 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 		}
 		now, err := e.taking(ctx, m)
 		isNew := func(l provision.Listener) bool { return !slices.ContainsFunc(m.sockets, is(l)) }
-		if err != nil || !slices.ContainsFunc(now, isNew) {
-			continue
+		if err == nil && slices.ContainsFunc(now, isNew) {
+			_, err = e.listener(ctx, m)
 		}
-		if _, err := e.listener(ctx, m); errors.Is(err, provision.ErrPortTaken) {
+		switch {
+		case errors.Is(err, provision.ErrPortTaken):
 			doubts = append(doubts, err.Error())
+		case err != nil:
+			doubts = append(doubts, m.says(fmt.Sprintf("nobody knows whether it was alone on port %d: %v", m.Container.Port, err)))
 		}
 	}
 	return doubts
@@ -184,18 +187,27 @@ var startTime = regexp.MustCompile(`(?m)^process_start_time_seconds ([0-9.e+]+)$
 // started: the kernel's clock of whole ticks is added to a boot time of whole seconds.
 const startSlack = 2 * time.Second
 
+// startOf is what a page of metrics says of it.
+func startOf(page string) (seconds float64, ok bool) {
+	m := startTime.FindStringSubmatch(page)
+	if m == nil {
+		return 0, false
+	}
+	seconds, err := strconv.ParseFloat(m[1], 64)
+	return seconds, err == nil && seconds > 0
+}
+
 // byStart falls back on when the server says that it has started, where nobody can
 // see whose the sockets are: a server that is older than the engine is not the engine.
 func (e *engine) byStart(ctx context.Context, m *member, why string) (results.Listener, error) {
 	server := m.server(e)
 	defer server.close()
 	var said []byte
-	var began float64
-	err := server.get(ctx, "/metrics", &said)
-	if m := startTime.FindSubmatch(said); err == nil && m != nil {
-		began, err = strconv.ParseFloat(string(m[1]), 64)
+	if err := server.get(ctx, "/metrics", &said); err != nil {
+		return results.Listener{By: why}, nil
 	}
-	if err != nil || began == 0 {
+	began, ok := startOf(string(said))
+	if !ok {
 		return results.Listener{By: why}, nil
 	}
 	st, err := m.rt.State(ctx, m.id)

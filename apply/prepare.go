@@ -25,7 +25,7 @@ import (
 // prepare brings what the engine and its load need to their hosts. It comes before the
 // engine: loading a model takes long, and costs.
 func (t *trial) prepare(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{t.fabric, t.placeFiles, t.model, t.build, t.images} {
+	for _, step := range []func(context.Context) error{t.fabric, t.compareFacts, t.placeFiles, t.model, t.build, t.images} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -283,8 +283,12 @@ func (t *trial) images(ctx context.Context) error {
 	if pulled {
 		t.row.Phases = append(t.row.Phases, results.Phase{Name: "pulling", Seconds: time.Since(started).Seconds()})
 	}
-	if err := alike(t.rows); err != nil {
+	doubts, err := alike(t.rows)
+	if err != nil {
 		return err
+	}
+	for _, said := range doubts {
+		t.tell.say(Warning, "%s", said)
 	}
 	return onHosts(ctx, t.parts, t.debug, func(ctx context.Context, i int) error {
 		in := t.parts[i]
@@ -295,16 +299,25 @@ func (t *trial) images(ctx context.Context) error {
 	})
 }
 
-// alike reports members of one role that would run different images by the same name.
-func alike(rows []results.Member) error {
+// alike reports members of one role that would run different images by the same name. That somebody's
+// image has no digest, as one has not that was loaded from a file, is a doubt.
+func alike(rows []results.Member) (doubts []string, err error) {
 	for i, m := range rows {
-		same := func(other results.Member) bool { return other.Role == m.Role && other.Digest != m.Digest }
-		if j := slices.IndexFunc(rows[:i], same); j >= 0 {
-			return fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
+		other := func(known bool) int {
+			return slices.IndexFunc(rows[:i], func(o results.Member) bool {
+				return o.Role == m.Role && o.Digest != m.Digest && (o.Digest != "" && m.Digest != "") == known
+			})
+		}
+		if j := other(true); j >= 0 {
+			return nil, fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
 				m.Image, rows[j].Digest, rows[j].Host, m.Digest, m.Host)
 		}
+		if j := other(false); j >= 0 {
+			doubts = append(doubts, fmt.Sprintf("nobody knows whether %s is the same on %s and on %s: one of them has no digest of it",
+				m.Image, rows[j].Host, m.Host))
+		}
 	}
-	return nil
+	return doubts, nil
 }
 
 // compareDigest warns when a tag has moved: new cells would stand beside old ones of another image.

@@ -10,6 +10,7 @@ import (
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/results"
 )
 
 // TestSameModel: what is compared between hosts is one revision of a repository, or what lies at
@@ -82,5 +83,29 @@ func TestOnHosts(t *testing.T) {
 	}
 	if slices.Sort(dropped); !slices.Equal(dropped, []string{"context canceled", "first"}) {
 		t.Errorf("dropped is %q", dropped)
+	}
+}
+
+// TestAlike: members of a role run one image; that a host knows no digest of it is a doubt.
+func TestAlike(t *testing.T) {
+	for name, c := range map[string]struct {
+		digests []string
+		refused bool
+		doubts  int
+	}{
+		"the same":         {[]string{"a", "a", "a"}, false, 0},
+		"none is known":    {[]string{"", ""}, false, 0},
+		"one is not known": {[]string{"a", "", "a"}, false, 2},
+		"the first is not": {[]string{"", "a", "b"}, true, 0},
+		"two others":       {[]string{"a", "b"}, true, 0},
+	} {
+		var rows []results.Member
+		for _, d := range c.digests {
+			rows = append(rows, results.Member{Role: "serve", Digest: d})
+		}
+		doubts, err := alike(rows)
+		if (err != nil) != c.refused || len(doubts) != c.doubts {
+			t.Errorf("%s: %q, %v", name, doubts, err)
+		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"hclbench/engines"
-	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/telemetry"
 )
@@ -22,7 +21,7 @@ import (
 // An engine of several members answers as one also when it is not what the plan says: a
 // router that has lost a worker gives all to the others, decode prefills by itself when
 // prefill fails, a KV cache that was lost is read anyway. So it is counted what each member
-// has done.
+// has done. Of an engine alone the same counts show whose requests it has served.
 
 // half reports whether the member answers only together with others.
 func (m *member) half() bool { return m.Role == engines.Prefill || m.Role == engines.Decode }
@@ -105,13 +104,11 @@ const (
 	handed    = "handed"
 	generated = "generated"
 	lost      = "failures"
+	began     = "began" // no count: when the process did, in seconds since 1970
 )
 
 // tally asks the members for their counts, side by side. One that cannot be asked has none.
 func (e *engine) tally(ctx context.Context) map[*member]tally {
-	if !e.d.Grouped() {
-		return nil
-	}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	all := map[*member]tally{}
@@ -140,15 +137,23 @@ func (e *engine) count(ctx context.Context, m *member, p *engines.Proof) tally {
 		e.debug("the counts of "+m.name+" are not known", err)
 		return nil
 	}
+	return countsOf(p, string(text))
+}
+
+// countsOf are those of a page of metrics.
+func countsOf(p *engines.Proof, page string) tally {
 	t := tally{}
 	for name, counters := range map[string][]engines.Counter{
 		read: p.Read, fetched: p.Fetched, handed: p.Handed, generated: p.Generated, lost: p.Failures,
 	} {
 		for _, c := range counters {
-			if n, ok := telemetry.Sum(string(text), c.Name, c.Label); ok {
+			if n, ok := telemetry.Sum(page, c.Name, c.Label); ok {
 				t[name] += n
 			}
 		}
+	}
+	if at, ok := startOf(page); ok {
+		t[began] = at
 	}
 	return t
 }
@@ -159,51 +164,95 @@ func (t tally) since(before tally) tally {
 	for name, n := range t {
 		out[name] = n - before[name]
 	}
+	delete(out, began)
 	return out
+}
+
+// anew reports whether the counters are others than those of an earlier tally: what a process has counted
+// neither goes down nor away.
+func (t tally) anew(before tally) bool {
+	for name, was := range before {
+		is, told := t[name]
+		apart := was - is
+		if name == began {
+			apart = math.Abs(apart) - startSlack.Seconds()
+		}
+		if !told || apart > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shows reports whether it would show in its counts that a member has served: decode reads no prompts.
+func (m *member) shows(t tally) bool {
+	_, writes := t[generated]
+	_, reads := t[read]
+	return writes || reads && m.Role != engines.Decode
 }
 
 const (
 	// slack is how far counts may be apart: a share of prompts is too short to be handed over.
 	slack = 0.01
+	// slackTokens is how many more than all clients an engine may count: hcl asks it for a token where it is
+	// silent, and a router to see whether it is well.
+	slackTokens = 64
 	// countPatience is how long after the last answer engines may count it.
 	countPatience = 5 * time.Second
 	countEvery    = 250 * time.Millisecond
 )
 
-// prove holds what the members have counted while a cell was measured against what the clients
-// have. The error says in what the engine was not what the plan says.
-func (e *engine) prove(ctx context.Context, cell sent) error {
-	if len(cell.before) == 0 {
-		return nil
-	}
-	warm := 0
-	if s := cell.Summary; s != nil {
-		warm = s.Warmup - s.WarmupFailed
-	}
-	for begun := time.Now(); ; {
-		wrong := e.wrong(cell.before, e.tally(ctx), cell.Records, warm)
-		if len(wrong) == 0 || ctx.Err() != nil {
-			return nil
+// prove holds what the engine has done while a cell was measured against what the clients have. The
+// error says in what it was not what the plan says; doubts, what else speaks against the measurement, or
+// could not be seen.
+func (e *engine) prove(ctx context.Context, cell sent) (doubts []string, err error) {
+	doubts = slices.Concat(e.objects.doubts(ctx), e.unproved(cell.before), e.joined(ctx))
+	told := false
+	for begun := time.Now(); len(cell.before) > 0; {
+		wrong, strange := e.compare(cell, e.tally(ctx))
+		if len(wrong) > 0 && time.Since(begun) <= countPatience && ctx.Err() == nil {
+			if !told {
+				told = true
+				e.tell.say(Waiting, "looking again at what it counts: %s", wrong[0])
+			}
+			select {
+			case <-time.After(countEvery):
+			case <-ctx.Done():
+			}
+			continue
 		}
-		if time.Since(begun) > countPatience {
-			return errors.New("the engine did not work as it was planned: " + strings.Join(wrong, "\n  - "))
+		if doubts = append(doubts, strange...); len(wrong) > 0 && e.d.Grouped() {
+			err = errors.New("the engine did not work as it was planned: " + strings.Join(wrong, "\n  - "))
+		} else {
+			doubts = append(doubts, wrong...)
 		}
-		select {
-		case <-time.After(countEvery):
-		case <-ctx.Done():
-		}
+		break
 	}
+	return doubts, err
 }
 
-// wrong says in what members have not done what the plan says. They count the requests of the
-// warm-up too, of which there are no records.
-func (e *engine) wrong(before, now map[*member]tally, records []load.Record, warm int) (wrong []string) {
-	requests := len(records) + warm
-	prompts, answers, whole := 0.0, 0.0, true
-	for _, r := range records {
-		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
-		whole = whole && r.OK() && !r.NoUsage
+// compare says in what members have not done what the plan says, and what they have done for others. They
+// count the requests of the warm-up too, of which there are no records.
+func (e *engine) compare(cell sent, now map[*member]tally) (wrong, strange []string) {
+	before, warm, warming := cell.before, 0, 0
+	if s := cell.Summary; s != nil {
+		warm, warming = s.Warmup-s.WarmupFailed, s.Warmup
 	}
+	requests := len(cell.Records) + warm
+	prompts, answers, whole := 0.0, 0.0, true
+	most, longest, bounded := 0.0, 0, true // of answers that did not come whole it is known what they may have been
+	for _, r := range cell.Records {
+		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
+		longest = max(longest, r.AskedOutput)
+		if r.OK() && !r.NoUsage {
+			most += float64(r.OutputTokens)
+			continue
+		}
+		whole, bounded = false, bounded && r.AskedOutput > 0
+		most += float64(max(r.AskedOutput, r.OutputTokens))
+	}
+	most += float64(warming * longest)
+	bounded = bounded && (warming == 0 || longest > 0)
 	say := func(m *member, format string, args ...any) {
 		wrong = append(wrong, m.says(fmt.Sprintf(format, args...)))
 	}
@@ -226,11 +275,11 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record, war
 			say(m, "its counters, which it told before, cannot be had any more")
 			continue
 		}
-		did := is.since(was)
-		if slices.ContainsFunc(slices.Collect(maps.Values(did)), func(n float64) bool { return n < 0 }) {
+		if is.anew(was) {
 			say(m, "its counters have begun anew: it was started again by itself")
 			continue
 		}
+		did := is.since(was)
 		if did[lost] > 0 {
 			say(m, "it counts %.0f failures that no answer shows", did[lost])
 		}
@@ -246,14 +295,18 @@ func (e *engine) wrong(before, now map[*member]tally, records []load.Record, war
 		}
 	}
 	if tells[generated] == writers && whole && sum[generated] < (1-slack)*answers {
-		wrong = append(wrong, fmt.Sprintf("its members count %.0f generated tokens, the clients %.0f", sum[generated], answers))
+		wrong = append(wrong, fmt.Sprintf("the engine counts %.0f generated tokens, the clients %.0f", sum[generated], answers))
+	}
+	if bounded && sum[generated] > (1+slack)*most+slackTokens {
+		strange = append(strange, fmt.Sprintf("the engine counts %.0f generated tokens, and the clients have asked for %.0f at most: "+
+			"it has served others meanwhile", sum[generated], most))
 	}
 	if readers > 0 && tells[handed] == readers && whole && sum[handed] < (1-slack)*float64(requests) {
 		wrong = append(wrong, fmt.Sprintf("prefill has handed over %.0f of %d requests: decode has read the prompts of the others itself",
 			sum[handed], requests))
 	}
 	slices.Sort(wrong)
-	return wrong
+	return wrong, strange
 }
 
 // Of the requests that try an engine: how long they may take together, how many tokens each asks for, and how many
@@ -324,7 +377,7 @@ func (e *engine) unproved(told map[*member]tally) (doubt []string) {
 	}
 	var silent []*member
 	for _, m := range e.workers() {
-		if told[m] == nil {
+		if !m.shows(told[m]) {
 			silent = append(silent, m)
 		}
 	}
@@ -336,6 +389,9 @@ func (e *engine) unproved(told map[*member]tally) (doubt []string) {
 		which = fmt.Sprintf("it and %d more do", others)
 	}
 	why := cmp.Or(engines.Uncounted(first.Engine), "its counters cannot be had")
+	if told[first] != nil {
+		why = "it shows no counter of tokens that hcl knows"
+	}
 	return []string{first.says("nothing proves what " + which + " in the group: " + why)}
 }
 
@@ -350,10 +406,17 @@ func unseenLosses(told map[*member]tally) (open string) {
 	return open
 }
 
-// idleAmong are the workers that count, and have counted nothing since.
+// idleAmong are the workers that have counted nothing since, of those that would show it. Some show no
+// counter before it counts: of them the others tell whether its name is known.
 func idleAmong(before, now map[*member]tally) (names []string) {
+	known := map[*engines.Proof]bool{}
 	for m, n := range now {
-		if did := n.since(before[m]); !m.Engine.Router && did[generated] == 0 && did[read] == 0 {
+		p := engines.ProofOf(m.Member.Member)
+		known[p] = known[p] || !p.ShowsZero && m.shows(n)
+	}
+	for m, n := range now {
+		did, shows := n.since(before[m]), m.shows(n) || known[engines.ProofOf(m.Member.Member)]
+		if !m.Engine.Router && shows && did[generated] == 0 && did[read] == 0 {
 			names = append(names, m.name)
 		}
 	}

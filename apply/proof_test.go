@@ -1,10 +1,14 @@
 package apply
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plan"
@@ -38,7 +42,129 @@ func TestWarmupIsCounted(t *testing.T) {
 		e, prefill, decode := split(c.kind)
 		before := map[*member]tally{prefill: {}, decode: {}}
 		now := map[*member]tally{prefill: {handed: c.handed}, decode: {read: c.itself, fetched: 80 * 512, generated: 800}}
-		got := strings.Join(e.wrong(before, now, records, 64), "; ")
+		wrong, strange := e.compare(sent{Measured: agent.Measured{Summary: warmed(64), Records: records}, before: before}, now)
+		got := strings.Join(append(wrong, strange...), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// warmed is a summary of a load with a warm-up.
+func warmed(n int) *load.Summary {
+	s := new(load.Summary)
+	s.Warmup = n
+	return s
+}
+
+// pages are what real servers have shown, see testdata/metrics/README.md.
+func page(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/metrics", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestRealCounters: the names that are looked for are those of real engines, in groups and alone.
+func TestRealCounters(t *testing.T) {
+	e, prefill, decode := split(engines.VLLM)
+	sglang := member{Member: plan.Member{Member: engines.Member{Role: engines.Serve, Answers: true,
+		Engine: &engines.Engine{Kind: engines.SGLang, Flags: []engines.Flag{{Name: "enable-metrics"}}}}}}
+	alone := member{Member: plan.Member{Member: engines.Member{Role: engines.Serve, Answers: true, Engine: &engines.Engine{Kind: engines.VLLM}}}}
+	for name, c := range map[string]struct {
+		m    *member
+		want tally
+	}{
+		"vllm-decode-idle":     {decode, tally{read: 0, fetched: 0, generated: 0, lost: 0, began: 1795437949.07}},
+		"vllm-decode":          {decode, tally{read: 2, fetched: 4870, generated: 285, lost: 0, began: 1795439730.35}},
+		"vllm-prefill":         {prefill, tally{read: 6664, fetched: 0, generated: 29, lost: 0, began: 1795439730.34}},
+		"vllm":                 {&alone, tally{read: 30915, fetched: 0, generated: 6861, began: 1795437907.03}},
+		"vllm-two-api-servers": {&alone, tally{read: 1026, fetched: 0, generated: 358}},
+		"sglang":               {&sglang, tally{read: 31567, generated: 11107}},
+	} {
+		if got := countsOf(engines.ProofOf(c.m.Member.Member), page(t, name+".txt")); !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	idle, used := countsOf(engines.ProofOf(decode.Member.Member), page(t, "vllm-decode-idle.txt")), countsOf(engines.ProofOf(decode.Member.Member), page(t, "vllm-decode.txt"))
+	if got := idleAmong(map[*member]tally{decode: idle}, map[*member]tally{decode: idle}); len(got) != 1 {
+		t.Errorf("idle: %q", got)
+	}
+	renamed := countsOf(engines.ProofOf(decode.Member.Member), strings.ReplaceAll(page(t, "vllm-decode.txt"), "vllm:", "vllm_"))
+	if got := idleAmong(map[*member]tally{decode: renamed}, map[*member]tally{decode: renamed}); got != nil {
+		t.Errorf("of a version with other names nobody can say that it is idle: %q", got)
+	}
+	const silent = "decode 0: nothing proves what it does in the group: it shows no counter of tokens that hcl knows"
+	if got := e.unproved(map[*member]tally{prefill: used, decode: renamed}); len(got) != 1 || got[0] != silent {
+		t.Errorf("%q, want %q", got, silent)
+	}
+	if !idle.anew(used) || used.anew(idle) == (idle[began] == used[began]) || used.anew(used) {
+		t.Error("another process is not told by when it began")
+	}
+}
+
+// TestIdleUnseen: an engine that shows no counter before it counts is idle where others of its kind show
+// theirs, and nobody knows where none does.
+func TestIdleUnseen(t *testing.T) {
+	_, prefill, decode := split(engines.SGLang)
+	for _, m := range []*member{prefill, decode} {
+		m.Engine.Flags = []engines.Flag{{Name: "enable-metrics"}}
+	}
+	got := idleAmong(nil, map[*member]tally{prefill: {read: 8}, decode: {}})
+	none := idleAmong(nil, map[*member]tally{prefill: {}, decode: {}})
+	if !slices.Equal(got, []string{"decode 0"}) || none != nil {
+		t.Errorf("%q, and where the names are not known %q", got, none)
+	}
+}
+
+// TestBegunAnew: counters that are lower, gone, or of another process are those of an engine that was started again.
+func TestBegunAnew(t *testing.T) {
+	was := tally{generated: 8, read: 256, began: 100}
+	for name, c := range map[string]struct {
+		is   tally
+		want bool
+	}{
+		"the same":        {tally{generated: 9, read: 300, lost: 1, began: 101}, false},
+		"lower":           {tally{generated: 7, read: 300, began: 100}, true},
+		"idle":            {tally{read: 300, began: 100}, true},
+		"another process": {tally{generated: 900, read: 30000, began: 160}, true},
+		"nothing":         {tally{}, true},
+	} {
+		if got := c.is.anew(was); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestLoadOfOthers: an engine that counts more tokens than all clients have asked for has served others.
+func TestLoadOfOthers(t *testing.T) {
+	whole := load.Record{InputTokens: 512, OutputTokens: 100, AskedOutput: 100}
+	short, cut, unasked := whole, whole, whole
+	short.OutputTokens = 50
+	cut.OutputTokens, cut.Class = 20, load.ClassTruncated
+	unasked.AskedOutput, unasked.Class = 0, load.ClassTruncated
+	alone := &member{Member: plan.Member{Member: engines.Member{Role: engines.Serve, Answers: true, Engine: &engines.Engine{Kind: engines.VLLM}}}}
+	e := &engine{d: &plan.Deployment{Members: []plan.Member{alone.Member}}, members: []*member{alone}}
+	for name, c := range map[string]struct {
+		records []load.Record
+		warm    int
+		counts  float64
+		want    string
+	}{
+		"as many":                    {slices.Repeat([]load.Record{whole}, 100), 0, 10000, ""},
+		"with a little of hcl's own": {slices.Repeat([]load.Record{whole}, 100), 0, 10100, ""},
+		"more":                       {slices.Repeat([]load.Record{whole}, 100), 0, 10200, "counts 10200 generated tokens, and the clients have asked for 10000 at most"},
+		"of shorter answers":         {slices.Repeat([]load.Record{short}, 100), 0, 5200, "counts 5200 generated tokens, and the clients have asked for 5000 at most"},
+		"of the warm-up":             {slices.Repeat([]load.Record{whole}, 100), 2, 10200, ""},
+		"of answers that broke off":  {slices.Repeat([]load.Record{cut}, 100), 0, 10000, ""},
+		"of those that had no bound": {slices.Repeat([]load.Record{unasked}, 100), 0, 90000, ""},
+		"fewer":                      {slices.Repeat([]load.Record{whole}, 100), 0, 9000, "counts 9000 generated tokens, the clients 10000"},
+	} {
+		wrong, strange := e.compare(sent{Measured: agent.Measured{Summary: warmed(c.warm), Records: c.records},
+			before: map[*member]tally{alone: {generated: 8}}}, map[*member]tally{alone: {generated: 8 + c.counts}})
+		got := strings.Join(append(wrong, strange...), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -52,8 +178,8 @@ func TestUnproved(t *testing.T) {
 		told map[*member]tally
 		want string
 	}{
-		{map[*member]tally{prefill: {}, decode: {}}, ""},
-		{map[*member]tally{prefill: {}}, "decode 0: nothing proves what it does in the group: its counters cannot be had"},
+		{map[*member]tally{prefill: {read: 1}, decode: {generated: 1}}, ""},
+		{map[*member]tally{prefill: {read: 1}}, "decode 0: nothing proves what it does in the group: its counters cannot be had"},
 		{nil, "prefill 0: nothing proves what it and 1 more do in the group: its counters cannot be had"},
 	} {
 		if got := strings.Join(e.unproved(c.told), "; "); got != c.want {

@@ -3,14 +3,18 @@ package apply
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/engines"
+	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -138,5 +142,55 @@ func TestComingUp(t *testing.T) {
 	phases := []results.Phase{{Name: "loading weights", Seconds: 10}, {Name: "compiling", Seconds: 4}}
 	if diff := cmp.Diff(phases, c.end(begin.Add(15*time.Second))); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
+	}
+}
+
+// broken is a runtime whose log breaks off and is opened again.
+type broken struct {
+	runtime
+	logs    []io.Reader
+	running []bool // when a log has ended, and not broken off
+}
+
+func (b *broken) Logs(context.Context, string, bool, int) (io.ReadCloser, error) {
+	next := b.logs[0]
+	b.logs = b.logs[1:]
+	return io.NopCloser(next), nil
+}
+
+func (b *broken) State(context.Context, string) (provision.State, error) {
+	next := b.running[0]
+	b.running = b.running[1:]
+	return provision.State{Running: next}, nil
+}
+
+// TestBrokenLog: a log that breaks off, or ends while the engine runs, is opened again, and no line of it is heard twice.
+func TestBrokenLog(t *testing.T) {
+	rt := &broken{
+		logs: []io.Reader{
+			io.MultiReader(strings.NewReader("one\ntwo\nthr"), iotest.ErrReader(provision.ErrUnreachable)),
+			strings.NewReader("one\ntwo\nthree\n"), // a daemon that begins anew
+			strings.NewReader("one\ntwo\nthree\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"),
+		},
+		running: []bool{true, false},
+	}
+	e := &engines.Engine{Kind: engines.VLLM}
+	m := &member{rt: rt, tell: teller{to: func(Event) {}}}
+	w := (&engine{d: &plan.Deployment{Engine: e}}).waitFor("", m)
+	var heard []string
+	w.line = func(line string) { heard = append(heard, line) }
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	logs, err := w.open(ctx, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.follow(ctx, 0, logs, func(error) {})
+	want := []string{"one", "two", "thr", "three", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."}
+	if diff := cmp.Diff(want, heard); diff != "" {
+		t.Errorf("heard (-want +got):\n%s", diff)
+	}
+	if w.cause() == nil {
+		t.Error("why it failed was said after the break, and is not known")
 	}
 }

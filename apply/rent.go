@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -18,9 +19,6 @@ import (
 
 // A host of a cluster is a pod that is rented for one trial. What the pods of a run have in common is
 // its root there, a place of its own: it comes before the first of them and goes after the last.
-
-// leaveWithin is how long a cluster may take to delete what was ours.
-const leaveWithin = 5 * time.Minute
 
 // lastResort is how long a run may last of which the lab does not say it: its lease ends it before,
 // unless nobody in the cluster can see that.
@@ -56,7 +54,7 @@ func (s *session) beginRoot(ctx context.Context) error {
 	}
 	run := kube.RunOf{
 		Lab: s.work.claim.Lab, Run: s.work.claim.Run, Holder: s.work.claim.Holder, Store: s.work.claim.Store,
-		Deadline: runDeadline(time.Duration(s.work.claim.MaxDuration)),
+		Lease: time.Duration(s.work.claim.TTL), Deadline: runDeadline(time.Duration(s.work.claim.MaxDuration)),
 	}
 	if err := client.MakeNamespace(ctx, run); err != nil {
 		return err
@@ -110,8 +108,13 @@ func (s *session) takeOverNow(ctx context.Context, client *kube.Client) error {
 		if root.Run == s.work.claim.Run {
 			return fmt.Errorf("%s: "+sameSpace, s.host)
 		}
-		if err := vacant(ctx, root, s.host, s.work.claim.Lab, s.work.claim.Store, s.opt); err != nil {
+		ours, err := vacant(ctx, root, s.host, s.work.claim.Store, s.opt)
+		if err != nil {
 			return err
+		}
+		if !ours {
+			s.tell.say(Warning, leftByOther, s.host, root.Run, root.Holder)
+			continue
 		}
 		s.tell.say(Step, "removing what run %s left there", root.Run)
 		if err := root.End(ctx); err != nil {
@@ -158,12 +161,44 @@ type podLost struct{ error }
 
 func (e *podLost) Unwrap() error { return e.error }
 
-// rent opens a pod for each host of a trial that is one, side by side, in place of the cluster's own
-// session. give gives them back.
+// rentTries is how often the pods of a trial are rented. Two runs may each have what the other waits for: then all
+// are given back, and one of them comes first the next time.
+const rentTries = 3
+
+// rent opens a pod for each host of a trial that is one, in place of the cluster's own session. give gives them back.
 func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give func(), err error) {
+	rented, err := r.rentAll(ctx, d, at)
+	for try := 1; try < rentTries && errors.Is(err, provision.ErrNoRoom) && rented.some(); try++ {
+		r.giveBack(ctx, rented)
+		wait := time.Duration(rand.Int64N(int64(rentWait)))
+		teller{to: r.told}.say(Step, startsAgain, wait.Round(time.Second), err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		rented, err = r.rentAll(ctx, d, at)
+	}
+	maps.Copy(at, rented)
+	at.neighbours(d)
+	return func() { r.giveBack(ctx, rented) }, err
+}
+
+// rentWait is the longest until the next try.
+const rentWait = time.Minute
+
+const startsAgain = "not all of its pods have room, which others may hold who wait for these: they are given back, and " +
+	"rented again after %s: %v"
+
+// some reports whether one of the places at least could be had.
+func (at sessions) some() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(at)), func(s *session) bool { return s.pod != nil })
+}
+
+// rentAll is one try, of all pods side by side.
+func (r *run) rentAll(ctx context.Context, d *plan.Deployment, at sessions) (rented sessions, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	rented := sessions{}
+	rented = sessions{}
 	var errs []error
 	for h, root := range at {
 		if h.Cluster == nil {
@@ -179,9 +214,7 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give f
 		})
 	}
 	all.Wait()
-	maps.Copy(at, rented)
-	at.neighbours(d)
-	return func() { r.giveBack(ctx, rented) }, errors.Join(errs...)
+	return rented, errors.Join(errs...)
 }
 
 const neighbour = "%s is a pod on its node %s too: what one takes of the processors, the other lacks. Say cpu in " +
@@ -218,7 +251,7 @@ func notRented(h *provision.Host, err error) error {
 	switch {
 	case errors.Is(err, provision.ErrImageNotFound), errors.Is(err, provision.ErrNoBegin): // which is the lab's mistake
 		return err
-	case errors.Is(err, provision.ErrPodLost):
+	case errors.Is(err, provision.ErrPodLost), errors.Is(err, provision.ErrNoRoom):
 		return failed(ofTrial, h, fmt.Errorf("%s: %w", measuredLater, err))
 	}
 	return failed(ofHost, h, err)

@@ -182,7 +182,7 @@ type opening struct {
 }
 
 func (r *run) openings() (all []opening) {
-	at := map[*provision.Cluster]int{}
+	at, together := map[*provision.Cluster]int{}, new(turns)
 	for _, h := range r.plan.Hosts {
 		p := r.sched.places[h]
 		if p == nil {
@@ -191,7 +191,11 @@ func (r *run) openings() (all []opening) {
 		i, known := at[h.Cluster]
 		switch {
 		case h.Cluster == nil:
-			all = append(all, opening{h, []*provision.Host{h}, r.workAt(h, p.line)})
+			o := opening{h, []*provision.Host{h}, r.workAt(h, p.line)}
+			if o.work.shared {
+				o.work.turn = together.next()
+			}
+			all = append(all, o)
 			continue
 		case !known:
 			i, at[h.Cluster] = len(all), len(all)
@@ -228,7 +232,11 @@ func (r *run) host(ctx context.Context, o opening) *HostError {
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		err = nil // it was broken off, which is no failure of the host
 	}
-	if err = errors.Join(err, s.close()); err == nil {
+	left := s.close()
+	if errors.Is(left, provision.ErrUnclean) {
+		err = withoutNotDown(err) // which it says again
+	}
+	if err = errors.Join(err, left); err == nil {
 		return nil
 	}
 	if ctx.Err() == nil {

@@ -47,10 +47,15 @@ type session struct {
 	lease    *lease
 
 	facts   provision.Facts
-	earlier provision.Traces  // of an earlier run, whose tear-down became ours
-	changed bool              // its settings, see [session.settings]
-	files   map[string]string // what data sets read: path as the lab has it → path on the host
-	proved  []string          // what was seen to get its GPUs, see [session.proveGPUs]
+	claimed string // the claim that it was made ready for, see [agent.Client.Claim]
+	changed bool   // its settings, see [session.settings]
+	watched bool   // what its GPUs are in use for is known
+
+	mu   sync.Mutex
+	down []string // what could not be taken down: the agent tries again at the end of the claim
+
+	files  map[string]string // what data sets read: path as the lab has it → path on the host
+	proved []string          // what was seen to get its GPUs, see [session.proveGPUs]
 }
 
 type work struct {
@@ -62,11 +67,13 @@ type work struct {
 	pod       kube.PodSpec      // and what it is like
 	pods      []kube.PodSpec    // of a cluster: those that may come
 	rehearsal bool
+	turn      *turn // when the place may be taken
 }
 
 // open connects to a place, takes its lease and makes it ready for engines. A session has
 // to be closed, also one of which only a part could be opened.
 func open(ctx context.Context, h *provision.Host, w work, opt Options, tell teller) (*session, error) {
+	defer w.turn.over()
 	s := &session{work: w, host: h, opt: opt, tell: tell, files: map[string]string{}}
 	tell.say(Step, "connecting")
 	err := s.arrive(ctx)
@@ -78,29 +85,68 @@ func open(ctx context.Context, h *provision.Host, w work, opt Options, tell tell
 			return s, err
 		}
 	}
-	s.agent, err = agent.Start(ctx, s.conn, opt.Binaries, w.claim, opt.Log)
-	if err != nil {
-		return s, err
-	}
-	s.docker.HideSecrets(s.agent.Binary())
 	if err := s.claim(ctx); err != nil {
 		return s, err
 	}
-	steps := []func(context.Context) error{s.sweep, s.check}
-	if w.claim.Reserve {
-		steps = []func(context.Context) error{s.sweep, s.restore, s.check, s.baseline, s.settings}
-	}
-	for _, step := range steps {
-		if err := step(s.lease.held); err != nil {
+	if s.root != nil {
+		if err := s.root.Keep(s.lease.held); err != nil {
 			return s, err
 		}
 	}
-	return s, nil
+	return s, s.ready(s.lease.held)
 }
+
+// ready makes the place ready for engines: what earlier runs have left there is ended, it is held against its
+// block, and its settings are set.
+func (s *session) ready(ctx context.Context) error {
+	claimed := s.agent.Claim()
+	found, err := s.agent.Begin(ctx)
+	for _, f := range found.Removed {
+		s.tell.say(Step, "removed %s, left by run %s", f.Name, f.Labels[plan.LabelRun])
+	}
+	if errors.Is(err, provision.ErrSettings) {
+		err = fmt.Errorf("%w: %w", ErrContract, err)
+	}
+	if err != nil {
+		return err
+	}
+	if found.Was != nil {
+		s.tell.say(Step, "what run %s had left there is gone", found.Was.Run)
+	}
+	s.watched = len(found.Use.Memory) > 0
+	for _, p := range found.Use.Problems {
+		s.tell.say(Warning, "it cannot be proved that its GPUs are free again afterwards: %s", p)
+	}
+	for _, p := range found.Use.Processes {
+		s.tell.say(Warning, "somebody else uses its GPUs: %s", p)
+	}
+	if err := s.check(ctx); err != nil {
+		return err
+	}
+	if s.work.claim.Reserve {
+		if err := s.settings(ctx); err != nil {
+			return err
+		}
+	}
+	s.claimed = claimed
+	return nil
+}
+
+// renew makes a place ready again that has cleaned itself since, as it did not hear of us, or was restarted.
+func (s *session) renew(ctx context.Context) error {
+	if err := s.lease.renew(ctx, time.Duration(s.work.claim.TTL)); err != nil || !s.anew() {
+		return err
+	}
+	s.tell.say(Warning, "it has cleaned itself or was restarted since: it is made ready again")
+	return s.ready(ctx)
+}
+
+// anew reports whether what was set and checked at the place is no more.
+func (s *session) anew() bool { return s.agent.Claim() != s.claimed }
 
 func (s *session) close() (err error) {
 	if s.lease != nil {
-		err = s.lease.give()
+		err = s.lease.give(s.down)
 		s.watching.Wait()
 	}
 	if s.changed && err == nil {
@@ -113,25 +159,38 @@ func (s *session) close() (err error) {
 		s.conn.Close()
 	}
 	if s.leave != nil {
-		ctx, done := context.WithTimeout(context.Background(), leaveWithin)
-		defer done()
-		err = errors.Join(err, s.leave(ctx))
+		err = errors.Join(err, s.leave(context.Background()))
 	}
 	return err
 }
 
 func (s *session) claim(ctx context.Context) error {
-	l := &lease{host: s.host, agent: s.agent, tell: s.tell, claim: s.work.claim, stop: func() {}}
+	l := &lease{host: s.host, tell: s.tell, claim: s.work.claim, stop: func() {}}
 	l.held, l.lose = context.WithCancelCause(ctx)
-	s.lease = l
-	s.agent.Lost = func(held *agent.HeldError) { l.lose(held) }
 	var err error
 	if s.work.docker {
 		if _, l.claim.Docker, err = s.docker.Access(ctx); err != nil {
 			return err
 		}
 	}
-	if s.earlier, err = l.take(l.held, s.opt.Wait, s.work.shared); err != nil {
+	until := time.Now().Add(s.opt.Wait)
+	if err := s.work.turn.wait(ctx, s.conn.Machine()); err != nil {
+		return err
+	}
+	err = l.take(l.held, until, s.work.shared, func() (err error) {
+		if s.agent != nil {
+			return nil
+		}
+		if s.agent, err = agent.Start(ctx, s.conn, s.opt.Binaries, s.work.claim, s.opt.Log); err == nil {
+			l.agent, s.agent.Lost = s.agent, func(held *agent.HeldError) { l.lose(held) }
+		}
+		return err
+	})
+	if l.agent != nil {
+		s.lease = l
+	}
+	s.work.turn.over()
+	if err != nil {
 		return err
 	}
 	l.begin(ctx)
@@ -141,42 +200,12 @@ func (s *session) claim(ctx context.Context) error {
 	return nil
 }
 
-// runtime is how engines run on a place: Docker there, or the agent's processes.
+// runtime is how engines run on a place: in containers or as processes, by the hands of the agent.
 func (s *session) runtime(r provision.Runtime) runtime {
 	if r == provision.Process {
 		return agent.Processes{Client: s.agent}
 	}
-	return s.docker
-}
-
-func (s *session) sweep(ctx context.Context) error {
-	runtimes := []runtime{agent.Processes{Client: s.agent}}
-	if s.work.docker || !s.work.rehearsal && hasDocker(ctx, s.docker) { // what ran there may have been another lab's text
-		runtimes = append(runtimes, s.docker)
-	}
-	for _, rt := range runtimes {
-		if _, err := sweep(ctx, rt, s.work.claim.Lab, func(f provision.Found) {
-			s.earlier.Containers = append(s.earlier.Containers, f.ID)
-			s.tell.say(Step, "removing %s, left by run %s", f.Name, f.Labels[plan.LabelRun])
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// restore has the engines of the run whose lease has become ours seen to be gone, and its
-// settings put back. Only then can be said what the place is.
-func (s *session) restore(ctx context.Context) error {
-	if len(s.earlier.Containers) > 0 || len(s.earlier.Before.Memory) > 0 {
-		if _, err := look.ProveGone(ctx, s.conn, s.earlier, s.opt.Release); err != nil {
-			return errors.Join(err, agent.MarkUnclean(ctx, s.conn, s.lease.current(), s.earlier, err))
-		}
-	}
-	if err := s.agent.PutBack(ctx); err != nil {
-		return fmt.Errorf("%w: %w", ErrContract, err)
-	}
-	return nil
+	return agent.Containers{Client: s.agent, Daemon: s.docker}
 }
 
 // check holds the place against its block, before anything is started.
@@ -208,38 +237,6 @@ func (s *session) check(ctx context.Context) (err error) {
 
 func (s *session) checker() *checker {
 	return newChecker(s.reached, s.work.claim.Lab, s.work.engines, s.opt.Hub)
-}
-
-// baseline notes what the GPUs are in use for, for the proof at the end.
-func (s *session) baseline(ctx context.Context) error {
-	if err := s.stillUnclean(ctx); err != nil {
-		return err
-	}
-	use, err := look.GPUUse(ctx, s.conn)
-	if err != nil {
-		return err
-	}
-	for _, p := range use.Problems {
-		s.tell.say(Warning, "it cannot be proved that its GPUs are free again afterwards: %s", p)
-	}
-	for _, p := range use.Processes {
-		s.tell.say(Warning, "somebody else uses its GPUs: %s", p)
-	}
-	return s.lease.note(ctx, func(t *provision.Traces) { t.Before = use })
-}
-
-// stillUnclean forgets what an earlier run could not clean, if it is gone by now.
-func (s *session) stillUnclean(ctx context.Context) error {
-	u, err := agent.ReadUnclean(ctx, s.conn)
-	if err != nil || u == nil {
-		return err
-	}
-	if _, err := look.ProveGone(ctx, s.conn, u.Traces, 0); err != nil {
-		at := u.Time.Local().Format(time.DateTime)
-		return fmt.Errorf("run %s of lab %s (%s, %s) has left something: %w", u.Run, u.Lab, u.Holder, at, err)
-	}
-	s.tell.say(Step, "what run %s had left there is gone", u.Run)
-	return agent.ForgetUnclean(ctx, s.conn)
 }
 
 // settings has the agent set what the host's block wants, until the lease ends, however it ends.
@@ -285,13 +282,6 @@ func (s *session) path(p string) string {
 		return path.Join(s.conn.Home(), rest)
 	}
 	return p
-}
-
-// willListen has the agent know of ports that it may have to see closed.
-func (s *session) willListen(ctx context.Context, ports []int) error {
-	return s.lease.note(ctx, func(t *provision.Traces) {
-		t.Ports = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Ports, ports))))
-	})
 }
 
 func (s *session) factsText() json.RawMessage {

@@ -215,9 +215,10 @@ func (s *spot) start(ctx context.Context, p program) (*member, error) {
 	for _, w := range p.words[1:] {
 		ct.Command = append(ct.Command, provision.Plain(w))
 	}
-	id, err := s.at.docker.Start(ctx, ct)
+	rt := s.at.runtime(provision.Docker)
+	id, err := rt.Start(ctx, ct)
 	in := plan.Member{Host: s.host, Runtime: provision.Docker, Container: ct}
-	return &member{Member: in, at: s.at, rt: s.at.docker, id: id, tell: s.tell}, err
+	return &member{Member: in, at: s.at, rt: rt, id: id, tell: s.tell}, err
 }
 
 // ended waits for the end of a program, and returns what it has said.
@@ -245,7 +246,8 @@ func lacks(code int, said string) bool {
 func (s *spot) stop(ctx context.Context, m *member) error {
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), engines.StopGrace+time.Minute)
 	defer done()
-	return s.at.docker.Stop(ctx, m.id, engines.StopGrace)
+	_, err := m.rt.Stop(ctx, m.Container.Name, engines.StopGrace)
+	return err
 }
 
 // reductions measures an all-reduce over the GPUs of each host, and then over those of all.

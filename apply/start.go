@@ -79,9 +79,6 @@ func (t *trial) bring(ctx context.Context, in plan.Member) (m *member, cache str
 			return nil, "", err
 		}
 	}
-	if err := s.willListen(ctx, in.Listens()); err != nil {
-		return nil, "", err
-	}
 	what := "starting"
 	if t.d.Grouped() {
 		what += " " + in.Name()
@@ -115,8 +112,11 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	if t.objects != nil {
 		t.row.GPUCount = t.objects.gpus()
 	}
-	t.doubts = t.objects.strangers(ctx)
+	t.doubts, _ = alike(t.rows)
 	t.row.Served = t.servedBy(ctx)
+	if said := t.objects.strangers(ctx); said != "" {
+		t.tell.say(Warning, "%s", said)
+	}
 	told := t.tally(ctx)
 	if said := append(t.unproved(told), unseenLosses(told)); said[0] != "" {
 		t.tell.say(Warning, "%s", said[0])
@@ -196,11 +196,8 @@ func (t *trial) stop(ctx context.Context) error {
 }
 
 func (t *trial) down(ctx context.Context, m *member) error {
-	switch {
-	case m.at.lease.unreachable():
-		return nil
-	case m.at.lease.heldByOther():
-		return failed(ofHost, m.Host, m.withdraw(ctx))
+	if m.at.lease.unreachable() || m.at.lease.heldByOther() {
+		return nil // it has cleaned itself, or who has it now does
 	}
 	m.tell.say(Step, "stopping")
 	return failed(ofHost, m.Host, m.down(ctx))

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,6 +42,14 @@ func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 		return t
 	}
 	t.row.Facts = t.home().factsText()
+	for _, c := range t.left {
+		for _, client := range c.From() {
+			if t.row.Clients == nil {
+				t.row.Clients = map[string]json.RawMessage{}
+			}
+			t.row.Clients[client.Name] = at[client].factsText()
+		}
+	}
 	t.describe()
 	// What runs in a container of its own comes before the engine that serves the rest.
 	slices.SortStableFunc(t.left, func(a, b *plan.Cell) int { return order(a) - order(b) })
@@ -75,7 +84,6 @@ func order(c *plan.Cell) int {
 func (t *trial) carryOut() {
 	ctx, done := t.held()
 	defer done()
-	t.compareFacts()
 	t.settle(ctx, t.prepare(ctx))
 	for len(t.left) > 0 {
 		t.settle(ctx, t.attempt(ctx))
@@ -145,6 +153,9 @@ func (t *trial) keepRow(ctx context.Context) error {
 
 // attempt measures the next cell by the engine's own tool, or starts the engine for all others.
 func (t *trial) attempt(ctx context.Context) (err error) {
+	if err := t.readyAgain(ctx); err != nil {
+		return err
+	}
 	t.row.Phases, t.row.Served, t.row.Stopped = slices.Clone(t.built), nil, time.Time{}
 	if t.left[0].Batch() != nil {
 		return t.cell(ctx, (*measurement).batch)
@@ -157,6 +168,23 @@ func (t *trial) attempt(ctx context.Context) (err error) {
 		if err := t.cell(ctx, (*measurement).load); err != nil || ctx.Err() != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readyAgain sees to it that each place is as it was made ready, before anything is measured.
+func (t *trial) readyAgain(ctx context.Context) error {
+	for _, h := range t.d.Hosts() {
+		switch err := t.at[h].renew(ctx); {
+		case err != nil && ctx.Err() != nil: // another host is lost, or the run is broken off
+			return context.Cause(ctx)
+		case err != nil:
+			return t.blame(t.at[h], err)
+		}
+	}
+	t.row.Facts = t.home().factsText()
+	for i, m := range t.parts {
+		t.rows[i].Facts = t.at[m.Host].factsText()
 	}
 	return nil
 }
@@ -178,6 +206,15 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 			more = append(more, f)
 		}
 	}
+	for _, h := range t.d.Hosts() {
+		if t.at[h].anew() { // what it was measured with was no longer set
+			why := fmt.Sprintf("%s has cleaned itself, or was restarted, in mid-cell", h)
+			if m.out.Summary != nil {
+				m.void(why)
+			}
+			more = append(more, failed(ofStart, nil, errors.New(why)))
+		}
+	}
 	if m.out.Summary == nil && m.out.Error == "" || ctx.Err() != nil && m.out.Summary == nil {
 		return errors.Join(more...) // interrupted: not a measurement, and not a failure
 	}
@@ -188,9 +225,9 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
 }
 
-// compareFacts warns when a host is not as it was when cells were measured there.
-func (t *trial) compareFacts() {
-	for _, h := range t.d.Serving() {
+// compareFacts warns when a host is not as it was when cells were measured there, or sent from there.
+func (t *trial) compareFacts(context.Context) error {
+	for _, h := range t.d.Hosts() {
 		told := map[string]int{}
 		for _, c := range t.d.Cells {
 			if was := c.Facts[h]; c.Status == plan.Done && was != nil {
@@ -204,4 +241,5 @@ func (t *trial) compareFacts() {
 				"--strict-facts measures them again", h, told[changed], changed)
 		}
 	}
+	return nil
 }

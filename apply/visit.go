@@ -18,12 +18,17 @@ import (
 	"hclbench/provision/reach"
 )
 
-// runtime is how engines run on a host: Docker there, or the agent's processes.
+// runtime is how engines run on a host, in containers or as processes, by the hands of the agent there.
 type runtime interface {
+	looking
 	Start(ctx context.Context, ct provision.Container) (id string, err error)
+	Stop(ctx context.Context, name string, grace time.Duration) (others []provision.GPUProcess, err error)
+}
+
+// looking is how containers or processes are looked at, which takes no agent.
+type looking interface {
 	State(ctx context.Context, id string) (provision.State, error)
 	Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error)
-	Stop(ctx context.Context, id string, grace time.Duration) error
 	List(ctx context.Context, labels map[string]string) ([]provision.Found, error)
 	ReadFile(ctx context.Context, id, path string) (text []byte, written time.Time, err error)
 }
@@ -43,23 +48,6 @@ func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) 
 }
 
 func ofLab(lab string) map[string]string { return map[string]string{plan.LabelLab: lab} }
-
-func hasDocker(ctx context.Context, d *docker.Daemon) bool {
-	_, err := d.Version(ctx)
-	return err == nil
-}
-
-// sweep stops and removes everything of a lab, side by side, and returns what it found.
-func sweep(ctx context.Context, rt runtime, lab string, each func(provision.Found)) ([]provision.Found, error) {
-	found, err := rt.List(ctx, ofLab(lab))
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range found {
-		each(f)
-	}
-	return found, sideBySide(found, func(_ int, f provision.Found) error { return rt.Stop(ctx, f.ID, engines.StopGrace) })
-}
 
 // sideBySide does the same with all of a list at the same time.
 func sideBySide[T any](list []T, do func(int, T) error) error {
@@ -151,6 +139,7 @@ type Presence struct {
 	Changed    []provision.Change // settings that are to be put back
 	Containers []provision.Found
 	Processes  []provision.Found
+	Others     []provision.Found // that carry the lab's name, and are another login's, store's or host block's
 }
 
 // Status looks at every host. Hosts that cannot be asked are in the error; the others are
@@ -200,7 +189,29 @@ func (s Scope) status(ctx context.Context, c reached) (p Presence, err error) {
 	}
 	var look bool
 	if look, p.Unseen = s.looksAtDocker(ctx, c); look {
-		p.Containers, err = c.docker.List(ctx, ofLab(s.Lab))
+		p.Containers, p.Others, err = s.containers(ctx, c)
 	}
 	return p, err
+}
+
+// containers are those of a lab's name on a host: of this login and host block, and others.
+func (s Scope) containers(ctx context.Context, c reached) (own, others []provision.Found, err error) {
+	all, err := c.docker.List(ctx, ofLab(s.Lab))
+	for _, f := range all {
+		if f.Labels[provision.LabelAgent] == agent.Dir(c.conn, s.Lab) {
+			own = append(own, f)
+		} else {
+			others = append(others, f)
+		}
+	}
+	return own, others, err
+}
+
+// Whose says whose a container is that carries the lab's name and is not ours.
+func Whose(f provision.Found) string {
+	by := f.Labels[provision.LabelAgent]
+	if by == "" {
+		return "it carries the lab's name, and no claim"
+	}
+	return fmt.Sprintf("it belongs to run %s of another login, store or host block, whose agent is in %s", f.Labels[plan.LabelRun], by)
 }

@@ -7,23 +7,8 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/google/go-cmp/cmp"
-
 	"hclbench/plain"
-	"hclbench/provision"
 )
-
-// TestTogether: what an unclean host has of two runs is looked for, against what its
-// GPUs were before the first of them.
-func TestTogether(t *testing.T) {
-	before := provision.GPUUse{Memory: []int64{1}}
-	got := together(provision.Traces{Before: before, Containers: []string{"a"}, Ports: []int{1}},
-		provision.Traces{Before: provision.GPUUse{Memory: []int64{9}}, Containers: []string{"b"}, Ports: []int{2}, Mark: "m"})
-	want := provision.Traces{Before: before, Containers: []string{"a", "b"}, Ports: []int{1, 2}, Mark: "m"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("together (-want +got):\n%s", diff)
-	}
-}
 
 // TestPassOn: a log that is shown has no secret and nothing for the terminal in it, and
 // where it breaks off that is said.

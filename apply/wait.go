@@ -98,12 +98,11 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 	defer reading.Wait()
 	defer giveUp(nil)
 	for i, m := range w.members {
-		logs, err := m.rt.Logs(ctx, m.id, true, -1)
+		logs, err := w.open(ctx, m)
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(ctx, func() { logs.Close() })
-		reading.Go(func() { w.read(i, logs, giveUp) })
+		reading.Go(func() { w.follow(ctx, i, logs, giveUp) })
 	}
 	all, serves := len(probes), len(probes) > 0
 	tick := time.NewTicker(lookEvery)
@@ -283,12 +282,55 @@ func (e *fatalLine) Error() string {
 	return e.by.says(e.Means + ": " + e.line)
 }
 
-// read follows a member's log until it ends, and gives up at a line that says so.
-func (w *wait) read(i int, logs io.Reader, giveUp context.CancelCauseFunc) {
+// open opens a member's log. A host that is out of reach is waited for: that is no silence of the engine's.
+func (w *wait) open(ctx context.Context, m *member) (io.ReadCloser, error) {
+	for {
+		logs, err := m.rt.Logs(ctx, m.id, true, -1)
+		if !errors.Is(err, provision.ErrUnreachable) || ctx.Err() != nil {
+			return logs, err
+		}
+		w.move()
+		select {
+		case <-time.After(stateAt * lookEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// follow reads a member's log to its end. Where it breaks off, as the host is out of reach or its daemon begins
+// anew, it goes on behind what was heard.
+func (w *wait) follow(ctx context.Context, i int, logs io.ReadCloser, giveUp context.CancelCauseFunc) {
 	defer close(w.logs[i].ended)
+	m := w.members[i]
+	for heard := 0; ; {
+		stop := context.AfterFunc(ctx, func() { logs.Close() })
+		more, err := w.read(i, logs, heard, giveUp)
+		heard = max(heard, more)
+		stop()
+		logs.Close()
+		if err == nil {
+			st, gone := m.rt.State(ctx, m.id)
+			if errors.Is(gone, provision.ErrNoContainer) || gone == nil && !st.Running {
+				return
+			}
+		}
+		select {
+		case <-time.After(stateAt * lookEvery):
+		case <-ctx.Done():
+			return
+		}
+		if logs, err = w.open(ctx, m); err != nil {
+			return
+		}
+	}
+}
+
+// read reads a member's log until it ends, and gives up at a line that says so. The first lines, so many, were heard
+// before. It returns how many there are; an error is why it broke off.
+func (w *wait) read(i int, logs io.Reader, heard int, giveUp context.CancelCauseFunc) (lines int, err error) {
 	for r := bufio.NewReaderSize(logs, 64<<10); ; {
 		b, err := r.ReadSlice('\n')
-		if line := strings.TrimSpace(string(b)); line != "" {
+		if line := strings.TrimSpace(string(b)); line != "" && lines >= heard {
 			// Progress bars rewrite their line: what counts is what stands there.
 			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
 			if text := w.said(i, line); text != "" {
@@ -301,8 +343,14 @@ func (w *wait) read(i int, logs io.Reader, giveUp context.CancelCauseFunc) {
 				w.gaveUp(&fatalLine{f, w.members[i], line}, giveUp)
 			}
 		}
-		if err != nil && err != bufio.ErrBufferFull {
-			return
+		switch err {
+		case nil:
+			lines++
+		case bufio.ErrBufferFull:
+		case io.EOF:
+			return lines, nil
+		default:
+			return lines, err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -27,7 +28,7 @@ func Port(e *Engine) int {
 // the loopback address, of its host's network; in a network of its own, where Docker
 // forwards the port to it, all. A command of the lab's own tells nothing.
 func listens(e *Engine) string {
-	if host, said := e.Flag("host"); said && e.Command == nil {
+	if host, said := e.says(setting.Host); said && e.Command == nil {
 		return host
 	}
 	if e.Container.Network == "bridge" && Runtime(e) == provision.Docker {

@@ -90,13 +90,13 @@ func TestBuildIsKept(t *testing.T) {
 
 func TestMaxContext(t *testing.T) {
 	n := provision.Plain("4096")
-	for _, name := range []string{"max-model-len", "context-length", "max_seq_len"} {
-		if got, flag, ok := MaxContext(&Engine{Flags: []Flag{{Name: name, Value: &n}}}); got != 4096 || flag != name || !ok {
+	for name, kind := range map[string]string{"max-model-len": VLLM, "max_model_len": VLLM, "context-length": SGLang, "max_seq_len": TRTLLM} {
+		if got, flag, ok := MaxContext(&Engine{Kind: kind, Flags: []Flag{{Name: name, Value: &n}}}); got != 4096 || flag != name || !ok {
 			t.Errorf("MaxContext with %s = %d, %q, %v", name, got, flag, ok)
 		}
 	}
 	auto := provision.Plain("auto")
-	if _, _, ok := MaxContext(&Engine{Flags: []Flag{{Name: "max-model-len", Value: &auto}}}); ok {
+	if _, _, ok := MaxContext(&Engine{Kind: VLLM, Flags: []Flag{{Name: "max-model-len", Value: &auto}}}); ok {
 		t.Error("a flag that is no number says how long a context is")
 	}
 }

@@ -3,10 +3,12 @@ package engines
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/origin"
 	"hclbench/provision"
 )
@@ -20,10 +22,11 @@ const (
 	noModel        = "An engine of kind %q serves a model, so it must name one, for example:\n\n    model = model.r1"
 	noCommand      = "hcl does not know how a server of kind %q is started. Give its whole command as a list of words."
 	portAmongFlags = "Give the port as an argument and not among the flags, so that hcl knows where to " +
-		"reach the server:\n\n    port = 8000"
+		"reach the server:\n\n    port = %s"
 	notOnHost = "%q is not a path on the host. Begin with a slash, or with ~/ for the home of the user there."
 	oldConfig = "The engine reads a configuration file from version %s on, and the image %s is older. " +
 		"Write the members of config into flags, under the same names."
+	noConfig   = "%s reads no configuration file. Remove the argument, or use flags."
 	twoConfigs = "The flag %q names a configuration file too, and an engine of kind %q reads only one. " +
 		"Remove one of the two."
 	noBuild    = "A build makes what the server serves, in a container, and an engine of kind %q%s has none. Remove the block."
@@ -35,17 +38,23 @@ const (
 	badURL        = "%q is not the url of a server. Write scheme, host and port, for example:\n\n    url = \"http://203.0.113.7:8000\""
 	passwordInURL = "The url has a password in it, which would be stored with the results. " +
 		"Write what the server asks for as api_key, or as a header of the load."
+	keyInURL = "The url has a key in its query, %s, which would be stored with the results. " +
+		"Write what the server asks for as api_key, or as a header of the load."
 	notOurs    = "Someone else runs an engine of kind %q, so hcl cannot set its %s. Remove the argument."
 	nvidiaKind = "TensorRT-LLM runs on NVIDIA GPUs only, and host.%s has %s. " +
 		"Serve the model there with an engine of kind \"sglang\" or \"vllm\"."
 	nvidiaImage = "The image %s is built for NVIDIA GPUs, but host.%s has %s. Images for AMD are for example %s."
 	amdImage    = "The image %s is built for AMD GPUs, but host.%s has %s. An image for NVIDIA is for example %s."
+	notGPU      = "%q is not one GPU. Write the number of each, such as [\"0\", \"1\"], or its UUID, which begins with GPU- or MIG-."
 	noGPU       = "There is no GPU %s: host.%s has %s, numbered from 0 to %d."
 	notGPUCount = "The flag %s counts GPUs. It is a whole number of at least 1, not %q."
 	notShare    = "The flag %s is a share of the GPUs' memory. It is above 0 and at most 1, such as 0.9, not %q."
 	noKeySent   = "The server asks for this key, but hcl sends none, so the server would refuse every request. " +
 		"Give the key for the requests too, for example:\n\n    api_key = var.key"
 
+	noChoice   = "hcl knows of no %s %q. There are: %s."
+	hiddenGPUs = "The engine sees the GPUs that %s says, and hcl counts all of its host's. Write which it has where hcl " +
+		"knows of it:\n\n    container {\n      gpu_ids = [\"0\", \"1\"]\n    }"
 	flagsBesideCommand = "The argument command is the whole command of the server, so hcl does not pass on " +
 		"what is in flags. Put the flags into command, or remove one of the two."
 	imageOfOther = "By its name, the image %s is for kind %q, and this engine is of kind %q. " +
@@ -91,8 +100,8 @@ func Check(e *Engine) []FieldError {
 	checkCompileCache(e, &found)
 	checkConfig(e, &found)
 	checkBuild(e, &found)
-	checkPod(e, &found)
-	checkFlagValues(e, &found)
+	checkContainer(e, &found)
+	checkFlags(e, &found)
 	checkKeys(e, &found)
 	checkGPUs(e, &found)
 	return found
@@ -129,19 +138,18 @@ func checkStart(e *Engine, found *findings) {
 
 // checkRepeats: no flag says what an argument says.
 func checkRepeats(e *Engine, found *findings) {
-	where := func(flag string) string {
-		if _, set := e.configured(flag); set {
-			return "config"
+	of := func(f Flag, inConfig bool, format string, args ...any) {
+		if inConfig {
+			found.add("config", format, args...)
+		} else {
+			found.of("flags", f.Name, format, args...)
 		}
-		return "flags"
 	}
-	if _, set := e.Flag("port"); set {
-		found.add(where("port"), portAmongFlags)
+	if f, inConfig, said := e.meant(setting.Port); said {
+		of(f, inConfig, portAmongFlags, f.text())
 	}
-	for _, flag := range []string{"model", "model-path", "model_path"} {
-		if _, set := e.Flag(flag); set && e.Model != nil {
-			found.add(where(flag), "%q repeats what the model argument says. Remove one of them.", flag)
-		}
+	if f, inConfig, said := e.meant(setting.Model); said && e.Model != nil {
+		of(f, inConfig, "%q repeats what the model argument says. Remove one of them.", f.Name)
 	}
 }
 
@@ -161,16 +169,14 @@ func checkConfig(e *Engine, found *findings) {
 	if e.Config.Reveal() == "" {
 		return
 	}
-	if e.Kind == Sim {
-		found.add("config", "The simulated engine reads no configuration file. Remove the argument, or use flags.")
+	if kinds[e.Kind].configFlag == "" && e.Command == nil { // a command of the lab's knows where the file is
+		found.add("config", noConfig, e.what())
 	}
 	if since, reads := ReadsConfig(e); since != "" && !reads && e.Command == nil {
 		found.add("config", oldConfig, since, e.Image)
 	}
-	for _, f := range e.Flags {
-		if f.Name == "config" || f.Name == "extra_llm_api_options" {
-			found.add("config", twoConfigs, f.Name, e.Kind)
-		}
+	if f, _, said := e.meant(setting.ConfigFile); said {
+		found.add("config", twoConfigs, f.Name, e.Kind)
 	}
 }
 
@@ -211,8 +217,10 @@ func checkExternal(e *Engine, found *findings) {
 		for _, s := range append([]string{e.URL}, e.URLs...) {
 			if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 				found.add(urlField(e), badURL, s)
-			} else if u.User != nil {
+			} else if name, _ := KeyInURL(s); u.User != nil {
 				found.add(urlField(e), passwordInURL)
+			} else if name != "" {
+				found.add(urlField(e), keyInURL, name)
 			}
 		}
 	}
@@ -221,35 +229,77 @@ func checkExternal(e *Engine, found *findings) {
 	}
 }
 
-// gpuCounts and memoryShares are flags whose values every version reads alike: a whole
-// number of at least 1, and a share of one.
-var (
-	gpuCounts = strings.Fields(`tensor-parallel-size tp tp-size pipeline-parallel-size pp pp-size
-		data-parallel-size dp dp-size ep ep-size expert-parallel-size`)
-	memoryShares = strings.Fields(`gpu-memory-utilization mem-fraction-static
-		kv-cache-free-gpu-memory-fraction free-gpu-memory-fraction`)
+var keyName = regexp.MustCompile(`(?i)^(.*[_-])?(api)?(key|token|secret|password|sig|signature)$`)
+
+// KeyInURL is what a url has in it that is kept from others: its name and its value; "" if there is nothing.
+func KeyInURL(s string) (name, value string) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return "", ""
+	}
+	if password, has := u.User.Password(); has {
+		return "password", password
+	}
+	for name, values := range u.Query() {
+		if keyName.MatchString(name) {
+			return name, strings.Join(values, "&")
+		}
+	}
+	return "", ""
+}
+
+// What is said of flags.
+const (
+	wrongDashes     = "%s reads names of flags exactly as they are, and has no %s. Write %s."
+	twoNames        = "%s and %s are two names of one flag, and the engine takes only one of them. Remove one."
+	noWord          = "The flag %s takes a value. Write it: %s = …"
+	wordOfSwitch    = "The flag %s is a switch, which takes no value. Write %s = true, without quotes."
+	unevenAttention = "With attention in data parallel the %d ranks share the GPUs of tensor parallel, and %[2]d is not a multiple of %[1]d."
 )
 
-// checkFlagValues holds the values of well-known flags against what they can be.
-func checkFlagValues(e *Engine, found *findings) {
-	if !kinds[e.Kind].needsModel || e.Command != nil {
+// checkFlags holds the flags against what the engine's options are.
+func checkFlags(e *Engine, found *findings) {
+	d := e.dialect()
+	if !d.own || e.Command != nil {
 		return
 	}
+	first := map[string]string{} // by key: under which name the lab says it
 	for _, f := range e.Flags {
-		value := f.text()
-		if value.IsSecret() {
+		if right := setting.Respelled(d.kind, f.Name, d.version); right != "" {
+			found.of("flags", f.Name, wrongDashes, e.what(), f.Name, right)
 			continue
 		}
-		switch name := dashed(f.Name); {
-		case slices.Contains(gpuCounts, name):
+		row, how := d.option(f.Name)
+		if row == nil {
+			continue
+		}
+		if other, twice := first[d.key(f.Name)]; twice && other != f.Name {
+			found.of("flags", f.Name, twoNames, other, f.Name)
+		}
+		first[d.key(f.Name)] = f.Name
+		value := f.text()
+		if f.Value == nil && how != setting.Ambiguous && row.NeedsWord(d.version) {
+			found.of("flags", f.Name, noWord, f.Name, f.Name)
+		}
+		if f.Value == nil || value.IsSecret() || strings.Contains(f.Name, ".") {
+			continue
+		}
+		switch m := setting.Means(row); {
+		case how != setting.Ambiguous && row.IsSwitch(d.version):
+			found.of("flags", f.Name, wordOfSwitch, f.Name, f.Name)
+		case m.Is(setting.Count):
 			if n, err := strconv.Atoi(value.Reveal()); err != nil || n < 1 {
 				found.of("flags", f.Name, notGPUCount, f.Name, value)
 			}
-		case slices.Contains(memoryShares, name):
+		case m.Is(setting.Share):
 			if x, err := strconv.ParseFloat(value.Reveal(), 64); err != nil || !(x > 0 && x <= 1) {
 				found.of("flags", f.Name, notShare, f.Name, value)
 			}
 		}
+	}
+	tp, dp := e.whole(1, setting.TensorParallel), e.whole(1, setting.DataParallel)
+	if f, _, _ := e.meant(setting.DataParallel); e.Kind == SGLang && e.isOn(setting.DPAttention) && dp > 0 && tp%dp != 0 {
+		found.of("flags", f.Name, unevenAttention, dp, tp)
 	}
 }
 
@@ -261,16 +311,24 @@ func checkKeys(e *Engine, found *findings) {
 		return
 	}
 	byEnv := func(v provision.EnvVar) bool { return v.Name == k.keyEnv && v.Value.Reveal() != "" }
-	if _, set := e.configured("api-key"); set {
+	if f, inConfig, asks := e.meant(setting.Key); inConfig {
 		found.add("config", noKeySent)
-	} else if _, asks := e.Flag("api-key", "api_key"); asks {
-		found.of("flags", "api-key", noKeySent)
+	} else if asks {
+		found.of("flags", f.Name, noKeySent)
 	} else if slices.ContainsFunc(e.Env, byEnv) {
 		found.of("env", k.keyEnv, noKeySent)
 	}
 }
 
+// uuid is how NVIDIA and AMD name a GPU, or a part of one, wherever it stands.
+var uuid = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
+
 func checkGPUs(e *Engine, found *findings) {
+	for _, id := range e.Container.GPUIDs {
+		if n, err := strconv.Atoi(id); !uuid.MatchString(id) && (err != nil || strconv.Itoa(n) != id) {
+			found.add("container.gpu_ids", notGPU, id)
+		}
+	}
 	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
 		return
 	}
@@ -321,6 +379,9 @@ func nvidiaOnly(image string) bool {
 		ref.Registry == "nvcr.io" || strings.Contains(ref.Tag, "-cu1")
 }
 
+// visible are the variables by which a program sees some of the GPUs.
+var visible = []string{visibleCUDA, visibleHIP, "ROCR_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"}
+
 // Doubts are what hardly works, or does not do what it seems to; none of it is certain.
 func Doubts(e *Engine) []FieldError {
 	var found findings
@@ -328,16 +389,31 @@ func Doubts(e *Engine) []FieldError {
 	if e.Port > 0 && e.Port < 1024 && !ByOthers(e) {
 		found.add("port", lowPort)
 	}
+	for _, v := range e.Env {
+		if slices.Contains(visible, v.Name) && len(e.Container.GPUIDs) == 0 && e.Host != nil && e.Host.GPUs.Count > 0 && Real(e) {
+			found.of("env", v.Name, hiddenGPUs, v.Name)
+		}
+	}
 	if e.Command != nil {
 		if !ByOthers(e) && len(e.Flags) > 0 {
 			found.add("flags", flagsBesideCommand)
 		}
 		return found
 	}
+	d := e.dialect()
+	if !d.own || !setting.IsNewest(d.kind, d.version) || !d.version.Known() && !e.Router {
+		d = dialect{} // whose choices are not known
+	}
+	for _, f := range e.Flags {
+		row, _ := d.option(f.Name)
+		if row != nil && row.Choices != nil && f.Value != nil && !f.Value.IsSecret() && !slices.Contains(row.Choices, f.Value.Reveal()) {
+			found.of("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
+		}
+	}
 	if other := imageOf(e); other != "" {
 		found.add("image", imageOfOther, e.Image, other, e.Kind)
 	}
-	_, said := e.Flag("revision")
+	_, said := e.says(setting.Revision)
 	if k.needsModel && !k.revisionFlag && !said && e.Build == nil && e.Model != nil && e.Model.Revision != "" {
 		found.add("model", noRevision, e.Model.Revision)
 	}

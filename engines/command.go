@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -52,12 +53,17 @@ func launch(e *Engine) []provision.Text {
 	return append(plainWords(argv), e.flagWords()...)
 }
 
-// flagWords are the lab's flags as a command line has them. One with several values
+// flagWords are the lab's flags as a command line has them, but for those that the engine
+// finds in its file. One with several values
 // stands once before all of them, as argparse keeps only the last of a repeated one;
 // click wants it repeated.
 func (e *Engine) flagWords() []provision.Text {
 	var out []provision.Text
+	d := e.dialect()
 	for i, f := range e.Flags {
+		if kinds[e.Kind].inConfig && d.means(f.Name).Is(setting.Listening) {
+			continue
+		}
 		if i == 0 || e.Flags[i-1].Name != f.Name || kinds[e.Kind].click {
 			out = append(out, provision.Plain("--"+f.Name))
 		}
@@ -87,52 +93,58 @@ func quoteText(word provision.Text) provision.Text {
 	return provision.Partly(quote(word.Reveal()), word.String(), word.Secrets())
 }
 
-// GPUs is how many GPUs the engine's flags ask for, as far as they tell: tensor
-// × pipeline × data parallel. SGLang's data parallel attention divides the
-// tensor-parallel GPUs and multiplies nothing.
+// GPUs is how many GPUs the engine's flags ask for, as far as they tell: what counts
+// them, multiplied. SGLang's data parallel attention divides the tensor-parallel GPUs
+// and multiplies nothing.
 func GPUs(e *Engine) int {
-	tp := tensors(e)
-	pp := e.intFlag(1, "pipeline-parallel-size", "pipeline_parallel_size", "pp", "pp-size", "pp_size")
-	dp := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp", "dp-size")
-	if _, attention := e.Flag("enable-dp-attention"); attention || kinds[e.Kind].oneReplica {
-		dp = 1
-	}
-	return tp * pp * dp
+	n, _ := countedGPUs(e)
+	return n
 }
 
-// tensors is over how many GPUs the engine's flags split each tensor.
-func tensors(e *Engine) int {
-	return e.intFlag(1, "tensor-parallel-size", "tensor_parallel_size", "tp", "tp-size", "tp_size")
+// countedGPUs is [GPUs], and whether a flag says it.
+func countedGPUs(e *Engine) (n int, said bool) {
+	n = 1
+	for _, m := range setting.All() {
+		if m.Multiplies(e.dialect().kind) && (m.Name != setting.DataParallel || !e.isOn(setting.DPAttention)) {
+			n *= e.whole(1, m.Name)
+			_, says := e.says(m.Name)
+			said = said || says
+		}
+	}
+	return n, said
 }
 
 // GPUsUsed is how many of its host's GPUs an engine uses: those that the lab gives
-// it, or that its flags ask for; all where flags do not tell.
+// it, or that its flags ask for; all where flags do not tell, as beside a command of the lab's.
 func GPUsUsed(e *Engine) int {
+	need, said := countedGPUs(e)
 	switch {
 	case e.Host == nil || e.Host.GPUs.Count == 0 || e.Router:
 		return 0
 	case len(e.Container.GPUIDs) > 0:
 		return len(e.Container.GPUIDs)
-	case kinds[e.Kind].needsModel:
-		return min(GPUs(e), e.Host.GPUs.Count)
+	case kinds[e.Kind].needsModel && e.Command == nil && (said || e.Build == nil): // a build may have it in its output
+		return min(need, e.Host.GPUs.Count)
 	}
 	return e.Host.GPUs.Count
 }
 
 // MaxContext is how many tokens a prompt and its answer may have together, as far
 // as the engine's flags say, and the flag that says it.
-func MaxContext(e *Engine) (tokens int, flag string, ok bool) {
-	e = e.generates()
-	for _, name := range []string{
-		"max-model-len", "max_model_len", // vLLM
-		"context-length", "context_length", // SGLang
-		"max_seq_len", "max-seq-len", // TensorRT-LLM
-	} {
-		if n := e.intFlag(0, name); n > 0 {
-			return n, name, true
-		}
+func MaxContext(e *Engine) (tokens int, flag string, ok bool) { return maxContext(e.generates()) }
+
+// MaxPrompt is [MaxContext] for prompts alone, where others read them than generate.
+func MaxPrompt(e *Engine) (tokens int, flag string, ok bool) {
+	if e.Group == nil || e.Group.role(Prefill) == nil {
+		return 0, "", false
 	}
-	return 0, "", false
+	return maxContext(e.Group.role(Prefill).Engine)
+}
+
+func maxContext(e *Engine) (tokens int, flag string, ok bool) {
+	f, _, _ := e.meant(setting.ContextLength)
+	n, isNumber := number(f.text().Reveal())
+	return int(n), f.Name, isNumber && n >= 1
 }
 
 // hasEnv reports whether the engine's environment holds "NAME=value".

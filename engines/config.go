@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -40,16 +41,19 @@ func ReadsConfig(e *Engine) (since string, ok bool) {
 // configHasFlags reports whether the configuration file holds the server's own flags.
 func (k kind) configHasFlags() bool { return k.configSince != [3]int{} }
 
-// configFlags are the members of the configuration file as flags, by their names with
-// dashes. What is null or false is none, and a list is a flag with several values.
+// configFlags are the members of the configuration file as flags, those that are flags by their
+// names with dashes. What is null or false is none, and a list is a flag with several values.
 func configFlags(e *Engine) []Flag {
 	var members map[string]json.RawMessage
 	if text := e.Config.Reveal(); text == "" || json.Unmarshal([]byte(text), &members) != nil {
 		return nil
 	}
 	var flags []Flag
-	for _, member := range slices.Sorted(maps.Keys(members)) {
-		v, name := members[member], strings.ReplaceAll(member, "_", "-")
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		v := members[name]
+		if e.Kind == VLLM || e.Kind == SGLang { // see configHasFlags
+			name = strings.ReplaceAll(name, "_", "-")
+		}
 		var list []json.RawMessage
 		if json.Unmarshal(v, &list) != nil {
 			list = []json.RawMessage{v}
@@ -68,18 +72,6 @@ func configFlags(e *Engine) []Flag {
 	return flags
 }
 
-// configured is the first of the named flags that the configuration file has.
-func (e *Engine) configured(names ...string) (Flag, bool) {
-	flags := configFlags(e)
-	for _, name := range names {
-		name = strings.ReplaceAll(name, "_", "-")
-		if i := slices.IndexFunc(flags, func(f Flag) bool { return f.Name == name }); i >= 0 {
-			return flags[i], true
-		}
-	}
-	return Flag{}, false
-}
-
 // withoutConfig is the engine with the members of its configuration file as flags,
 // where those are what the file holds. What its flags say already stands.
 func (e *Engine) withoutConfig() *Engine {
@@ -88,8 +80,9 @@ func (e *Engine) withoutConfig() *Engine {
 	}
 	like := *e
 	like.Config, like.Flags = provision.Text{}, slices.Clone(e.Flags)
+	d := e.dialect()
 	for _, f := range configFlags(e) {
-		said := func(own Flag) bool { return strings.ReplaceAll(own.Name, "_", "-") == f.Name }
+		said := func(own Flag) bool { return d.key(own.Name) == d.key(f.Name) }
 		if !slices.ContainsFunc(e.Flags, said) {
 			like.Flags = append(like.Flags, f)
 		}
@@ -148,7 +141,7 @@ func (e *Engine) withSecretsInFile() *Engine {
 // line, in its configuration file.
 func HidesFlags(e *Engine) bool {
 	_, reads := ReadsConfig(e)
-	own := slices.ContainsFunc(e.Flags, func(f Flag) bool { return f.Name == "config" })
+	_, _, own := e.meant(setting.ConfigFile)
 	return reads && !own && e.Command == nil
 }
 

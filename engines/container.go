@@ -47,8 +47,11 @@ func Container(e *Engine) provision.Container {
 		if e.Build != nil {
 			c.Mounts = append(c.Mounts, e.Build.mount(e))
 		}
-	} else if e.Model != nil && Real(e) && strings.HasPrefix(e.Model.Cache, "/") {
-		cache(&c, e.Model, e.Model.Cache)
+	} else {
+		if e.Model != nil && Real(e) && strings.HasPrefix(e.Model.Cache, "/") {
+			cache(&c, e.Model, e.Model.Cache)
+		}
+		seeing(&c, e)
 	}
 	compileCache(&c, e)
 	override(&c, e.Container)
@@ -102,9 +105,7 @@ func gpus(c *provision.Container, e *Engine) {
 		c.HostGroups = []string{"video", "render"}
 		c.CapAdd = []string{"SYS_PTRACE"}
 		c.SecurityOpt = []string{"seccomp=unconfined"}
-		if len(ids) > 0 {
-			setEnv(c, "HIP_VISIBLE_DEVICES", strings.Join(ids, ","))
-		}
+		seeing(c, e)
 	}
 	c.IPC = "host"
 	c.Ulimits = []provision.Ulimit{
@@ -112,6 +113,28 @@ func gpus(c *provision.Container, e *Engine) {
 		{Name: "stack", Soft: 67108864, Hard: 67108864},
 	}
 }
+
+// seeing tells the engine which GPUs are its own, where nothing keeps the others from it. CUDA's own order is
+// by speed; that of nvidia-smi, and so of the lab, is by place.
+func seeing(c *provision.Container, e *Engine) {
+	if e.Host == nil || len(e.Container.GPUIDs) == 0 || e.Router {
+		return
+	}
+	ids := strings.Join(e.Container.GPUIDs, ",")
+	switch e.Host.GPUs.Vendor {
+	case provision.NVIDIA:
+		setEnv(c, "CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+		setEnv(c, visibleCUDA, ids)
+	case provision.AMD:
+		setEnv(c, visibleHIP, ids)
+	}
+}
+
+// The variables by which a program sees some of the GPUs.
+const (
+	visibleCUDA = "CUDA_VISIBLE_DEVICES"
+	visibleHIP  = "HIP_VISIBLE_DEVICES"
+)
 
 // override applies what the lab says about the container.
 func override(c *provision.Container, s ContainerSettings) {

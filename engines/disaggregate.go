@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -28,28 +29,29 @@ func sglangSplit(e *Engine, s *spot) {
 // kv_connector_extra_config.
 var vllmConnectors = map[string]struct {
 	name     string
-	both     bool // its role is the same for prefill and decode
+	since    setting.Version // of vLLM
+	both     bool            // its role is the same for prefill and decode
 	settings func(e *Engine, s *spot) map[string]any
 }{
-	"nixl": {"NixlConnector", true, func(e *Engine, s *spot) map[string]any {
+	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, true, func(e *Engine, s *spot) map[string]any {
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host.Inside())
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
 		return nil
 	}},
-	"mooncake": {"MooncakeConnector", false, func(e *Engine, s *spot) map[string]any {
+	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, false, func(e *Engine, s *spot) map[string]any {
 		if s.role == Prefill {
 			e.setVariable("VLLM_MOONCAKE_BOOTSTRAP_PORT", s.ports.use("bootstrap", bootstrapPort))
 		}
 		return nil
 	}},
-	"mori": {"MoRIIOConnector", false, func(e *Engine, s *spot) map[string]any {
+	"mori": {"MoRIIOConnector", setting.Version{0, 14, 0}, false, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_ping_port"] = s.routerPorts().at(discoveryPort)
 		settings["handshake_port"] = s.ports.use("handshake", handshakePort)
 		settings["notify_port"] = s.ports.use("notify", notifyPort)
 		return settings
 	}},
-	"p2p_nccl": {"P2pNcclConnector", false, func(e *Engine, s *spot) map[string]any {
+	"p2p_nccl": {"P2pNcclConnector", setting.Version{0, 9, 2}, false, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_port"] = s.routerPorts().at(discoveryPort)
 		return settings
@@ -98,7 +100,7 @@ func vllmSplit(e *Engine, s *spot) {
 	if err != nil {
 		return // likewise
 	}
-	e.Flags = slices.DeleteFunc(e.Flags, func(f Flag) bool { return dashed(f.Name) == transferFlag })
+	e.Flags = slices.DeleteFunc(e.Flags, func(f Flag) bool { return e.isTransfer(f.Name) })
 	text := filled(labs, config)
 	e.say(transferFlag, text.Reveal())
 	i := slices.IndexFunc(e.Flags, func(f Flag) bool { return f.Name == transferFlag })
@@ -107,12 +109,17 @@ func vllmSplit(e *Engine, s *spot) {
 
 const transferFlag = "kv-transfer-config"
 
+func (e *Engine) isTransfer(flag string) bool {
+	row, _ := e.dialect().option(flag)
+	return row != nil && row.Name == transferFlag
+}
+
 // transferConfig is what the lab says of vLLM's transfer: an object, and its members one by
 // one, as kv-transfer-config.kv_buffer_size = "2e9", which count more.
 func transferConfig(e *Engine) (provision.Text, error) {
 	whole, members, secrets := map[string]any{}, map[string]any{}, []string(nil)
 	for _, f := range e.Flags {
-		if dashed(f.Name) != transferFlag {
+		if !e.isTransfer(f.Name) {
 			continue
 		}
 		secrets = append(secrets, f.text().Secrets()...)

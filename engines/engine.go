@@ -8,8 +8,6 @@ package engines
 
 import (
 	"cmp"
-	"slices"
-	"strconv"
 	"time"
 
 	"hclbench/provision"
@@ -42,6 +40,7 @@ type Model struct {
 type Flag struct {
 	Name  string
 	Value *provision.Text // nil: a bare flag, "--trust-remote-code"
+	Off   bool            // the lab says false: what that comes to, [Settle] decides
 }
 
 // ContainerSettings override what an engine kind would ask of its container.
@@ -150,34 +149,12 @@ func (e *Engine) String() string {
 	return e.Address() + " (" + e.Pos + ")"
 }
 
-// Flag returns the value of the first of the named flags that is set, in clear;
-// "" and true for a bare flag. One that stands in the configuration file counts,
-// where the command line does not have it.
-func (e *Engine) Flag(names ...string) (string, bool) {
-	i := slices.IndexFunc(e.Flags, func(f Flag) bool { return slices.Contains(names, f.Name) })
-	if i >= 0 {
-		return e.Flags[i].text().Reveal(), true
-	}
-	f, ok := e.configured(names...)
-	return f.text().Reveal(), ok
-}
-
 // text is the flag's value; of a bare one it is empty.
 func (f Flag) text() provision.Text {
 	if f.Value == nil {
 		return provision.Text{}
 	}
 	return *f.Value
-}
-
-// intFlag is [Engine.Flag] for whole numbers; otherwise when unset or not one.
-func (e *Engine) intFlag(otherwise int, names ...string) int {
-	if s, ok := e.Flag(names...); ok {
-		if n, err := strconv.Atoi(s); err == nil {
-			return n
-		}
-	}
-	return otherwise
 }
 
 // FieldError is a mistake in an engine block that the engine's kind knows about.

@@ -20,6 +20,13 @@ func host(gpus string) *provision.Host {
 	return &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: g, Pos: "lab.hcl:3"}
 }
 
+// processHost is a rented box that is itself a container, or a pod.
+func processHost(c *provision.Cluster) *provision.Host {
+	h := host("8xH200")
+	h.Runtime, h.Cluster = provision.Process, c
+	return h
+}
+
 func value(s string) *provision.Text {
 	t := provision.Plain(s)
 	return &t
@@ -31,7 +38,7 @@ func flagsOf(words ...string) []Flag {
 	for _, w := range words {
 		f := Flag{Name: w}
 		if name, v, said := strings.Cut(w, "="); said {
-			f = Flag{name, value(v)}
+			f = Flag{Name: name, Value: value(v)}
 		}
 		out = append(out, f)
 	}
@@ -58,7 +65,7 @@ func TestContainer(t *testing.T) {
 		"vllm-nvidia-download": {Kind: VLLM, Host: host("8xH200"), Image: "vllm/vllm-openai:v0.7.3",
 			Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Cache: "/data/huggingface", Download: true}},
 		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
-			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, APIKey: provision.Secret("canary"), Flags: []Flag{{"api-key", func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
+			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, APIKey: provision.Secret("canary"), Flags: []Flag{{Name: "api-key", Value: func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
 		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,
 			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
 		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
@@ -93,11 +100,79 @@ func TestContainer(t *testing.T) {
 	}
 }
 
+// TestGPUsOfProcesses: where no container keeps other GPUs from an engine, variables do.
+func TestGPUsOfProcesses(t *testing.T) {
+	of := func(gpus string, c *provision.Cluster, ids ...string) *Engine {
+		h := host(gpus)
+		h.Runtime, h.Cluster = provision.Process, c
+		return &Engine{Kind: VLLM, Host: h, Model: r1, Image: "vllm/vllm-openai:v0.11.0", Container: ContainerSettings{GPUIDs: ids}}
+	}
+	cuda := []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=4,5"}
+	for name, c := range map[string]struct {
+		of   *Engine
+		want []string
+	}{
+		"process":        {of("8xH200", nil, "4", "5"), cuda},
+		"pod":            {of("8xH200", new(provision.Cluster), "4", "5"), cuda},
+		"process of AMD": {of("8xMI300X", nil, "4", "5"), []string{"HIP_VISIBLE_DEVICES=4,5"}},
+		"all":            {of("8xH200", nil), nil},
+	} {
+		var got []string
+		for _, v := range Container(c.of).Env {
+			if strings.Contains(v.Name, "DEVICE") {
+				got = append(got, v.Name+"="+v.Value.String())
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	// A group of processes on one host: each instance has its own.
+	e := groups()["one-host"]
+	seen := map[string]string{}
+	for _, h := range topologyOf(e).hosts() {
+		h.Runtime = provision.Process
+	}
+	for _, m := range Members(e) {
+		for _, v := range Container(m.Engine).Env {
+			if v.Name == visibleCUDA {
+				seen[m.Name()] = v.Value.String()
+			}
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"prefill 0": "0,1,2,3", "decode 0": "4,5,6,7"}, seen); diff != "" {
+		t.Errorf("a group's GPUs (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutRDMA: where the lab says that there is none, what finds devices all the same is told so.
+func TestWithoutRDMA(t *testing.T) {
+	for name, want := range map[string]string{
+		"sglang-wide": "NCCL_IB_DISABLE=1", "vllm-said": "NCCL_IB_DISABLE=1 UCX_TLS=^ib", "vllm-mooncake": "MC_FORCE_TCP=1 NCCL_IB_DISABLE=1",
+	} {
+		e := groups()[name]
+		for _, h := range topologyOf(e).hosts() {
+			h.Fabric.RDMA = []string{}
+		}
+		for _, m := range Members(e) {
+			var got []string
+			for _, v := range m.Engine.Env {
+				if v.Name == "NCCL_IB_DISABLE" || v.Name == "UCX_TLS" || v.Name == "MC_FORCE_TCP" {
+					got = append(got, v.Name+"="+v.Value.String())
+				}
+			}
+			if m.Role != Route && strings.Join(got, " ") != want {
+				t.Errorf("%s, %s: %q, want %q", name, m.Name(), got, want)
+			}
+		}
+	}
+}
+
 // TestSetupRevealsSecretsToTheShell: what is shown hides the secret, what runs
 // has it, quoted.
 func TestSetupRevealsSecretsToTheShell(t *testing.T) {
 	key := provision.Secret("it's a key")
-	ct := Container(&Engine{Kind: SGLang, Host: host(""), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{"api-key", &key}}})
+	ct := Container(&Engine{Kind: SGLang, Host: host(""), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{Name: "api-key", Value: &key}}})
 	script := ct.Command[1]
 	if got := script.String(); !strings.HasSuffix(got, "'--api-key' (sensitive)") || strings.Contains(got, "a key") {
 		t.Errorf("the script shows as %q", got)
@@ -111,7 +186,7 @@ func TestSetupRevealsSecretsToTheShell(t *testing.T) {
 // and stay where it does not.
 func TestSecretFlags(t *testing.T) {
 	key, more := provision.Secret("canary"), provision.Secret("an\"other")
-	flags := []Flag{{"api-key", &key}, {"api-key", &more}, {"hf-token", &key}, {"tp", value("8")}}
+	flags := []Flag{{Name: "api-key", Value: &key}, {Name: "api-key", Value: &more}, {Name: "hf-token", Value: &key}, {Name: "tp", Value: value("8")}}
 	for image, want := range map[string]string{
 		"lmsysorg/sglang:v0.5.12": "--config /hcl/config.yaml --tp 8",
 		"lmsysorg/sglang:v0.4.3":  "--api-key (sensitive) (sensitive) --hf-token (sensitive) --tp 8",
@@ -161,16 +236,25 @@ func TestCheck(t *testing.T) {
 		fields string // of the errors, in order
 		says   string // somewhere in their details
 	}{
-		"right":                  {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
-		"no image and no model":  {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
-		"trtllm on amd":          {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
-		"nvidia image on amd":    {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
-		"rocm image on nvidia":   {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
-		"own image on amd":       {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
-		"too many gpus":          {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("pipeline-parallel-size=2", "tensor-parallel-size=8")}, "flags", "ask for 16 GPUs"},
-		"gpus of a subset":       {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("tensor-parallel-size=4"), Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
+		"right":                 {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
+		"no image and no model": {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
+		"trtllm on amd":         {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
+		"nvidia image on amd":   {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
+		"rocm image on nvidia":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
+		"own image on amd":      {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
+		"too many gpus":         {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("pipeline-parallel-size=2", "tensor-parallel-size=8")}, "flags", "ask for 16 GPUs"},
+		"gpus of a subset":      {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("tensor-parallel-size=4"), Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
+		"two gpus in one":       {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"0,1"}}}, "container.gpu_ids", "is not one GPU"},
+		"a range of gpus":       {Engine{Kind: OpenAI, Host: host(""), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"0-3"}}}, "container.gpu_ids", "is not one GPU"},
+		"gpus by uuid":          {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"GPU-0a1b", "MIG-0a1b"}}}, "", ""},
+		"a container's settings of a process": {Engine{Kind: OpenAI, Host: processHost(nil), Port: 1, Command: commandOf("x"),
+			Container: ContainerSettings{ShmSize: 1, Mounts: []provision.Mount{{}}, User: "x"}}, "container.user container.shm_size container.mounts", "are processes and not containers"},
+		"a container's settings of a pod": {Engine{Kind: OpenAI, Host: processHost(new(provision.Cluster)), Image: "a:1", Port: 1, Command: commandOf("x"),
+			Container: ContainerSettings{ShmSize: 1, Mounts: []provision.Mount{{}}, User: "x"}}, "container.user", "An engine in a pod"},
+		"gpus said twice": {Engine{Kind: OpenAI, Host: processHost(nil), Port: 1, Command: commandOf("x"), Env: []provision.EnvVar{{Name: visibleCUDA}},
+			Container: ContainerSettings{GPUIDs: []string{"0"}}}, "env", "Remove one of both"},
 		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("dp-size=8", "enable-dp-attention", "tp=8")}, "", ""},
-		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 8000"},
+		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 9000"},
 		"gpus of a config":       {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
 		"config of an old image": {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "from version 0.5.3 on"},
 		"config of a new image":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
@@ -344,7 +428,7 @@ func TestProgressOf(t *testing.T) {
 // secret along.
 func TestSimulated(t *testing.T) {
 	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
-		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1", "lora-modules=sql=/a", `lora-modules={"name": "chat", "path": "/b"}`, `lora_paths={"lora_name": "old", "lora_path": "/c"}`)}
+		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1", "lora-modules=sql=/a", `lora-modules={"name": "chat", "path": "/b"}`, `lora_modules={"lora_name": "old", "lora_path": "/c"}`)}
 	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
 	ct := Container(Simulated(e, func(*provision.Host) *provision.Host { return here }, 4711, 20))
 	var words []string

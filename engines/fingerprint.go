@@ -2,6 +2,7 @@ package engines
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -24,22 +26,65 @@ import (
 // An external engine is known by nothing but the address of its server, so that counts.
 func Fingerprint(e *Engine) map[string]string {
 	f := fingerprint{"kind": e.Kind}
-	if e.Group != nil {
-		f.group(e.Group)
-		return f
-	}
-	switch e.Kind {
-	case Operated:
+	switch {
+	case e.Group != nil:
+		f.group(e)
+	case e.Kind == Operated:
 		f.operated(e)
-		return f
-	case External:
+	case e.Kind == External:
 		f.set("model", ServedModel(e))
 		f.set("url", strings.Join(append([]string{BaseURL(e)}, MoreURLs(e)...), " "))
 		if e.Host != nil {
 			f.set("load_host", "another host")
 		}
-		return f
+	default:
+		t := topologyOf(e)
+		f.role(t, t.group.Roles[0], "")
+		if n := len(e.Hosts); n > 1 {
+			f.set("hosts", strconv.Itoa(n))
+		}
+		f.list("gpu_ids", someOf(e.Host, e.Container.GPUIDs))
 	}
+	return f
+}
+
+// role adds the pairs of a role's first member, under the role's name where it has one in the identity,
+// and of each other member those in which it differs from the first, under the member's own name.
+func (f fingerprint) role(t topology, r Role, prefix string) {
+	var first fingerprint
+	for i, in := range r.Instances {
+		for rank, h := range in.Hosts {
+			e := r.Engine.clone()
+			e.Host, e.Hosts, e.Container.GPUIDs = h, nil, in.GPUIDs
+			pairs := fingerprintOf(e)
+			if h != nil && t.joins(len(in.Hosts), h.Fabric) {
+				pairs.fabric(h.Fabric)
+			}
+			if first == nil {
+				first = pairs
+				f.under(prefix, pairs)
+				continue
+			}
+			for name := range first {
+				if _, has := pairs[name]; !has {
+					pairs[name] = "none"
+				}
+			}
+			maps.DeleteFunc(pairs, func(name, value string) bool { return first[name] == value })
+			f.under(Member{Role: r.Name, Instance: i, Rank: rank}.Name()+".", pairs)
+		}
+	}
+}
+
+func (f fingerprint) under(prefix string, pairs fingerprint) {
+	for name, value := range pairs {
+		f[prefix+name] = value
+	}
+}
+
+// fingerprintOf are the pairs of one member: what it is made from, and where it stands.
+func fingerprintOf(e *Engine) fingerprint {
+	f := fingerprint{"kind": e.Kind}
 	f.set("runtime", string(Runtime(e)))
 	if e.Model != nil {
 		f.set("model", e.Model.Repo)
@@ -80,34 +125,64 @@ func (f fingerprint) unordered(name string, words []string) {
 	f.list(name, words)
 }
 
-// host adds the GPUs that the engine gets, and what is set on the host while it runs.
+// host adds the GPUs that the engine gets, and what is set on the host while it runs. A router has no
+// use for GPUs.
 func (f fingerprint) host(e *Engine) {
-	if e.Host == nil || e.Router {
+	h := e.Host
+	if h == nil {
 		return
 	}
-	if g := e.Host.GPUs; g.Count > 0 {
-		if n := len(e.Container.GPUIDs); n > 0 {
-			g.Count = n
-		}
+	if h.GPUs.Count > 0 && e.Router {
+		c := *h
+		c.GPUs = provision.GPUs{}
+		h = &c
+	}
+	if g := h.GPUs; g.Count > 0 {
+		g.Count = cmp.Or(len(e.Container.GPUIDs), g.Count)
 		g.Model = strings.ToUpper(g.Model) // the contract does not tell h200 from H200
 		f.set("gpus", g.String())
 	}
-	if n := len(e.Hosts); n > 1 {
-		f.set("hosts", strconv.Itoa(n))
-	}
-	f.list("gpu_ids", e.Container.GPUIDs)
-	f.cluster(e.Host)
-	p := e.Host.Prepare
+	f.cluster(h)
+	p := h.Prepare
 	if p == nil {
 		return
 	}
-	f.truth("prepare.persistence_mode", p.PersistenceMode)
 	f.truth("prepare.numa_balancing", p.NUMABalancing)
+	if e.Router {
+		return
+	}
+	f.truth("prepare.persistence_mode", p.PersistenceMode)
 	f.truth("prepare.ecc", p.ECC)
 	if p.PowerCap != 0 {
 		f.set("prepare.power_cap", strconv.FormatFloat(p.PowerCap, 'g', -1, 64))
 	}
 	f.number("prepare.lock_clocks", p.LockClocks)
+}
+
+// fabric adds what the lab says of the network between members. What it leaves open is found out on the
+// host, and is one of its facts.
+func (f fingerprint) fabric(of provision.Fabric) {
+	f.unordered("fabric.rdma", of.RDMA)
+	if of.RDMA != nil && len(of.RDMA) == 0 {
+		f.set("fabric.rdma", "none")
+	}
+	f.set("fabric.interface", of.Interface)
+	if of.GIDIndex != nil {
+		f.set("fabric.gid_index", strconv.Itoa(*of.GIDIndex))
+	}
+}
+
+// someOf are GPUs of a host that are not simply all of them.
+func someOf(h *provision.Host, ids []string) []string {
+	for i, id := range ids {
+		if id != strconv.Itoa(i) {
+			return ids
+		}
+	}
+	if h != nil && len(ids) == h.GPUs.Count {
+		return nil
+	}
+	return ids
 }
 
 // cluster adds what a pod is that may be slower or faster than another.
@@ -131,6 +206,23 @@ func (f fingerprint) cluster(h *provision.Host) {
 	f.mounts(c.Mounts)
 }
 
+// Client is what counts of a host that only sends load: of a pod what it gets.
+func Client(h *provision.Host) string {
+	if h.Cluster == nil {
+		return "another host"
+	}
+	pod, cluster := *h, *h.Cluster
+	pod.GPUs, pod.Cluster, cluster.Mounts = provision.GPUs{}, &cluster, nil
+	f := fingerprint{}
+	f.cluster(&pod)
+	delete(f, "runtime")
+	words := []string{"a pod"}
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		words = append(words, strings.TrimPrefix(name, "pod.")+" "+f[name])
+	}
+	return strings.Join(words, ", ")
+}
+
 // mounts are those that the lab says: nobody knows what is in them, so their source counts.
 func (f fingerprint) mounts(of []provision.Mount) {
 	for _, m := range of {
@@ -150,17 +242,13 @@ func (f fingerprint) pairs(prefix string, of map[string]string) {
 
 // group adds what each role is, in so many instances of so many hosts, who gives them
 // requests, and which of them share a host.
-func (f fingerprint) group(g *Group) {
-	f.set("transfer", g.transfer())
-	part := func(name string, e *Engine) {
-		for pair, value := range Fingerprint(e) {
-			f[name+"."+pair] = value
-		}
-	}
-	seen := topology{group: *g}.hosts()
+func (f fingerprint) group(e *Engine) {
+	t := topologyOf(e)
+	f.set("transfer", t.transfer)
+	seen := t.hosts()
 	var places []string
 	place := func(h *provision.Host) string { return strconv.Itoa(slices.Index(seen, h)) }
-	for _, r := range g.Roles {
+	for _, r := range t.group.Roles {
 		var ids []string
 		for _, in := range r.Instances {
 			var on []string
@@ -168,19 +256,16 @@ func (f fingerprint) group(g *Group) {
 				on = append(on, place(h))
 			}
 			places = append(places, r.Name+" "+strings.Join(on, "+"))
-			ids = append(ids, strings.Join(in.GPUIDs, ","))
+			ids = append(ids, strings.Join(someOf(in.Hosts[0], in.GPUIDs), ","))
 		}
-		e := r.Engine.clone()
-		e.Host, e.Container.GPUIDs = r.Instances[0].Hosts[0], r.Instances[0].GPUIDs
-		part(r.Name, e)
-		delete(f, r.Name+".gpu_ids")
+		f.role(t, r, r.Name+".")
 		if strings.Trim(strings.Join(ids, ""), ",") != "" {
 			f.list(r.Name+".gpu_ids", ids)
 		}
 	}
-	if g.Router != nil {
-		part(Route, g.Router)
-		places = append(places, Route+" "+place(g.Router.Host))
+	if r := t.group.Router; r != nil {
+		f.under(Route+".", fingerprintOf(r))
+		places = append(places, Route+" "+place(r.Host))
 	}
 	f.list("places", places)
 }
@@ -199,23 +284,24 @@ func (f fingerprint) truth(name string, v *bool) {
 
 // isListening tells the flags that say where an engine listens and what it calls its
 // model.
-func isListening(flag string) bool {
-	switch strings.ReplaceAll(flag, "_", "-") {
-	case "--host", "--port", "--served-model-name":
-		return true
-	}
-	return false
+func (d dialect) isListening(flag string) bool {
+	row, how := d.option(strings.TrimPrefix(flag, "--"))
+	return how != setting.Beginning && how != setting.Ambiguous && setting.Means(row).Is(setting.Listening)
 }
 
 // command adds what is run: the lab's flags, configuration and environment, or its
 // whole command. What hcl puts around them follows from the kind.
 func (f fingerprint) command(e *Engine) {
 	f.set("setup", strings.Join(e.Setup, "\n"))
-	f.words(e.Command)
+	d := e.dialect()
+	f.words(e.Command, d)
 	for _, flag := range e.Flags {
-		name := "--" + strings.ReplaceAll(flag.Name, "_", "-")
-		if isListening(name) {
+		if d.isListening(flag.Name) {
 			continue
+		}
+		name := "--" + d.key(flag.Name)
+		if _, how := d.option(flag.Name); how.Opposite() {
+			name = "--no-" + d.key(flag.Name)
 		}
 		value := ""
 		if flag.Value != nil {
@@ -228,7 +314,7 @@ func (f fingerprint) command(e *Engine) {
 		if kinds[e.Kind].configHasFlags() {
 			maps.DeleteFunc(f, func(name, _ string) bool {
 				member, ok := strings.CutPrefix(name, "config.")
-				return ok && isListening("--"+member)
+				return ok && d.isListening(strings.ReplaceAll(member, "_", "-"))
 			})
 		}
 	}
@@ -240,7 +326,7 @@ func (f fingerprint) command(e *Engine) {
 // words splits a command into its flags, so that a difference reads "--tp 8 → 4" and
 // not as two long lines. The order of flags means something where one has several
 // words, for they may be a command of their own, to which what follows belongs.
-func (f fingerprint) words(argv []provision.Text) {
+func (f fingerprint) words(argv []provision.Text, d dialect) {
 	const command = "command"
 	key, values := command, 0
 	skip, nested := false, false
@@ -253,7 +339,7 @@ func (f fingerprint) words(argv []provision.Text) {
 				skip = false
 				continue
 			}
-		case isListening(before(s, "=")):
+		case d.isListening(before(s, "=")):
 			// Its one value says where: what comes after that is the command's again.
 			key, skip = command, !strings.Contains(s, "=")
 			continue

@@ -88,7 +88,8 @@ var counts = map[string]bool{
 	"Host.Fabric": false,
 
 	"Cluster.RuntimeClass": true, "Cluster.HostNetwork": true, "Cluster.GPUResource": true, "Cluster.RDMAResource": true, "Cluster.Mounts": true,
-	"Cluster.Name": false, "Cluster.Description": false, "Cluster.Kubeconfig": false, "Cluster.Context": false, "Cluster.Namespace": false,
+	"Cluster.Name": false, "Cluster.Description": false, "Cluster.Kubeconfig": false, "Cluster.Is": false, // of manifests only: TestFingerprintOfManifests
+	"Cluster.Context": false, "Cluster.Namespace": false,
 	"Cluster.ServiceAccount": false, "Cluster.ImagePullSecrets": false, "Cluster.Pos": false,
 	"Cluster.Image":        false, // of pods without an engine
 	"Cluster.NodeSelector": false, // which nodes: what they are is asked of them
@@ -166,6 +167,71 @@ func TestEveryMemberCounts(t *testing.T) {
 	}
 }
 
+// TestEveryHostCounts changes each member of each host of engines of several: what counts of the first host
+// counts of all.
+func TestEveryHostCounts(t *testing.T) {
+	inside := map[string]bool{
+		"Fabric.Address":   false, // where the host is; what is there is one of its facts
+		"Fabric.Interface": true, "Fabric.RDMA": true, "Fabric.GIDIndex": true,
+		"Prepare.PersistenceMode": true, "Prepare.NUMABalancing": true, "Prepare.PowerCap": true, "Prepare.LockClocks": true, "Prepare.ECC": true,
+	}
+	tested := map[string]bool{}
+	for _, group := range []string{"recipe-a", "vllm-wide", "vllm-dp", "one-host"} {
+		made := func() (*Engine, []*provision.Host) {
+			e := groups()[group]
+			hosts := topologyOf(e).hosts()
+			for _, h := range hosts {
+				h.Prepare, h.Cluster = new(provision.Prepare), &provision.Cluster{Name: "moai"}
+			}
+			return e, hosts
+		}
+		_, hosts := made()
+		for i := range hosts {
+			var every func(name string, of func(*provision.Host) reflect.Value)
+			every = func(name string, of func(*provision.Host) reflect.Value) {
+				members := of(hosts[i]).Type()
+				for j := range members.NumField() {
+					member := name + "." + members.Field(j).Name
+					if nested := map[string]bool{"Host.Fabric": true, "Host.Prepare": true, "Host.Cluster": true}[member]; nested {
+						every(members.Field(j).Name, func(h *provision.Host) reflect.Value { return reflect.Indirect(of(h).Field(j)) })
+						continue
+					}
+					want, said := counts[member]
+					if of, nested := inside[member]; nested {
+						want, said, tested[member] = of, true, true
+					}
+					if !said {
+						t.Errorf("nobody has said whether %s counts", member)
+						continue
+					}
+					e, hosts := made()
+					before := Fingerprint(e)
+					another(t, member, of(hosts[i]).Field(j))
+					if got := !maps.Equal(before, Fingerprint(e)); got != want {
+						t.Errorf("%s, host %d: another %s makes another engine: %v, want %v", group, i, member, got, want)
+					}
+				}
+			}
+			every("Host", func(h *provision.Host) reflect.Value { return reflect.ValueOf(h).Elem() })
+		}
+	}
+	for name := range inside {
+		if !tested[name] {
+			t.Errorf("%s is no member any more", name)
+		}
+	}
+}
+
+// TestFabricAlone: an engine that uses no network between hosts does not depend on what is said of it.
+func TestFabricAlone(t *testing.T) {
+	e := withBuild()
+	before := Fingerprint(e)
+	e.Host.Fabric = provision.Fabric{Interface: "eno1", RDMA: []string{"mlx5_0"}}
+	if diff := cmp.Diff(before, Fingerprint(e)); diff != "" {
+		t.Errorf("the fabric of an engine alone counts (-before +after):\n%s", diff)
+	}
+}
+
 func withBuild() *Engine {
 	e := fingerprinted()[VLLM]
 	e.Build = &Build{Commands: []string{"make"}, Output: "/out", Image: "debian"}
@@ -214,6 +280,9 @@ func another(t *testing.T, name string, v reflect.Value) {
 		return
 	case *provision.Prepare:
 		v.Set(reflect.ValueOf(&provision.Prepare{LockClocks: 1500}))
+		return
+	case *provision.Cluster:
+		v.Set(reflect.ValueOf(&provision.Cluster{Name: "another", RuntimeClass: "nvidia"}))
 		return
 	case provision.GPUs:
 		v.Set(reflect.ValueOf(provision.GPUs{Count: 8, Model: "H100", Vendor: provision.NVIDIA}))
@@ -276,18 +345,20 @@ func TestSameEngine(t *testing.T) {
 	text := func(s string) *provision.Text { t := provision.Plain(s); return &t }
 	digest := "@sha256:" + strings.Repeat("0", 64)
 	for name, change := range map[string]func(*Engine){
-		"the registry that is meant":  func(e *Engine) { e.Image = "docker.io/vllm/vllm-openai:v0.11.0" },
-		"flags with other dashes":     func(e *Engine) { e.Flags[4].Name = "max-model-len" },
-		"where it listens":            func(e *Engine) { e.Flags = slices.Delete(e.Flags, 1, 2) },
-		"how the model is called":     func(e *Engine) { e.Flags = append(e.Flags, Flag{Name: "served-model-name", Value: text("r1")}) },
-		"the network that it has":     func(e *Engine) { e.Container.Network = "host" },
-		"the order of capabilities":   func(e *Engine) { slices.Reverse(e.Container.CapAdd) },
-		"blanks of the configuration": func(e *Engine) { e.Config = provision.Plain(strings.ReplaceAll(e.Config.Reveal(), " ", "\n ")) },
-		"another token":               func(e *Engine) { e.Env[0].Value = provision.Secret("another") },
-		"the port, behind a setup":    func(e *Engine) { e.Port = 7 },
-		"the cache's place, with hub": func(e *Engine) { e.Model.Cache, e.Model.Download = "/mnt/hf", true },
+		"the registry that is meant":   func(e *Engine) { e.Image = "docker.io/vllm/vllm-openai:v0.11.0" },
+		"flags with other dashes":      func(e *Engine) { e.Flags[4].Name = "max-model-len" },
+		"where it listens":             func(e *Engine) { e.Flags = slices.Delete(e.Flags, 1, 2) },
+		"how the model is called":      func(e *Engine) { e.Flags = append(e.Flags, Flag{Name: "served-model-name", Value: text("r1")}) },
+		"the network that it has":      func(e *Engine) { e.Container.Network = "host" },
+		"the order of capabilities":    func(e *Engine) { slices.Reverse(e.Container.CapAdd) },
+		"blanks of the configuration":  func(e *Engine) { e.Config = provision.Plain(strings.ReplaceAll(e.Config.Reveal(), " ", "\n ")) },
+		"all GPUs, each by its number": func(e *Engine) { e.Container.GPUIDs = strings.Fields("0 1 2 3 4 5 6 7") },
+		"another token":                func(e *Engine) { e.Env[0].Value = provision.Secret("another") },
+		"the port, behind a setup":     func(e *Engine) { e.Port = 7 },
+		"the cache's place, with hub":  func(e *Engine) { e.Model.Cache, e.Model.Download = "/mnt/hf", true },
 	} {
 		e := fingerprinted()[VLLM]
+		e.Container.GPUIDs = nil
 		before := Fingerprint(e)
 		change(e)
 		if diff := cmp.Diff(before, Fingerprint(e)); diff != "" {
@@ -315,6 +386,18 @@ func TestSameEngine(t *testing.T) {
 // TestFingerprintOfManifests: what is made counts, and where requests go; not what is waited for and how
 // pods are found.
 func TestFingerprintOfManifests(t *testing.T) {
+	of := func(c provision.Cluster) string {
+		e := fingerprinted()[Operated]
+		e.Host.Cluster = &c
+		return Fingerprint(e)["cluster"]
+	}
+	one := of(provision.Cluster{Name: "moai", Kubeconfig: "a.yaml", Context: "default", Is: "https://127.0.0.1:6443 ab"})
+	if same := of(provision.Cluster{Name: "renamed", Kubeconfig: "b.yaml", Context: "moai", Is: "https://127.0.0.1:6443 ab"}); same != one {
+		t.Errorf("a cluster by another name: %q, want %q", same, one)
+	}
+	if other := of(provision.Cluster{Name: "moai", Kubeconfig: "a.yaml", Context: "default", Is: "https://127.0.0.1:6443 cd"}); other == one {
+		t.Errorf("two clusters are both %q", other)
+	}
 	base := Fingerprint(fingerprinted()[Operated])
 	for name, change := range map[string]func(*Manifests){
 		"service, which counts": func(m *Manifests) { m.Service = "other:80" },

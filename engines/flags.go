@@ -1,75 +1,184 @@
 package engines
 
 import (
-	"embed"
 	"slices"
+	"strconv"
 	"strings"
+
+	"hclbench/engines/setting"
+	"hclbench/provision"
 )
 
-// flagLists are, by kind, the flags that versions of the engines' servers have, or had,
-// with dashes: vLLM from 0.6 to 0.11 (its engine arguments and those of its server), SGLang
-// from 0.4 to 0.5 (server_args.py), TensorRT-LLM from 0.17 to 1.2 (trtllm-serve). They
-// tell a slip from a flag; one that is not there may be newer than these lists.
-//
-//go:embed flags
-var flagLists embed.FS
+// dialect is the table by which an engine's flags are read.
+type dialect struct {
+	kind    string
+	version setting.Version
+	own     bool // of its kind; else only whole names count, since it has shorter ones of its own
+}
 
-// KnownFlags are the flags that some version of an engine kind has, with dashes; nil: hcl
-// knows none of them.
-func KnownFlags(kind string) []string {
-	if !kinds[kind].needsModel {
-		return nil
+// dialect of a server that the table does not have is that of most.
+func (e *Engine) dialect() dialect {
+	d := dialect{e.Kind, e.version(), true}
+	if setting.Has(e.Kind) {
+		return d
 	}
-	text, err := flagLists.ReadFile("flags/" + kind + ".txt")
-	if err != nil {
-		panic("no list of flags of " + kind + ". This is a bug in hcl.")
+	d.own, d.kind = false, VLLM
+	if e.Router {
+		d.kind = VLLMRouter
+	} else if i := slices.IndexFunc(e.Flags, func(f Flag) bool { return f.Name == "as" }); i >= 0 && e.Kind == Sim {
+		d.kind = e.Flags[i].text().Reveal()
 	}
-	return strings.Fields(string(text))
+	return d
 }
 
-// synonyms are flags that mean the same to several engines, each by its own name.
-var synonyms = []map[string]string{
-	{VLLM: "tensor-parallel-size", SGLang: "tp", TRTLLM: "tp_size"},
-	{VLLM: "pipeline-parallel-size", SGLang: "pp", TRTLLM: "pp_size"},
-	{VLLM: "data-parallel-size", SGLang: "dp"},
-	{VLLM: "enable-expert-parallel", SGLang: "ep", TRTLLM: "ep_size"},
-	{VLLM: "max-model-len", SGLang: "context-length", TRTLLM: "max_seq_len"},
-	{VLLM: "max-num-seqs", SGLang: "max-running-requests", TRTLLM: "max_batch_size"},
-	{VLLM: "max-num-batched-tokens", SGLang: "chunked-prefill-size", TRTLLM: "max_num_tokens"},
-	{VLLM: "gpu-memory-utilization", SGLang: "mem-fraction-static", TRTLLM: "kv_cache_free_gpu_memory_fraction"},
-	{VLLM: "no-enable-prefix-caching", SGLang: "disable-radix-cache"},
-	{VLLM: "enforce-eager", SGLang: "disable-cuda-graph"},
-	{VLLM: "seed", SGLang: "random-seed"},
-}
-
-// dashed is a flag as the lists have it: vLLM's may say a member after a dot.
-func dashed(name string) string {
-	name, _, _ = strings.Cut(strings.ReplaceAll(strings.ToLower(name), "_", "-"), ".")
-	return name
-}
-
-// IsKnownFlag reports whether some version of an engine kind may have a flag. argparse
-// takes what begins only one flag for that one, and "no-" before a flag turns it off.
-func IsKnownFlag(kind, name string) bool {
-	name = dashed(name)
-	known := KnownFlags(kind)
-	if len(known) == 0 || slices.Contains(known, name) || slices.Contains(known, strings.TrimPrefix(name, "no-")) {
-		return true
+// option is what the server understands by a flag; nil: nothing that the table has.
+func (d dialect) option(name string) (*setting.Row, setting.How) {
+	row, how := setting.Lookup(d.kind, name, d.version)
+	if !d.own && (how == setting.Beginning || how == setting.Ambiguous) {
+		return nil, setting.None
 	}
-	begins := func(flag string) bool { return strings.HasPrefix(flag, name) }
-	return !kinds[kind].click && len(name) > 3 && slices.ContainsFunc(known, begins)
+	return row, how
 }
+
+// means is what hcl understands of a flag; nil: nothing.
+func (d dialect) means(name string) *setting.Meaning {
+	row, _ := d.option(name)
+	return setting.Means(row)
+}
+
+// key is the one name of all by which the server understands the same.
+func (d dialect) key(name string) string {
+	row, _ := d.option(name)
+	return setting.OneName(d.kind, name, row)
+}
+
+// value is a flag's value in clear; of a switch that is turned off "false".
+func (d dialect) value(f Flag) string {
+	if _, how := d.option(f.Name); f.Value == nil && how.Opposite() {
+		return "false"
+	}
+	return f.text().Reveal()
+}
+
+// FlagKey is one name for all by which servers of a kind understand the same flag, so that
+// what one block says takes the place of what it inherits.
+func FlagKey(kind, name string) string {
+	row, _ := setting.Lookup(kind, name, setting.Version{})
+	return setting.OneName(kind, name, row)
+}
+
+// Flag returns the value of a flag, by whichever of its names the lab says it, in clear; ""
+// and true for a bare one, "false" for one that is turned off. One that stands in the
+// configuration file counts, where the command line does not have it.
+func (e *Engine) Flag(name string) (value string, said bool) {
+	d := e.dialect()
+	key := d.key(name)
+	f, _, said := e.find(func(name string) bool { return d.key(name) == key })
+	return d.value(f), said
+}
+
+// meant is the flag of a meaning, and whether it stands in the configuration file.
+func (e *Engine) meant(meaning string) (f Flag, inConfig, said bool) {
+	d := e.dialect()
+	return e.find(func(name string) bool { m := d.means(name); return m != nil && m.Name == meaning })
+}
+
+// find is the first flag whose name is the one.
+func (e *Engine) find(is func(name string) bool) (f Flag, inConfig, said bool) {
+	for _, f := range e.Flags {
+		if is(f.Name) {
+			return f, false, true
+		}
+	}
+	for _, f := range configFlags(e) {
+		if is(f.Name) {
+			return f, true, true
+		}
+	}
+	return Flag{}, false, false
+}
+
+// says is [Engine.Flag] by what the flag means.
+func (e *Engine) says(meaning string) (value string, said bool) {
+	f, _, said := e.meant(meaning)
+	return e.dialect().value(f), said
+}
+
+// isOn reports whether the engine is told of a switch, and to turn it on.
+func (e *Engine) isOn(meaning string) bool {
+	value, said := e.says(meaning)
+	return said && value != "false"
+}
+
+// whole is a meaning's whole number; otherwise when unset or not one.
+func (e *Engine) whole(otherwise int, meaning string) int {
+	if s, said := e.says(meaning); said {
+		if n, err := strconv.Atoi(s); err == nil {
+			return n
+		}
+	}
+	return otherwise
+}
+
+// offAlone is a switch that cannot be turned off.
+const offAlone = "false leaves %s out, and then it is not off: what the engine does without it is %s. Remove it, or give the engine what does turn it off."
+
+// Settle makes of flags that are false what turns them off: the flag's opposite where the version has one, unless the
+// engine does without it anyway, and else nothing. What cannot be turned off so is a doubt.
+func Settle(e *Engine) []FieldError {
+	var doubts findings
+	var flags []Flag
+	d := e.dialect()
+	for _, f := range e.Flags {
+		row, how := d.option(f.Name)
+		switch {
+		case !f.Off:
+			flags = append(flags, f)
+		case row == nil || !d.own || how.Opposite() || how == setting.Ambiguous: // of what does not stand there
+		case row.Form(d.version) == "bool?": // of versions that read a word
+			text := provision.Plain("false")
+			flags = append(flags, Flag{Name: f.Name, Value: &text})
+		case !strings.HasPrefix(row.Form(d.version), setting.Switch) || row.Default(d.version) == "false":
+		case row.Form(d.version) == setting.SwitchNo:
+			flags = append(flags, Flag{Name: "no-" + row.Name})
+		case e.Command == nil:
+			standard := "on"
+			if row.Default(d.version) != "true" {
+				standard = "for it to decide"
+			}
+			doubts.of("flags", f.Name, offAlone, f.Name, standard)
+		}
+	}
+	slices.SortStableFunc(flags, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })
+	e.Flags = flags
+	return doubts
+}
+
+// KnownFlags are the flags that an engine's version has, by all their names; nil: hcl knows none.
+func KnownFlags(e *Engine) []string { return setting.Names(e.Kind, e.version()) }
+
+// IsKnownFlag reports whether some version of the engine may have a flag.
+func IsKnownFlag(e *Engine, name string) bool {
+	_, how := setting.Lookup(e.Kind, name, e.version())
+	return how != setting.None || !setting.Has(e.Kind)
+}
+
+// IsSecret reports whether a flag's value is one that is kept from others.
+func IsSecret(e *Engine, flag string) bool { return e.dialect().means(flag).Is(setting.Secret) }
 
 // FlagElsewhere says whose a flag is that an engine kind does not have, and what this
 // kind calls it; empty: nobody's that hcl knows, or without a name here.
 func FlagElsewhere(kind, name string) (other, here string) {
-	name = dashed(name)
 	for _, other := range inferenceKinds {
-		for _, meaning := range synonyms {
-			same := dashed(meaning[other]) == name || other != VLLM && len(name) > 1 && dashed(meaning[other]) == name+"-size"
-			if other != kind && same && meaning[kind] != "" {
-				return other, meaning[kind]
-			}
+		if right := setting.Respelled(other, name, setting.Version{}); right != "" {
+			name = right
+		}
+		row, how := setting.Lookup(other, name, setting.Version{})
+		if row == nil || other == kind || how == setting.Ambiguous || how == setting.Beginning && row.Name != name+"-size" {
+			continue
+		}
+		if m := setting.Means(row); m.Is(setting.Hint) && m.Hint(kind) != "" {
+			return other, m.Hint(kind)
 		}
 	}
 	return "", ""

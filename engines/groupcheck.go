@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -38,29 +39,29 @@ const (
 	twoImages   = "%s is a pod, which has one image, and here it would have %s and %s. Give each its own host of the cluster."
 	portTwice   = "Port %d of %s is the %s port of %s and the %s port of %s. Write another port."
 	otherGPUs   = "The hosts of a role must have the same GPUs: %s has %s, %s has %s."
-	localHost   = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
-	oneAddress  = "%s and %s have the same address, %s, so that the members cannot find each other there. " +
+	apart       = "%s and %s do not reach each other: pods are reached from pods of their cluster alone. Take all hosts from one cluster, or none."
+	oneMachine  = "%s and %s have one address, so that they are one machine, and both are needed at once. Write one of them, " +
+		"with gpu_ids where two share it."
+	localHost  = "%s is this machine, and the others have no address for it. Use it alone, or give it an address."
+	oneAddress = "%s and %s have the same address, %s, so that the members cannot find each other there. " +
 		"Give each its address in the network between them, as address in its fabric block."
 	notTransfer   = "vLLM takes a JSON object, such as {\"kv_load_failure_policy\": \"fail\"}, and this is none: %v."
 	otherLauncher = "hcl starts the ranks of vLLM itself, one on each host, and %s is another way. Remove it."
-	ownNetwork    = "Members on several hosts find each other on the network of their hosts. Remove network = %q."
+	ownNetwork    = "Members find each other on the network of their hosts. Remove network = %q."
 	onlyItself    = "It listens on %s, where other hosts do not reach it. Remove the flag: hcl gives each member its own."
 	tooMany       = "The group has %d members, but there are ports only for %d."
 	unproved      = "Nothing proves what each member does, so that every cell will be suspect: %s."
-	oursFlag      = "hcl gives %s to each member itself (here %s). Remove it."
-	oursEnv       = "hcl sets %s for each member itself (here %s). Remove it."
+	oursOfRouter  = "hcl tells the router of its servers itself. Remove %s."
+	tooOld        = "hcl gives each member %s, which is there since %s, and this is version %s. Take a newer image."
+	noAttention   = "SGLang runs data parallel over several hosts only with attention in data parallel. Add enable-dp-attention = true, " +
+		"which shares out the GPUs of tp-size, or take a host for each instance and a group."
+	oursFlag = "hcl gives %s to each member itself (here %s). Remove it."
+	oursEnv  = "hcl sets %s for each member itself (here %s). Remove it."
 )
 
-// ourFlags are flags by which a member finds the others, and ourVariables the variables.
-var (
-	ourFlags = strings.Fields(`nnodes node-rank dist-init-addr nccl-port master-addr master-port headless
-		data-parallel-address data-parallel-rpc-port data-parallel-start-rank data-parallel-size-local disaggregation-mode
-		disaggregation-bootstrap-port disaggregation-transfer-backend disaggregation-ib-device`)
-	// launchers are other ways in which vLLM spans hosts.
-	launchers    = strings.Fields("distributed-executor-backend data-parallel-external-lb data-parallel-multi-port-external-lb data-parallel-rank")
-	ourVariables = strings.Fields(`VLLM_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
-		VLLM_MOONCAKE_BOOTSTRAP_PORT`)
-)
+// ourVariables are those by which a member finds the others, as flags that are [setting.Ours].
+var ourVariables = strings.Fields(`VLLM_HOST_IP SGLANG_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
+	VLLM_MOONCAKE_BOOTSTRAP_PORT`)
 
 // CheckGroup returns every mistake in an engine of several members, a group or one over
 // several hosts, that is not one of a single engine. Over several hosts the role is [Serve].
@@ -84,7 +85,53 @@ func CheckGroup(e *Engine) []FieldError {
 		found.add("", tooMany, n, MaxMembers)
 	}
 	checkPorts(members, &found)
+	t.checkRouter(&found)
+	t.checkWritten(members, &found)
 	return found
+}
+
+// checkRouter finds what hcl tells a router of its workers among the lab's flags.
+func (t topology) checkRouter(found *findings) {
+	r := t.group.Router
+	if r == nil {
+		return
+	}
+	d := r.dialect()
+	for _, f := range r.Flags {
+		if d.means(f.Name).Is(setting.Ours) {
+			found.of("router", "flags", oursOfRouter, "--"+f.Name)
+		}
+	}
+}
+
+// checkWritten: each version has the flags that hcl gives its members, and those of the lab's that decide which.
+func (t topology) checkWritten(members []Member, found *findings) {
+	seen := map[*Engine]bool{}
+	for _, m := range members {
+		recipe := t.group.Router
+		if m.Role != Route {
+			recipe = t.group.role(m.Role).Engine
+		}
+		if seen[recipe] || !setting.Has(recipe.Kind) || recipe.Command != nil {
+			continue
+		}
+		d := recipe.dialect()
+		for _, f := range m.Engine.Flags {
+			row, _ := d.option(f.Name)
+			_, labs := recipe.Flag(f.Name)
+			if row == nil || labs && f.Name != "data-parallel-hybrid-lb" || !row.Lacks(d.kind, d.version) {
+				continue
+			}
+			seen[recipe] = true
+			text := fmt.Sprintf(tooOld, "--"+f.Name, row.Since(), d.version)
+			if m.Role == Route {
+				found.of("router", "image", "%s", text)
+			} else {
+				found.in(m.Role, "image", "", "%s", text)
+			}
+			break
+		}
+	}
 }
 
 // GroupDoubts are what keeps every cell of a group from being proved, where its flags can mend it.
@@ -196,7 +243,7 @@ func (t topology) checkPlaces(found *findings) {
 					}
 				}
 				uses[h] = append(uses[h], now)
-				if first := r.Instances[0].Hosts[0]; h.GPUs != first.GPUs {
+				if first := r.Instances[0].Hosts[0]; !h.GPUs.Same(first.GPUs) {
 					found.in(r.Name, "on", "", otherGPUs, first, first.GPUs, h, h.GPUs)
 				}
 			}
@@ -207,7 +254,12 @@ func (t topology) checkPlaces(found *findings) {
 			found.add("host", localHost, h)
 		}
 		for _, other := range t.hosts()[:i] {
-			if h.Inside() == other.Inside() && (h.Address != other.Address || h.Jump != other.Jump) {
+			switch {
+			case (h.Cluster == nil) != (other.Cluster == nil) || h.Cluster != nil && !h.Cluster.Same(other.Cluster):
+				found.add("host", apart, other, h)
+			case h.SameMachine(other):
+				found.add("host", oneMachine, other, h)
+			case h.Inside() == other.Inside() && (h.Address != other.Address || h.Jump != other.Jump):
 				found.add("host", oneAddress, other, h, h.Inside())
 			}
 		}
@@ -255,22 +307,22 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 		}
 		return
 	}
+	d := e.dialect()
 	for _, f := range e.Flags {
-		way := dashed(f.Name)
-		oneByOne := strings.HasPrefix(way, "data-parallel") // each rank a server of its own, which no group has
-		if e.Kind == VLLM && (span > 1 || oneByOne) && slices.Contains(launchers, way) && f.text().Reveal() != "mp" {
+		way := d.means(f.Name)
+		if way.Is(setting.Launcher) && (span > 1 || way.Name == setting.RanksAsServers) && f.text().Reveal() != "mp" {
 			found.in(r.Name, "flags", f.Name, otherLauncher, "--"+f.Name)
 		}
-		if e.speaksAs() == VLLM && t.transfer != "" && way == transferFlag {
+		if e.speaksAs() == VLLM && t.transfer != "" && e.isTransfer(f.Name) {
 			if _, err := transferConfig(e); err != nil {
 				found.in(r.Name, "flags", f.Name, notTransfer, err)
 			}
 		}
 	}
-	if at, said := e.Flag("host"); said && t.wide && t.port == 0 && !open(at) {
+	if at, said := e.says(setting.Host); said && t.wide && t.port == 0 && !open(at) {
 		found.in(r.Name, "flags", "host", onlyItself, at)
 	}
-	if network := e.Container.Network; t.wide && network != "" && network != "host" {
+	if network := e.Container.Network; network != "" && network != "host" {
 		found.in(r.Name, "container.network", "", ownNetwork, network)
 	}
 	in := r.Instances[0]
@@ -283,16 +335,29 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 		if need := GPUs(e); span > 1 && need != each*span { // of one host, Check says it
 			found.in(r.Name, "flags", "", wrongGPUs, need, each*span, what)
 		}
-		if n := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp"); e.Kind == VLLM && n > 1 && n%span != 0 {
+		if n := e.whole(1, setting.DataParallel); e.Kind == VLLM && n > 1 && n%span != 0 {
 			found.in(r.Name, "flags", "", unevenRanks, n, span)
+		} else if e.Kind == SGLang && n > 1 && span > 1 && !e.isOn(setting.DPAttention) {
+			found.in(r.Name, "flags", "", noAttention)
 		}
+	}
+	if c := vllmConnectors[t.transfer]; e.Kind == VLLM && e.version().Before(c.since) {
+		found.in(r.Name, "image", "", tooOld, c.name, c.since, e.version())
 	}
 	t.checkOurs(whole, r, found)
 }
 
+// OfPlace reports whether what is wrong with an engine without a host is so only because it has
+// none: its role gives it hosts and ports, and shows whether it needs an image.
+func OfPlace(e *Engine, f FieldError) bool {
+	return f.Field == "host" || f.Field == "port" && e.Port == 0 || noImageYet(e, f)
+}
+
+func noImageYet(e *Engine, f FieldError) bool { return f.Field == "image" && e.Image == "" }
+
 // checkPlaced holds the engine of a role against the hosts that the role gives it.
 func (r *Role) checkPlaced(found *findings) {
-	told := Check(r.Engine)
+	told := slices.DeleteFunc(Check(r.Engine), func(f FieldError) bool { return noImageYet(r.Engine, f) })
 	for _, in := range r.Instances {
 		placed := r.Engine.clone()
 		placed.Host, placed.Hosts, placed.Container.GPUIDs = in.Hosts[0], in.Hosts, in.GPUIDs
@@ -327,9 +392,10 @@ func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
 		}
 		return strings.TrimSpace(strings.Join(all, ", "))
 	}
+	d := r.Engine.dialect()
 	for _, f := range r.Engine.Flags {
-		if name := dashed(f.Name); slices.Contains(ourFlags, name) {
-			found.in(r.Name, "flags", f.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(name) }))
+		if d.means(f.Name).Is(setting.Ours) {
+			found.in(r.Name, "flags", f.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(f.Name) }))
 		}
 	}
 	for _, v := range r.Engine.Env {
@@ -347,8 +413,8 @@ func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
 
 // without is an engine whose role of that name says nothing that is ours.
 func (e *Engine) without(r *Role) *Engine {
-	clean := r.Engine.clone()
-	clean.Flags = slices.DeleteFunc(clean.Flags, func(f Flag) bool { return slices.Contains(ourFlags, dashed(f.Name)) })
+	clean, d := r.Engine.clone(), r.Engine.dialect()
+	clean.Flags = slices.DeleteFunc(clean.Flags, func(f Flag) bool { return d.means(f.Name).Is(setting.Ours) })
 	clean.Env = slices.DeleteFunc(clean.Env, func(v provision.EnvVar) bool { return slices.Contains(ourVariables, v.Name) })
 	if e.Group == nil {
 		return clean
@@ -359,35 +425,30 @@ func (e *Engine) without(r *Role) *Engine {
 	return &whole
 }
 
-// agreed are flags that prefill and decode have to have alike, by all their names.
-var agreed = []struct {
-	what  string
-	names []string
-}{
-	{"the context length", strings.Fields("max-model-len max_model_len context-length context_length max_seq_len max-seq-len")},
-	{"the format of the KV cache", strings.Fields("kv-cache-dtype kv_cache_dtype")},
-	{"the size of a block", strings.Fields("block-size block_size page-size page_size")},
-	{"the name of the model", strings.Fields("served-model-name served_model_name")},
-}
-
 // checkAgreement: prefill and decode are halves of one.
 func (t topology) checkAgreement(found *findings) {
 	prefill, decode := t.group.role(Prefill), t.group.role(Decode)
 	if prefill == nil || decode == nil {
 		return
 	}
-	said := func(e *Engine, names []string) string {
-		if v, ok := e.Flag(names...); ok && v != "auto" {
+	said := func(e *Engine, meaning string) string {
+		if v, ok := e.says(meaning); ok && v != "auto" {
 			return v
 		}
 		return "the engine's own"
 	}
-	for _, a := range agreed {
-		if p, d := said(prefill.Engine, a.names), said(decode.Engine, a.names); p != d {
-			found.in(Decode, "flags", "", unequal, a.what, p, d)
+	for _, m := range setting.All() {
+		if m.Name == setting.ContextLength && kinds[prefill.Engine.Kind].shortPrefill {
+			p, _, said := maxContext(prefill.Engine)
+			if d, _, both := maxContext(decode.Engine); said && (!both || p <= d) {
+				continue
+			}
+		}
+		if p, d := said(prefill.Engine, m.Name), said(decode.Engine, m.Name); m.Is(setting.Agreed) && p != d {
+			found.in(Decode, "flags", "", unequal, "the "+m.Name, p, d)
 		}
 	}
-	if p, d := tensors(prefill.Engine), tensors(decode.Engine); t.transfer == "p2p_nccl" && p != d {
+	if p, d := prefill.Engine.whole(1, setting.TensorParallel), decode.Engine.whole(1, setting.TensorParallel); t.transfer == "p2p_nccl" && p != d {
 		found.in(Decode, "flags", "", unequal, "tensor-parallel-size with the transfer p2p_nccl", strconv.Itoa(p), strconv.Itoa(d))
 	}
 	if p, d := prefill.Engine.Model, decode.Engine.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
@@ -23,7 +24,6 @@ type kind struct {
 	keyFlag       bool                     // the flag api-key closes its server
 	keyEnv        string                   // the variable that does the same
 	startsDiffer  bool                     // its version decides how its offline benchmark is started
-	oneReplica    bool                     // it has no data parallel
 	nvidia        bool                     // it runs on NVIDIA's GPUs alone
 	image, forAMD string                   // examples
 	inConfig      bool                     // where it listens is said in its configuration file
@@ -32,6 +32,7 @@ type kind struct {
 	rank         func(e *Engine, s *spot) (answers bool) // adds what a rank has of its own; nil: it cannot span hosts
 	transfers    []string                                // ways from prefill to decode, the usual one first
 	disaggregate func(e *Engine, s *spot)                // makes it prefill or decode
+	shortPrefill bool                                    // its prefill needs room for the prompt alone
 	routes       func(e *Engine, r routing)              // of a router: tells it of its workers
 	workers      string                                  // of a router: path at which it lists them
 	families     []string                                // words in the names of its images
@@ -44,7 +45,6 @@ type kind struct {
 	generate    bool                               // it may have SGLang's /generate
 	exports     func(e *Engine) *telemetry.Exports // without the URL; nil: nothing
 	tells       func(e *Engine) []string           // paths at which it says what it runs with, the newest first
-	served      []served                           // by which names it says so
 	// bench is its offline benchmark: how it is started, and with which flags; nil: it has none.
 	bench func(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 }
@@ -100,6 +100,13 @@ func HasGenerate(e *Engine) bool { return kinds[e.generates().Kind].generate }
 
 // TakesLoraPath reports whether the server takes the name of a LoRA adapter as SGLang does, beside the model's.
 func TakesLoraPath(e *Engine) bool { return e.generates().speaksAs() == SGLang }
+
+// HasAdapters reports whether the server may have LoRA adapters, as far as its flags say.
+func HasAdapters(e *Engine) bool {
+	e = e.generates()
+	_, named := e.says(setting.Adapters)
+	return named || e.isOn(setting.AdaptersOn) || e.Command != nil || e.Kind != VLLM && e.Kind != SGLang
+}
 
 // ServedModel is the name that requests must carry; "" when only the server
 // knows it.
@@ -166,7 +173,7 @@ func models(*Engine) []string { return []string{"/v1/models"} }
 // servedName is the rule of vLLM and SGLang: the first served-model-name, else
 // the model as given. Without either it is "", any model that the server lists.
 func servedName(e *Engine) string {
-	if name, ok := e.Flag("served-model-name", "served_model_name"); ok {
+	if name, ok := e.says(setting.ServedName); ok {
 		if fields := strings.Fields(name); len(fields) > 0 {
 			return fields[0]
 		}
@@ -187,8 +194,11 @@ func (e *Engine) serves() string {
 }
 
 // lastElement is a model given as a path by the path's last element, as trtllm-serve
-// lists it.
+// lists it where its flags do not name it.
 func lastElement(e *Engine) string {
+	if name, said := e.says(setting.ServedName); said {
+		return name
+	}
 	if strings.HasPrefix(e.serves(), "/") {
 		return path.Base(e.serves())
 	}

@@ -118,7 +118,7 @@ func (f fingerprint) operated(e *Engine) {
 	f.set("model", ServedModel(e))
 	f.set("service", e.Manifests.Service)
 	if e.Host != nil && e.Host.Cluster != nil {
-		f.set("cluster", cmp.Or(e.Host.Cluster.Context, e.Host.Cluster.Name))
+		f.set("cluster", cmp.Or(e.Host.Cluster.Is, e.Host.Cluster.Context, e.Host.Cluster.Name))
 		f.cluster(e.Host)
 	}
 	for _, o := range e.Manifests.Objects {

@@ -60,6 +60,9 @@ type Bench struct {
 	Dataset string
 	Batch   Batch
 
+	// Dropped are flags of the lab's that its tool has no name for, and that may change what it measures.
+	Dropped []string
+
 	served *regexp.Regexp // the line of its log that says what it runs with; nil: its figures may
 }
 

@@ -21,7 +21,7 @@ func TestOffline(t *testing.T) {
 			Flags: flagsOf("api-key=k", "max-model-len=32768", "tensor-parallel-size=8")},
 		"offline-vllm-config": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: flagsOf("max-model-len=32768"),
 			Config: provision.Partly(`{"api-key": "k", "max_model_len": 1, "trust-remote-code": true, "enforce-eager": false, "seed": null,
-				"hf-overrides": {"a": [1, 2]}, "lora-modules": ["x"], "middle": ["a", "b"], "hf-token": "canary"}`, "", []string{"canary"})},
+				"hf-overrides": {"a": [1, 2]}, "lora-modules": ["x"], "new-flag": ["a", "b"], "hf-token": "canary"}`, "", []string{"canary"})},
 		"offline-vllm-old":  {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}},
 		"offline-vllm-amd":  {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311"},
 		"offline-vllm-said": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", Version: "0.7.3"},

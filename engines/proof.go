@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"strconv"
+
+	"hclbench/engines/setting"
 )
 
 // Counter is a counter that an engine exports in Prometheus' form.
@@ -49,9 +51,9 @@ var sglangProof = Proof{
 		{Name: "sglang:num_prefill_retries_total"}},
 }
 
-// routerProof are the names of sgl-router/src/metrics.rs.
+// routerProof are the names of the routers' src/metrics.rs. They appear when they count.
 var routerProof = Proof{
-	Failures: []Counter{{Name: "smg_worker_retries_total"}, {Name: "smg_pd_kv_transfer_failures_total"}},
+	Failures: []Counter{{Name: "smg_worker_retries_total"}, {Name: "vllm_router_retries_total"}},
 }
 
 // ProofOf returns what a member counts; nil: nothing that proves anything.
@@ -75,7 +77,7 @@ func ProofOf(m Member) *Proof {
 // Uncounted is why an engine tells nothing of what it has done, and what to do about it;
 // empty: it does.
 func Uncounted(e *Engine) string {
-	_, silent := e.Flag("disable-log-stats", "disable_log_stats")
+	silent := e.isOn(setting.NoCounters)
 	switch as := e.speaksAs(); {
 	case as == VLLM && silent:
 		return "with --disable-log-stats it exports no counters"
@@ -93,7 +95,7 @@ func CountsAt(m Member) string {
 	if i < 0 {
 		return BaseURL(m.Engine)
 	}
-	at, _ := m.Engine.Flag("prometheus-host", "prometheus_host")
+	at, _ := m.Engine.says(setting.CountersHost)
 	if open(at) {
 		at = loopbackOf(at)
 	}
@@ -117,5 +119,5 @@ func Registered(m Member) (path string, port int) {
 // BlockSize is how many tokens a block of the engine's KV cache has, as its flags say; a prompt
 // is handed over in whole blocks, and decode reads what is left.
 func BlockSize(e *Engine) int {
-	return e.intFlag(16, "block-size", "block_size", "page-size", "page_size")
+	return e.whole(16, setting.BlockSize)
 }

@@ -5,15 +5,21 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
-// onFabric gives a member what it needs to talk to ranks or roles on other hosts: the network
+// joins reports whether a member of an instance of so many hosts uses the network between hosts.
+func (t topology) joins(span int, f provision.Fabric) bool {
+	return (span > 1 || t.transfer != "") && (t.wide || len(f.RDMA) > 0)
+}
+
+// joinFabric gives a member what it needs to talk to ranks or roles on other hosts: the network
 // interface by name, which differs from host to host, and RDMA devices, without which
 // NCCL takes sockets and says nothing (vllm-project/vllm#42075).
 func joinFabric(e *Engine, s *spot) {
 	f := e.Host.Fabric
-	if s.of == 1 && s.transfer == "" || !s.wide && len(f.RDMA) == 0 {
+	if !s.joins(s.of, f) {
 		return
 	}
 	e.setVariable("GLOO_SOCKET_IFNAME", f.Interface)
@@ -37,7 +43,20 @@ func joinFabric(e *Engine, s *spot) {
 			e.setVariable("UCX_NET_DEVICES", strings.Join(f.RDMA, ":1,")+":1")
 		}
 	}
-	if Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 || f.RDMA != nil && len(f.RDMA) == 0 {
+	if e.speaksAs() == TRTLLM {
+		e.setVariable("TRTLLM_UCX_INTERFACE", f.Interface)
+	}
+	if f.RDMA != nil && len(f.RDMA) == 0 { // devices that are there all the same are not to be used
+		e.setVariable("NCCL_IB_DISABLE", "1")
+		switch s.transfer {
+		case "mooncake":
+			e.setVariable("MC_FORCE_TCP", "1")
+		case "nixl", "ucx":
+			e.setVariable("UCX_TLS", "^ib")
+		}
+		return
+	}
+	if Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 {
 		return
 	}
 	// An RDMA device registers memory, more of it than Docker lets a container lock.
@@ -71,6 +90,9 @@ func (s *spot) shared() bool {
 // sglangRank is the part of a rank of SGLang (docs/references/multi_node_deployment). The
 // servers of ranks above 0 answer that they are healthy and nothing else.
 func sglangRank(e *Engine, s *spot) (answers bool) {
+	if s.wide { // else it takes the address by which it would go to the internet
+		e.setVariable("SGLANG_HOST_IP", e.Host.Inside())
+	}
 	if s.of > 1 {
 		e.say("nnodes", strconv.Itoa(s.of))
 		e.say("node-rank", strconv.Itoa(s.rank))
@@ -106,7 +128,7 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 	if s.of == 1 {
 		return true
 	}
-	replicas := e.intFlag(1, "data-parallel-size", "data_parallel_size", "dp")
+	replicas := e.whole(1, setting.DataParallel)
 	if replicas == 1 {
 		if s.rank > 0 {
 			e.say("headless")
@@ -118,7 +140,7 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 		return s.rank == 0
 	}
 	local := replicas / s.of
-	_, everyHost := e.Flag("data-parallel-hybrid-lb", "data_parallel_hybrid_lb")
+	everyHost := e.isOn(setting.EveryHost)
 	if everyHost && s.wide { // requests go to all of them
 		e.say("host", everywhere(e.Host))
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/engines/setting"
 )
 
 // The kinds of routers: router "sglang" and so on. One of kind [OpenAI] has a command of
@@ -107,13 +109,12 @@ const metricsName = "metrics" // of a router's port for its counters
 
 // tellCounts has a router tell its counters, to its own host alone: SGLang's would to all.
 func tellCounts(e *Engine, p *ports) {
-	const host, port = "prometheus-host", "prometheus-port" // which the lab may say
-	e.say(host, loopback)
-	e.say(port, p.use(metricsName, metricsPort))
+	e.say("prometheus-host", loopback) // which the lab may say
+	e.say("prometheus-port", p.use(metricsName, metricsPort))
 	told := &p.used[len(p.used)-1]
-	at, _ := e.Flag(host, "prometheus_host")
+	at, _ := e.says(setting.CountersHost)
 	told.Open = told.Open && open(at)
-	told.Number = e.intFlag(told.Number, port, "prometheus_port")
+	told.Number = e.whole(told.Number, setting.CountersPort)
 }
 
 // routing is what a router is told of those that it gives requests to.
@@ -162,7 +163,7 @@ func (r routing) words(split string, bootstraps bool) []string {
 // how it is to be done.
 func turnOffHiding(e *Engine) {
 	for off, prefix := range map[string]string{"disable-retries": "retry-", "disable-circuit-breaker": "cb-"} {
-		said := func(f Flag) bool { return strings.HasPrefix(dashed(f.Name), prefix) }
+		said := func(f Flag) bool { return strings.HasPrefix(f.Name, prefix) }
 		if !slices.ContainsFunc(e.Flags, said) {
 			e.say(off)
 		}
@@ -206,6 +207,6 @@ func Workers(e *Engine) string {
 // discovers reports whether a router's workers tell it of themselves. Those it lists nowhere,
 // and neither their models.
 func (e *Engine) discovers() bool {
-	_, listens := e.Flag("vllm-discovery-address", "vllm_discovery_address")
+	_, listens := e.says(setting.Discovery)
 	return e.Kind == VLLMRouter && listens
 }

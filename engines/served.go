@@ -1,14 +1,17 @@
 package engines
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
-	"hclbench/plain"
-	"hclbench/provision"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/engines/setting"
+	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // Difference is a flag that an engine was given and does not run with.
@@ -21,13 +24,6 @@ type Difference struct {
 
 func (d Difference) String() string {
 	return fmt.Sprintf("--%s asks for %s, the engine serves with %s (%s)", d.Flag, d.Asked, d.Served, d.Field)
-}
-
-// served says under which name an engine tells what flags have set. What engines set anew
-// from other flags is not among them.
-type served struct {
-	field string // path of members, separated by dots
-	flags string // spellings that set it, with dashes; after "no-" they say the opposite
 }
 
 // Differences compares what an engine says it runs with, as [WithoutSecrets]
@@ -48,36 +44,27 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 		e = e.withoutConfig()
 	}
 	var out []Difference
+	d := e.dialect()
 	for _, f := range e.Flags {
-		for _, known := range kinds[e.Kind].served {
-			if !known.setBy(f.Name) || rewrites(e, known.field) || f.text().IsSecret() {
+		for _, field := range d.means(f.Name).Told(e.Kind) {
+			if rewrites(e, field) || f.text().IsSecret() {
 				continue
 			}
-			asked := "true"
-			if f.Value != nil {
-				asked = f.Value.Reveal()
-			} else if strings.HasPrefix(dashed(f.Name), "no-") {
-				asked = "false"
-			}
-			is, told := member(said, known.field)
+			asked := cmp.Or(d.value(f), "true")
+			is, told := member(said, field)
 			if !told || freeChoice(asked) || agree(asked, is) {
 				continue
 			}
-			out = append(out, Difference{f.Name, asked, strings.TrimPrefix(known.field, "vllm_config."), is})
+			out = append(out, Difference{f.Name, asked, strings.TrimPrefix(field, "vllm_config."), is})
 		}
 	}
 	return out, nil
 }
 
-func (s served) setBy(flag string) bool {
-	return slices.Contains(strings.Fields(s.flags), strings.ReplaceAll(flag, "_", "-"))
-}
-
 // rewrites reports whether the engine, as it is started, computes a field anew:
 // with attention in data parallel SGLang divides the prefill chunk among the ranks.
 func rewrites(e *Engine, field string) bool {
-	_, divided := e.Flag("enable-dp-attention", "enable_dp_attention")
-	return divided && field == "chunked_prefill_size"
+	return e.isOn(setting.DPAttention) && field == "chunked_prefill_size"
 }
 
 // member is the scalar at a path of members and of indices into lists; null is

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"hclbench/engines/setting"
 	"hclbench/telemetry"
 )
 
@@ -30,14 +31,13 @@ var sglang = kind{
 	reset:       reset{path: "/flush_cache"},
 	generate:    true,
 	exports: func(e *Engine) *telemetry.Exports {
-		if _, enabled := e.Flag("enable-metrics", "enable_metrics"); !enabled {
+		if !e.isOn(setting.Counters) {
 			return nil
 		}
 		return sglangExports()
 	},
-	tells:  func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
-	served: sglangFields,
-	bench:  sglangBench,
+	tells: func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
+	bench: sglangBench,
 
 	rank:         sglangRank,
 	transfers:    []string{"mooncake", "nixl", "mori"},
@@ -55,25 +55,6 @@ func sglangExports() *telemetry.Exports {
 		AcceptRate: []string{"sglang:spec_accept_rate"},
 		StepTokens: []string{"sglang:spec_accept_length"},
 	}
-}
-
-// sglangFields are members of ServerArgs (srt/server_args.py), which are its flags.
-var sglangFields = []served{
-	{"tp_size", "tp tp-size tensor-parallel-size"},
-	{"dp_size", "dp dp-size data-parallel-size"},
-	{"pp_size", "pp pp-size pipeline-parallel-size"},
-	{"context_length", "context-length"},
-	{"dtype", "dtype"},
-	{"quantization", "quantization"},
-	{"kv_cache_dtype", "kv-cache-dtype"},
-	{"mem_fraction_static", "mem-fraction-static"},
-	{"chunked_prefill_size", "chunked-prefill-size"},
-	{"max_running_requests", "max-running-requests"},
-	{"enable_dp_attention", "enable-dp-attention"},
-	{"disable_radix_cache", "disable-radix-cache"},
-	{"disable_cuda_graph", "disable-cuda-graph"},
-	{"speculative_num_steps", "speculative-num-steps"},
-	{"speculative_num_draft_tokens", "speculative-num-draft-tokens"},
 }
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
@@ -107,6 +108,18 @@ func adapterName(told string) string {
 	return name
 }
 
+// gpusUsed are the GPUs that an engine uses of its host, where it is not all of them: those that the lab
+// gives it, or the first, as many as its flags ask for.
+func gpusUsed(e *Engine) (ids []string) {
+	if len(e.Container.GPUIDs) > 0 || e.Host == nil || GPUsUsed(e) == e.Host.GPUs.Count {
+		return e.Container.GPUIDs
+	}
+	for i := range GPUsUsed(e) {
+		ids = append(ids, strconv.Itoa(i))
+	}
+	return ids
+}
+
 // Simulated is the engine's stand-in for a rehearsal: the simulated engine on this machine,
 // in the places of its hosts, listening on port or, of several members, on ports from there
 // on, serving the same model under the same name and speaking like the kind it stands for, at
@@ -127,7 +140,9 @@ func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int,
 		for _, r := range e.Group.Roles {
 			stand := Role{Name: r.Name, Engine: Simulated(r.Engine, place, 0, speed), Pos: r.Pos}
 			for _, in := range r.Instances {
-				stand.Instances = append(stand.Instances, Instance{places(in.Hosts), in.GPUIDs})
+				placed := r.Engine.clone()
+				placed.Host, placed.Container.GPUIDs = in.Hosts[0], in.GPUIDs
+				stand.Instances = append(stand.Instances, Instance{places(in.Hosts), gpusUsed(placed)})
 			}
 			s.Group.Roles = append(s.Group.Roles, stand)
 		}
@@ -136,7 +151,7 @@ func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int,
 		}
 		return s
 	}
-	s.Host, s.Hosts, s.Port = place(e.Host), places(e.Hosts), port
+	s.Host, s.Hosts, s.Port, s.Container.GPUIDs = place(e.Host), places(e.Hosts), port, gpusUsed(e)
 	if e.Router {
 		return s
 	}
@@ -153,11 +168,12 @@ func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int,
 			add("as", e.Kind)
 		}
 		var adapters []string
+		d := e.dialect()
 		for _, f := range e.Flags {
-			switch name := dashed(f.Name); {
-			case strings.HasPrefix(name, "data-parallel"): // they say which ranks there are
+			switch m := d.means(f.Name); {
+			case strings.HasPrefix(d.key(f.Name), "data-parallel"): // they say which ranks there are
 				s.Flags = append(s.Flags, f)
-			case (name == "lora-modules" || name == "lora-paths") && f.Value != nil:
+			case m != nil && m.Name == setting.Adapters && f.Value != nil:
 				adapters = append(adapters, adapterName(f.Value.Reveal()))
 			}
 		}

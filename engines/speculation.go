@@ -5,17 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/telemetry"
 )
 
 // Speculates is the setting by which an engine drafts tokens and has the model accept them, as its
 // flags or its configuration name it; empty: it does not, as far as these say.
-func Speculates(e *Engine) (setting string) {
+func Speculates(e *Engine) string {
+	d := e.generates().dialect()
 	for _, name := range slices.Sorted(maps.Keys(told(e))) {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "config."), "--")
-		if strings.HasPrefix(dashed(name), "speculative-") {
-			setting, _, _ = strings.Cut(name, ".")
-			return setting
+		option, _, _ := strings.Cut(name, ".")
+		begins := strings.HasPrefix(option, "speculative_") || strings.HasPrefix(option, "speculative-") // of any file, any command
+		if begins || d.means(option).Is(setting.Drafts) {
+			return option
 		}
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 	"hclbench/telemetry"
 )
@@ -18,7 +19,6 @@ var trtllm = kind{
 	needsModel: true,
 	click:      true,
 	configFlag: "extra_llm_api_options", // newer versions have --config as another name of it
-	oneReplica: true,
 	nvidia:     true,
 	image:      "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 	families:   []string{"tensorrt-llm", "tensorrt_llm", "trtllm", "tritonserver"},
@@ -27,36 +27,11 @@ var trtllm = kind{
 	health:  "/health",
 	exports: func(*Engine) *telemetry.Exports { return &telemetry.Exports{Iterations: true} },
 	tells:   models,
-	served:  trtllmFields,
 	bench:   trtllmBench,
 
-	transfers:    []string{"ucx", "nixl", "mpi", "default"},
+	shortPrefill: true,
+	transfers:    []string{"ucx", "nixl", "default"},
 	disaggregate: trtllmSplit,
-}
-
-// trtllmFields is what the report of its benchmark says of the world that it ran in
-// (tensorrt_llm/bench/dataclasses/reporting.py); its server tells nothing.
-var trtllmFields = []served{
-	{"world_info.tp_size", "tp-size"},
-	{"world_info.pp_size", "pp-size"},
-	{"world_info.max_batch_size", "max-batch-size"},
-	{"world_info.max_num_tokens", "max-num-tokens"},
-	{"world_info.kv_cache_percentage", "kv-cache-free-gpu-memory-fraction"},
-}
-
-// trtllmFlags are the flags of trtllm-serve that its benchmark has too, by the
-// names that they have there.
-var trtllmFlags = map[string]string{
-	"backend":                           "backend",
-	"tp_size":                           "tp",
-	"pp_size":                           "pp",
-	"ep_size":                           "ep",
-	"max_batch_size":                    "max_batch_size",
-	"max_num_tokens":                    "max_num_tokens",
-	"max_seq_len":                       "max_seq_len",
-	"extra_llm_api_options":             "extra_llm_api_options",
-	"config":                            "config",
-	"kv_cache_free_gpu_memory_fraction": "kv_cache_free_gpu_mem_fraction",
 }
 
 // trtllmBench is tensorrt_llm/bench, for the model itself or for an engine that was built
@@ -65,7 +40,7 @@ func trtllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 	out.Tool, out.Prompts = "trtllm-bench", promptsPath
 	model := simModel(e)
 	argv = append(e.started("trtllm-bench"), "--model", model)
-	if tokenizer, ok := e.Flag("tokenizer"); ok {
+	if tokenizer, ok := e.says(setting.Tokenizer); ok {
 		argv = append(argv, "--model_path", tokenizer)
 	} else if strings.HasPrefix(model, "/") {
 		argv = append(argv, "--model_path", model)
@@ -76,12 +51,18 @@ func trtllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 		argv = append(argv, "--engine_dir", e.Build.Output)
 	}
 	for _, f := range e.Flags {
-		name, has := trtllmFlags[strings.ReplaceAll(f.Name, "-", "_")]
-		if !has || e.Build != nil && slices.Contains([]string{"tp", "pp", "ep"}, name) {
-			continue
+		m := e.dialect().means(f.Name)
+		switch parallel := m.Is(setting.Count); {
+		case parallel && e.Build != nil: // it is in what was built
+		case parallel && m.Bench() == "":
+			return nil, nil, fmt.Errorf("trtllm-bench has no %s: remove the flag %s", m.Name, f.Name)
+		case m.Bench() != "":
+			f.Name = m.Bench()
+			flags = append(flags, f)
+		case m.Is(setting.Listening) || m != nil && m.Name == setting.Tokenizer:
+		case !slices.Contains(out.Dropped, f.Name):
+			out.Dropped = append(out.Dropped, f.Name)
 		}
-		f.Name = name
-		flags = append(flags, f)
 	}
 	add := func(name, value string) {
 		text := provision.Plain(value)
@@ -90,7 +71,7 @@ func trtllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 	if e.Config.Reveal() != "" {
 		add("extra_llm_api_options", ConfigFile(e))
 	}
-	if _, said := e.Flag("backend"); !said && e.Build == nil {
+	if _, said := e.says(setting.Backend); !said && e.Build == nil {
 		add("backend", "pytorch")
 	}
 	return argv, flags, nil

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/origin"
 )
 
@@ -15,8 +16,8 @@ import (
 // "v0.5.3.post1-cu126" of an engine's own images, "rocm6.3.1_instinct_vllm0.7.3_20250311"
 // of others'.
 var (
-	versionInTag = regexp.MustCompile(`(?:vllm|sglang)[-_]?v?(\d+)\.(\d+)(?:\.(\d+))?`)
-	versionAtTag = regexp.MustCompile(`^v?(\d+)\.(\d+)\.(\d+)`)
+	versionInTag = regexp.MustCompile(`(?:vllm|sglang)[-_]?v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)`)
+	versionAtTag = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:\.post\d+)?)`)
 )
 
 // versionForm is a version as people and packages write it: "0.7.3", "v0.11",
@@ -31,33 +32,33 @@ func CheckVersion(s string) error {
 	return nil
 }
 
-// version is the engine's version in three numbers, as far as the lab or the tag of the
-// image tells.
-func (e *Engine) version() (numbers [3]int, known bool) {
-	m := versionForm.FindStringSubmatch(e.Version)
+// version is the engine's version, as far as the lab or the tag of the image tells; zero: neither does.
+// A router may be in the image of an engine, whose version is not its own.
+func (e *Engine) version() setting.Version {
+	if e.Version != "" {
+		return setting.ParseVersion(strings.TrimPrefix(e.Version, "v"))
+	}
+	image, err := origin.ParseRef(e.Image)
+	ofEngine := e.Router && !routerImage.MatchString(e.Image)
+	if err != nil || ofEngine || slices.ContainsFunc(e.Setup, installs.MatchString) {
+		return setting.Version{}
+	}
+	m := versionInTag.FindStringSubmatch(image.Tag)
 	if m == nil {
-		image, err := origin.ParseRef(e.Image)
-		if err != nil {
-			return numbers, false
-		}
-		if m = versionInTag.FindStringSubmatch(image.Tag); m == nil {
-			m = versionAtTag.FindStringSubmatch(image.Tag)
-		}
+		m = versionAtTag.FindStringSubmatch(image.Tag)
 	}
 	if m == nil {
-		return numbers, false
+		return setting.Version{}
 	}
-	for i := range numbers {
-		numbers[i], _ = strconv.Atoi(m[i+1])
-	}
-	return numbers, true
+	return setting.ParseVersion(m[1])
 }
+
+var routerImage = regexp.MustCompile(`router|gateway`)
 
 // before reports whether the engine is known to be of an earlier version. One whose
 // version nothing tells is taken for a new one.
 func (e *Engine) before(major, minor, patch int) bool {
-	v, known := e.version()
-	return known && slices.Compare(v[:], []int{major, minor, patch}) < 0
+	return e.version().Before(setting.Version{major, minor, patch})
 }
 
 // installs matches a command that puts another version of an engine in place.
@@ -72,7 +73,7 @@ func VersionUnknown(e *Engine) string {
 	if slices.ContainsFunc(e.Setup, installs.MatchString) {
 		return "setup puts another version of the engine in place of the image's"
 	}
-	if _, known := e.version(); !known {
+	if !e.version().Known() {
 		return fmt.Sprintf("the tag of the image %s does not tell its version", e.Image)
 	}
 	return ""

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/telemetry"
 )
 
@@ -38,10 +38,10 @@ var vllm = kind{
 		}
 		return models(e)
 	},
-	served: vllmFields,
-	bench:  vllmBench,
+	bench: vllmBench,
 
 	rank:         vllmRank,
+	shortPrefill: true,
 	transfers:    []string{"nixl", "mooncake", "mori", "p2p_nccl"},
 	disaggregate: vllmSplit,
 }
@@ -59,36 +59,6 @@ func vllmExports() *telemetry.Exports {
 		Drafted:  []string{"vllm:spec_decode_num_draft_tokens_total"},
 		Drafts:   []string{"vllm:spec_decode_num_drafts_total"},
 	}
-}
-
-// vllmFields are the parts of VllmConfig (vllm/config) that vLLM tells as JSON, and those
-// that it tells in its log, see vllmServed.
-var vllmFields = []served{
-	{"vllm_config.parallel_config.tensor_parallel_size", "tensor-parallel-size tp"},
-	{"vllm_config.parallel_config.pipeline_parallel_size", "pipeline-parallel-size pp"},
-	{"vllm_config.parallel_config.data_parallel_size", "data-parallel-size dp"},
-	{"vllm_config.parallel_config.enable_expert_parallel", "enable-expert-parallel"},
-	{"vllm_config.model_config.max_model_len", "max-model-len"},
-	{"data.0.max_model_len", "max-model-len"}, // of /v1/models
-	{"vllm_config.model_config.dtype", "dtype"},
-	{"vllm_config.model_config.quantization", "quantization q"},
-	{"vllm_config.cache_config.cache_dtype", "kv-cache-dtype"},
-	{"vllm_config.cache_config.gpu_memory_utilization", "gpu-memory-utilization"},
-	{"vllm_config.cache_config.enable_prefix_caching", "enable-prefix-caching no-enable-prefix-caching"},
-	{"vllm_config.scheduler_config.enable_chunked_prefill", "enable-chunked-prefill no-enable-chunked-prefill"},
-	{"vllm_config.scheduler_config.max_num_batched_tokens", "max-num-batched-tokens"},
-	{"vllm_config.scheduler_config.max_num_seqs", "max-num-seqs"},
-
-	{"tensor_parallel_size", "tensor-parallel-size tp"},
-	{"pipeline_parallel_size", "pipeline-parallel-size pp"},
-	{"data_parallel_size", "data-parallel-size dp"},
-	{"max_seq_len", "max-model-len"},
-	{"dtype", "dtype"},
-	{"quantization", "quantization q"},
-	{"kv_cache_dtype", "kv-cache-dtype"},
-	{"enforce_eager", "enforce-eager"},
-	{"enable_prefix_caching", "enable-prefix-caching no-enable-prefix-caching"},
-	{"chunked_prefill_enabled", "enable-chunked-prefill no-enable-chunked-prefill"},
 }
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,
@@ -114,8 +84,9 @@ func vllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	}
 	argv = append(argv, "--model", e.benchModel(), "--num-prompts", strconv.Itoa(out.Batch.Requests))
 	argv = append(append(argv, data...), "--seed", out.Batch.seed(), "--output-json", out.Result)
+	d := e.dialect()
 	flags = slices.DeleteFunc(slices.Clone(e.Flags), func(f Flag) bool {
-		return slices.Contains(vllmServerFlags, strings.ReplaceAll(f.Name, "_", "-"))
+		return d.means(f.Name).Is(setting.Served)
 	})
 	return argv, flags, err
 }
@@ -163,12 +134,3 @@ func vllmData(e *Engine, out *Bench) ([]string, error) {
 	}
 	return data, nil
 }
-
-// vllmServerFlags are those of vLLM's server that its engine does not have.
-var vllmServerFlags = strings.Fields(`
-	allow-credentials allowed-headers allowed-methods allowed-origins api-key api-server-count chat-template
-	chat-template-content-format disable-fastapi-docs disable-frontend-multiprocessing disable-log-requests
-	disable-uvicorn-access-log enable-auto-tool-choice enable-prompt-tokens-details enable-log-requests
-	enable-request-id-headers enable-server-load-tracking enable-ssl-refresh headless host lora-modules
-	max-log-len middleware response-role return-tokens-as-token-ids root-path seed ssl-ca-certs ssl-cert-reqs
-	ssl-certfile ssl-keyfile tool-call-parser tool-parser-plugin uvicorn-log-level`)

@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -74,7 +73,7 @@ func checkMeasured(b *block, e *engines.Engine) {
 	b.incomplete = true
 	b.late = append(b.late, func() {
 		if recipe.recipe { // else it is told where the engine is declared
-			b.errIn(b.expression("engine"), b.cell, fmt.Sprintf(onlyRecipe, recipe.address))
+			b.failIn("engine", onlyRecipe, recipe.address)
 		}
 	})
 }
@@ -90,19 +89,19 @@ func frontHost(e *engines.Engine) *provision.Host {
 // checkCell holds what a cell says against each other, and against its engine.
 func checkCell(b *block, d *draft) {
 	checkMeasured(b, d.Engine)
-	sends := b.whole("engine", "load.headers", "load.from") && b.arg("dataset").fits()
 	checkOutputs(b, d)
-	good := checkIdle(b, d)
-	good = checkEnd(b, d) && good
-	good = checkPace(b, d) && good
+	before := b.incomplete // the load is looked at whatever is wrong with the engine
+	b.incomplete = !b.whole("engine", "load.headers", "load.from") || !b.arg("dataset").fits()
+	checkIdle(b, d)
+	checkEnd(b, d)
+	checkPace(b, d)
 	warnOfPacing(b, d)
-	if good && sends && !d.Offline {
-		good = checkRules(b, d.Workload)
+	if !b.incomplete && !d.Offline {
+		checkRules(b, d.Workload)
 	}
-	if good && !b.incomplete {
-		good = checkTogether(b, d.Cell)
+	if b.incomplete = b.incomplete || before; !b.incomplete {
+		checkTogether(b, d.Cell)
 	}
-	b.incomplete = b.incomplete || !good
 }
 
 // checkOutputs: somebody must say how long answers are, and only one.
@@ -118,62 +117,55 @@ func checkOutputs(b *block, d *draft) {
 		b.missing(block.at, "output_tokens", "Missing argument",
 			"Prompts of kind %q do not say how long answers are. Write, for example, output_tokens = 256.", from.kind)
 	case said.fits() && d.Workload.Dataset.OutputTokens > 0:
-		b.errOnce(said.at, "Two output lengths",
+		b.fail(said.at, "Two output lengths",
 			"Both the load block and %s say output_tokens. Remove one.", from.address)
 	}
 }
 
 // checkEnd: something must say when a cell is done, and only one thing.
-func checkEnd(b *block, d *draft) bool {
+func checkEnd(b *block, d *draft) {
 	requests, long := b.arg("requests"), b.arg("duration")
 	staged, traced := b.arg("load.stages").said(), d.Workload.Dataset.Timed()
 	misspelt := b.misspelt[b.header]
 	switch {
 	case staged && long.said():
-		b.err(long.at, "Two ways to end", "The stages say how long a cell takes. Remove duration, or the stages.")
+		b.fail(long.at, "Two ways to end", "The stages say how long a cell takes. Remove duration, or the stages.")
 	case staged && requests.said():
-		b.err(requests.at, "Two ways to end", "The stages say how long a cell takes. Remove requests, or the stages.")
+		b.fail(requests.at, "Two ways to end", "The stages say how long a cell takes. Remove requests, or the stages.")
 	case d.Offline && long.said():
-		b.err(long.at, "No duration offline",
+		b.fail(long.at, "No duration offline",
 			"An offline benchmark runs a number of requests, not for a time. Write requests.")
 	case d.Offline && !requests.said() && !misspelt["requests"]:
-		b.absent(b.header, "Missing argument",
+		b.missing(b.header, "", "Missing argument",
 			"An offline benchmark runs a number of requests. Say how many, for example requests = 512.")
 	case requests.said() && long.said():
-		b.err(long.at, "Two ways to end",
+		b.fail(long.at, "Two ways to end",
 			"A cell ends after so many requests or after so long. Remove requests or duration.")
 	case requests.said() || long.said() || staged || traced || misspelt["requests"] || misspelt["duration"]:
-		return true
 	default:
-		b.absent(b.header, "Missing argument",
+		b.missing(b.header, "", "Missing argument",
 			`Nothing says when a cell is done. Write requests = 500, or duration = "2m".`)
 	}
-	return false
 }
 
 // checkPace: something must say when requests are sent, and only one thing.
-func checkPace(b *block, d *draft) bool {
+func checkPace(b *block, d *draft) {
 	block, stages := b.arg("load"), b.arg("load.stages")
 	concurrency, rate := b.arg("load.concurrency"), b.arg("load.rate")
 	paced := concurrency.said() || rate.said() || stages.said() || d.Workload.Dataset.Timed() || d.Offline
 	misspelt := b.misspelt[block.at]
-	good := true
 	if block.said() && !paced && !misspelt["concurrency"] && !misspelt["rate"] {
-		b.absent(block.at, "Load without a pace",
+		b.missing(block.at, "", "Load without a pace",
 			`Write concurrency, the requests in flight, or rate, those per second; rate = "inf" sends all at once.`)
-		good = false
 	}
 	if stages.said() && rate.said() {
-		b.err(rate.at, "Two paces", "Each stage says its rate. Remove rate, or the stages.")
-		good = false
+		b.fail(rate.at, "Two paces", "Each stage says its rate. Remove rate, or the stages.")
 	}
 	inFlight := func(s load.Stage) bool { return s.Concurrency > 0 }
 	if concurrency.said() && slices.ContainsFunc(d.Workload.Stages, inFlight) {
-		b.err(stages.at, "Two paces",
+		b.fail(stages.at, "Two paces",
 			"Each stage says its concurrency, and the load block says another. Remove one.")
-		good = false
 	}
-	return good
 }
 
 // Bench is what an offline cell runs instead of a load on a server. The error says,
@@ -197,86 +189,106 @@ func (c Cell) Bench(seed uint64) (engines.Bench, error) {
 	return bench, err
 }
 
+const noNetwork = "%s has network = \"none\" in its container, so that no request gets to it. Remove that, or measure offline."
+
 // checkTogether holds a cell's load against its engine.
-func checkTogether(b *block, c Cell) bool {
+func checkTogether(b *block, c Cell) {
 	e, w := c.Engine, c.Workload
 	for _, h := range c.Headers {
 		if strings.EqualFold(h.Name, load.Authorization) && e.APIKey.Reveal() != "" {
-			b.errOnce(b.arg("load.headers").at, "Two keys",
+			b.fail(b.arg("load.headers").at, "Two keys",
 				"%s has an api_key, which is the header Authorization. Remove that or the header.", e.Address())
-			return false
+			return
 		}
 	}
-	if !checkFrom(b, c) {
-		return false
+	for _, of := range e.Engines() {
+		if of.Container.Network == "none" && !c.Offline && engines.Runtime(of) == provision.Docker {
+			b.fail(b.arg("engine").at, "Engine out of reach", noNetwork, e.Address())
+			return
+		}
+	}
+	if checkFrom(b, c); b.incomplete {
+		return
 	}
 	if c.Offline {
 		mode := b.arg("mode").at
-		if _, err := c.Bench(0); err != nil {
-			b.errOnce(mode, "No offline benchmark", "%s cannot run this offline: %s.", e.Address(), err)
-			return false
+		bench, err := c.Bench(0)
+		if err != nil {
+			b.fail(mode, "No offline benchmark", "%s cannot run this offline: %s.", e.Address(), err)
+			return
+		}
+		if bench.Dropped != nil {
+			b.warn(mode, "Flags without effect", "%s has no flag for %s of %s, and runs without.", bench.Tool,
+				inWords(bench.Dropped, "and"), e.Address())
 		}
 		if why := engines.VersionUnknown(e); why != "" {
 			b.warn(mode, "Version not known", "The version of %s says how its offline benchmark is started, and %s. "+
 				`Write version = "0.7.3".`, e.Address(), why)
 		}
 	}
-	if !checkSent(b, c) {
-		return false
+	if checkSent(b, c); b.incomplete {
+		return
 	}
 	most, flag, said := engines.MaxContext(e)
 	input, output := w.Longest()
 	if !said || input+output <= most {
-		return true
+		if most, flag, said := engines.MaxPrompt(e); said && input > most {
+			b.fail(b.arg("dataset").at, "Context too short", "A prompt has %d tokens, and %s of prefill of %s allows %d. "+
+				"Raise it, or ask for less.", input, flag, e.Address(), most)
+		}
+		return
 	}
 	x := b.arg("load.output_tokens")
 	if !x.said() {
 		x = b.arg("dataset")
 	}
-	b.errOnce(x.at, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. "+
+	b.fail(x.at, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. "+
 		"Raise it, or ask for less.", input, output, input+output, flag, e.Address(), most)
-	return false
 }
 
 // checkFrom holds the hosts that a load is sent from against the engine and against the load.
-func checkFrom(b *block, c Cell) bool {
+func checkFrom(b *block, c Cell) {
 	if len(c.From) == 0 || c.Offline {
-		return true
+		return
 	}
 	e, at := c.Engine, b.arg("load.from").at
 	for _, h := range c.From {
 		if len(c.From) == 1 && h == frontHost(e) {
-			return true
+			return
+		}
+		for _, m := range engines.Members(e) {
+			if m.Engine.Host != h && h.SameMachine(m.Engine.Host) {
+				b.fail(at, "One machine twice", "%s and %s are one machine, and %s would wait for itself. Write from = host.%s.",
+					h, m.Engine.Host, e.Address(), m.Engine.Host.Name)
+				return
+			}
 		}
 		if _, err := engines.RemoteURLs(e, h); err != nil {
-			b.errOnce(at, "Engine out of reach", "host.%s cannot reach %s: %s.", h.Name, e.Address(), err)
-			return false
+			b.fail(at, "Engine out of reach", "host.%s cannot reach %s: %s.", h.Name, e.Address(), err)
+			return
 		}
 	}
 	if len(c.From) == 1 {
-		return true
+		return
 	}
 	for i, h := range c.From {
-		if slices.Contains(c.From[:i], h) {
-			b.errOnce(at, "One client twice", "host.%s is named twice. Two clients on one machine measure each other, "+
+		if slices.ContainsFunc(c.From[:i], h.SameMachine) {
+			b.fail(at, "One client twice", "host.%s is one machine with a client before it. Two clients on one machine measure each other, "+
 				"and one has room for all the streams that its machine can carry. Remove one.", h.Name)
-			return false
+			return
 		}
 		if serves := func(m engines.Member) bool { return m.Engine.Host == h }; slices.ContainsFunc(engines.Members(e), serves) {
-			b.errOnce(at, "Client beside the engine", "host.%s runs %s, and would send a part of its load: what a client "+
+			b.fail(at, "Client beside the engine", "host.%s runs %s, and would send a part of its load: what a client "+
 				"there takes of the processors, the others do not, and its way is shorter. Send from other hosts, or "+
 				"from it alone.", h.Name, e.Address())
-			return false
+			return
 		}
 	}
-	good := true
 	for _, p := range c.Workload.ShareProblems(len(c.From)) {
 		place, said := placeOf(b, p.Field)
 		if !said {
 			place = at
 		}
-		b.errOnce(place, "Too little to share", "%s.", title(p.Text))
-		good = false
+		b.fail(place, "Too little to share", "%s.", title(p.Text))
 	}
-	return good
 }

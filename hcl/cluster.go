@@ -54,9 +54,9 @@ func checkNamespace(b *block, c *provision.Cluster) {
 	switch {
 	case !c.CreateNamespace:
 	case c.Namespace == "":
-		b.errOnce(made.at, "No namespace", "Say which one is made: namespace = \"hcl-bench\".")
+		b.fail(made.at, "No namespace", "Say which one is made: namespace = \"hcl-bench\".")
 	case len(c.ImagePullSecrets) > 0 || c.ServiceAccount != "" || slices.ContainsFunc(c.Mounts, ofClaim):
-		b.errOnce(made.at, "Nothing is in a new namespace", newNamespace, c.Namespace)
+		b.fail(made.at, "Nothing is in a new namespace", newNamespace, c.Namespace)
 	}
 }
 
@@ -77,7 +77,7 @@ func (r *reader) checkNamespaces(hosts []*provision.Host) {
 			}
 			at := [3]string{c.Kubeconfig, c.Context, c.Namespace}
 			if other := first[at]; other != nil {
-				r.errOnce(d.header, "Two clusters in one namespace", sameNamespace, other.Name, c.Name)
+				r.fail(d.header, "Two clusters in one namespace", sameNamespace, other.Name, c.Name)
 				continue
 			}
 			first[at] = c

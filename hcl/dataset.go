@@ -131,5 +131,6 @@ func checkDataset(b *block, d *dataset) {
 	}
 	if b.typ.knows("path") {
 		b.empty("path", "Write the name of a file, relative to the lab's directory.")
+		d.Path, d.ImageDir = b.vars.atHome(d.Path), b.vars.atHome(d.ImageDir)
 	}
 }

@@ -75,14 +75,14 @@ func (s *scope) makeMembers(d *declared) (good bool) {
 	s.within(d, func() { v = s.eval(expr, nil) })
 	switch {
 	case v.IsMarked():
-		s.err(at, "Sensitive value would show",
+		s.fail(at, "Sensitive value would show",
 			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
 	case !v.IsKnown():
 		s.noteUnknown(at)
 	case v.IsNull() || !v.CanIterateElements():
-		s.err(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, describe(v))
+		s.fail(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, describe(v))
 	case v.LengthInt() > maxInstances:
-		s.err(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
+		s.fail(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
 			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
 	default:
 		good = true
@@ -112,18 +112,18 @@ func (s *scope) instanceKey(d *declared, k cty.Value, before map[string]bool, at
 	}
 	switch {
 	case k.IsMarked():
-		s.err(at, "Sensitive value would show",
+		s.fail(at, "Sensitive value would show",
 			"The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
 	case !k.IsKnown():
 		s.noteUnknown(at)
 	case !text:
-		s.err(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
+		s.fail(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
 			len(d.members)+1, describe(k))
 	case !instanceKey.MatchString(key):
-		s.err(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
+		s.fail(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
 			"and are made of letters, digits and _ . : / @ + = , -", describe(k))
 	case before[key]:
-		s.err(at, "Key given twice",
+		s.fail(at, "Key given twice",
 			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", describe(k))
 	default:
 		good = true
@@ -141,7 +141,12 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 				may = append(may, t.name)
 			}
 		}
-		s.err(at, "No for_each here",
+		if in != nil && !in.typ.takesForEach() {
+			s.fail(at, "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
+				"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", title(withArticle(in.typ.name)), in.typ.name, in.address)
+			return cty.DynamicVal, false
+		}
+		s.fail(at, "No for_each here",
 			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", inWords(may, "and"))
 		return cty.DynamicVal, false
 	}
@@ -151,7 +156,7 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 			if hint == "" {
 				hint = fmt.Sprintf(" Did you mean each.value.%s?", name)
 			}
-			s.err(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
+			s.fail(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
 			return cty.DynamicVal, false
 		}
 	}
@@ -194,16 +199,16 @@ func (s *scope) knownMember(t hcl.Traversal, d *declared) bool {
 	_, bare := t[n].(hcl.TraverseAttr)
 	switch {
 	case len(keys) == 0:
-		s.err(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
+		s.fail(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.address)
 	case bare && slices.Contains(d.typ.argumentNames(true), key):
-		s.err(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
+		s.fail(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
 			d.address, d.typ.name, keys[0], key)
 	default:
 		hint := didYouMean(key, keys, nil)
 		if hint == "" && len(keys) <= 5 {
 			hint = fmt.Sprintf(" Its keys are %s.", inWords(quoted(keys), "and"))
 		}
-		s.err(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.address, key, hint)
+		s.fail(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.address, key, hint)
 	}
 	return false
 }
@@ -263,7 +268,7 @@ func (s *scope) checkNames() {
 		for _, m := range s.all(d) {
 			name := d.typ.name + "." + m.kind + "." + m.fullName()
 			if other, ok := taken[name]; ok {
-				s.errOnce(d.header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. "+
+				s.fail(d.header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. "+
 					"Rename one.", other.address, m.address, m.fullName())
 			}
 			taken[name] = m

@@ -1,13 +1,13 @@
 package hcl
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/engines"
 	"hclbench/origin"
@@ -104,13 +104,17 @@ func readyBlock() *blockType {
 
 // checkEngine holds an engine against what its kind knows.
 func checkEngine(b *block, e *engines.Engine) {
+	b.settle(e)
+	for _, url := range append([]string{e.URL}, e.URLs...) {
+		_, key := engines.KeyInURL(url)
+		b.note(cty.StringVal(key))
+	}
 	if urls := b.arg("urls"); urls.said() {
 		if url := b.arg("url"); url.said() {
-			b.errOnce(url.at, "Two addresses",
+			b.fail(url.at, "Two addresses",
 				"The engine says url and urls. Put all of its servers into urls, and remove url.")
-			b.incomplete = true
 		} else if urls.fits() && e.URL == "" {
-			b.wrongly("urls", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
+			b.failIn("urls", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 		}
 	}
 	checkHosts(b, e)
@@ -119,8 +123,7 @@ func checkEngine(b *block, e *engines.Engine) {
 	}
 	tell := func() {
 		for _, f := range engines.Check(e) {
-			ofPlace := f.Field == "host" || f.Field == "port" && e.Port == 0 || f.Field == "image" && e.Image == ""
-			if !b.of.recipe || !ofPlace { // its role says where it runs
+			if !b.of.recipe || !engines.OfPlace(e, f) { // its role says where it runs
 				b.mistake(f)
 			}
 		}
@@ -135,7 +138,28 @@ func checkEngine(b *block, e *engines.Engine) {
 			b.mistakeOfGroup(e, f)
 		}
 	}
-	b.warnOfEngine(e)
+	if !b.incomplete {
+		b.warnOfEngine(e)
+	}
+}
+
+// settle has false flags turn off what they name.
+func (b *block) settle(e *engines.Engine) {
+	for i, f := range e.Flags {
+		if f.Value != nil && !f.Value.IsSecret() && engines.IsSecret(e, f.Name) { // as only its kind knows
+			b.note(cty.StringVal(f.Value.Reveal()))
+			secret := provision.Secret(f.Value.Reveal())
+			e.Flags[i].Value = &secret
+			if at, inherited := b.entry("flags", f.Name); inherited == "" {
+				b.warnOnce(at, "Secret in clear", clearSecret, f.Name, f.Name, strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+			}
+		}
+	}
+	for _, f := range engines.Settle(e) {
+		if at, inherited := b.entry(f.Field, f.Key); inherited == "" { // else told where it is said
+			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+		}
+	}
 }
 
 // warnOfEngine is about what hardly works, or hardly anybody means.
@@ -146,7 +170,6 @@ func (b *block) warnOfEngine(e *engines.Engine) {
 		}
 	}
 	b.warnOfShownSecrets(e)
-	b.warnOfClearSecrets(e)
 	b.warnOfFlags(e)
 	ref, err := origin.ParseRef(e.Image)
 	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.InImage(e) {
@@ -162,10 +185,9 @@ func checkHosts(b *block, e *engines.Engine) {
 	hosts := b.arg("hosts")
 	switch {
 	case hosts.said() && b.arg("host").said():
-		b.errOnce(hosts.at, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
-		b.incomplete = true
+		b.fail(hosts.at, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
 	case hosts.fits() && len(e.Hosts) == 0:
-		b.wrongly("hosts", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
+		b.failIn("hosts", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
 	}
 }
 
@@ -173,11 +195,12 @@ func checkHosts(b *block, e *engines.Engine) {
 func (b *block) mistake(f engines.FieldError) {
 	at, inherited := b.entry(f.Field, f.Key)
 	switch own := b.said[f.Field]; {
-	case f.Key != "" && inherited != "": // told where it is said
+	case f.Key != "" && inherited != "":
+		b.incomplete = true // told where it is said
 	case !own.said() && f.Field != "build":
 		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
 	default:
-		b.errOnce(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
+		b.fail(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
 }
 
@@ -190,7 +213,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 	}
 	seen := map[string]bool{}
 	for _, f := range e.Flags {
-		if seen[f.Name] || engines.IsKnownFlag(e.Kind, f.Name) {
+		if seen[f.Name] || engines.IsKnownFlag(e, f.Name) {
 			continue
 		}
 		seen[f.Name] = true
@@ -201,7 +224,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 		bare := strings.TrimPrefix(f.Name, "no-")
 		if other, here := engines.FlagElsewhere(e.Kind, f.Name); other != "" {
 			b.warnOnce(at, "Unknown flag", flagOfOther, e.Kind, f.Name, other, here)
-		} else if hint := didYouMean(bare, engines.KnownFlags(e.Kind), plainly); hint != "" && len(f.Name) > shortFlag {
+		} else if hint := didYouMean(bare, engines.KnownFlags(e), plainly); hint != "" && len(f.Name) > shortFlag {
 			b.warnOnce(at, "Unknown flag",
 				"hcl knows of no version of %q with the flag %s.%s", e.Kind, f.Name, hint)
 		}
@@ -209,7 +232,7 @@ func (b *block) warnOfFlags(e *engines.Engine) {
 }
 
 // shortFlag is so short that another flag is always near.
-const shortFlag = 6
+const shortFlag = 4
 
 const secretInList = "Everybody on %[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
 
@@ -232,50 +255,6 @@ func (b *block) warnOfShownSecrets(e *engines.Engine) {
 	}
 	at, inherited := b.where(name)
 	b.warn(at, "Secret on a command line", secretInList, name, host, inherited)
-}
-
-var (
-	// secretName is the name of something that is kept from others.
-	secretName = regexp.MustCompile(
-		`(?i)^(hf[_-]token|.*[_-](api[_-]?key|token|secret|password)|api[_-]?key|authorization|password|secret)$`)
-	// secretForm is how well-known tokens begin.
-	secretForm = regexp.MustCompile(`^(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA|Bearer )[A-Za-z0-9._-]{6,}`)
-)
-
-// secretInClear reports whether a value that is shown is one that hardly should be.
-func secretInClear(name string, value provision.Text) bool {
-	clear := value.Reveal()
-	named := len(clear) > 7 && secretName.MatchString(name) && !strings.HasPrefix(clear, "/")
-	return !value.IsSecret() && (named || secretForm.MatchString(clear))
-}
-
-const clearSecret = "The value of %s looks like a secret, and shows in plans and results. Write %s = sensitive(env(%q))."
-
-// warnOfClearSecrets is about tokens and keys that are written down as any other text.
-func (b *block) warnOfClearSecrets(e *engines.Engine) {
-	warn := func(argument, key string) {
-		at, inherited := b.entry(argument, key)
-		if inherited != "" {
-			return
-		}
-		hidden := at
-		if item, _ := b.item(argument, key); item != nil {
-			at, hidden = item.KeyExpr.Range(), item.ValueExpr.Range()
-		}
-		b.hidden = append(b.hidden, hidden)
-		variable := strings.ToUpper(strings.ReplaceAll(key, "-", "_"))
-		b.warnOnce(at, "Secret in clear", clearSecret, key, key, variable)
-	}
-	for _, v := range e.Env {
-		if secretInClear(v.Name, v.Value) {
-			warn("env", v.Name)
-		}
-	}
-	for _, f := range e.Flags {
-		if f.Value != nil && secretInClear(f.Name, *f.Value) {
-			warn("flags", f.Name)
-		}
-	}
 }
 
 // where is the place of a setting, or of the block where it is not said. What is

@@ -1,15 +1,18 @@
 package hcl
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // maxCells bounds a benchmark: more is a slip in an axis, and would fill the memory.
@@ -47,7 +50,12 @@ func (r *reader) benchmark(written *hclsyntax.Block, t *blockType) Benchmark {
 			"The exclude blocks leave out all %d cells of benchmark %q, so it measures nothing. Exclude fewer.",
 			x.count, out.Name)
 	}
+	if out.Repeat*len(out.Cells) > maxCells {
+		r.fail(written.DefRange(), "Too many cells",
+			"%d cells, %d times each, are more than %d measurements. Repeat less.", len(out.Cells), out.Repeat, maxCells)
+	}
 	if r.settled() {
+		x.warnOfTwins()
 		x.warnOfExcludes()
 		x.warnOfAxes()
 		x.warnOfReferences()
@@ -170,7 +178,7 @@ func (x *expansion) point(t table, c *cell) bool {
 }
 
 func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
-	x.err(matrix.DefRange(), "Too many cells",
+	x.fail(matrix.DefRange(), "Too many cells",
 		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
 }
 
@@ -184,7 +192,7 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 		}
 		for _, a := range f.attrs {
 			if first, twice := at[a.Name]; twice {
-				x.err(a.NameRange, "Axis given twice",
+				x.fail(a.NameRange, "Axis given twice",
 					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, pos(first))
 				good = false
 			}
@@ -200,7 +208,7 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 
 // empty reports a block without the axes that it is for.
 func (x *expansion) empty(b *hclsyntax.Block, each, write string) (good bool) {
-	x.absent(b.DefRange(), "Empty "+b.Type,
+	x.missing(b.DefRange(), "", "Empty "+b.Type,
 		"Each argument of %s block is %s, and this one has none. Write %s.", withArticle(b.Type), each, write)
 	return false
 }
@@ -217,7 +225,7 @@ func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
 		uneven = uneven || len(list) != len(lists[0])
 	}
 	if uneven && !unknown {
-		x.errOnce(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
+		x.fail(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
 			"To multiply axes, put them into a matrix block.", inWords(have, "and"))
 	}
 	if f.zip != nil && (unknown || uneven) {
@@ -264,7 +272,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 	at := elementRange(a.Expr, n-1)
 	switch {
 	case v.IsMarked():
-		x.err(at, "Sensitive value would show", secretAxis, a.Name)
+		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
 	case !v.IsKnown():
 		x.noteUnknown(at)
 	case axisValue(v) == nil:
@@ -277,7 +285,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 		if g := repeatedOf(v); g != nil && n > 0 {
 			hint = fmt.Sprintf(severalOf, g.address)
 		}
-		x.err(at, "Wrong value", notAPoint, what, describe(v), hint)
+		x.fail(at, "Wrong value", notAPoint, what, describe(v), hint)
 	default:
 		return v
 	}
@@ -289,7 +297,7 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 	at, list := a.Expr.Range(), x.eval(a.Expr, c)
 	switch {
 	case list.IsMarked():
-		x.err(at, "Sensitive value would show", secretAxis, a.Name)
+		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
 	case !list.IsKnown():
 		x.noteUnknown(at)
 	case !isList(list):
@@ -299,9 +307,9 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []c
 		} else if g := repeatedOf(list); g != nil {
 			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.address)
 		}
-		x.err(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
+		x.fail(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axis.want, describe(list), hint)
 	case list.LengthInt() == 0:
-		x.err(at, "Empty axis",
+		x.fail(at, "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
 	default:
 		return x.points(a, zipped, list)
@@ -339,6 +347,52 @@ func (x *expansion) warnOfExcludes() {
 		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
 			x.warn(a.Expr.Range(), "Exclude without effect",
 				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
+		}
+	}
+}
+
+// warnOfTwins points at an axis that makes several cells of one thing, since their engine does not
+// use it though another does.
+func (x *expansion) warnOfTwins() {
+	first, all := map[string]Cell{}, map[string]bool{}
+	twins := map[[2]string]int{} // of an engine, by the axis in which they differ
+	for _, c := range x.out.Cells {
+		all[c.Engine.Address()] = true
+		load, err := json.Marshal(c.Workload)
+		if err != nil {
+			return
+		}
+		key := fmt.Sprintf("%p %s %v %v %v", c.Engine, load, c.Offline, c.Headers, c.From)
+		before, seen := first[key]
+		if !seen {
+			first[key] = c
+			continue
+		}
+		var differs []string
+		for i, a := range c.Axes {
+			if i < len(before.Axes) && before.Axes[i] != a {
+				differs = append(differs, a.Name)
+			}
+		}
+		if len(differs) == 1 {
+			twins[[2]string{c.Engine.Address(), differs[0]}]++
+		}
+	}
+	alike := map[string]int{} // engines that do not use an axis; all of them: see warnOfAxes
+	for e := range twins {
+		alike[e[1]]++
+	}
+	for _, m := range x.block.Body.Blocks {
+		for _, a := range inOrder(m.Body.Attributes) {
+			if alike[a.Name] == len(all) {
+				continue
+			}
+			for _, e := range slices.SortedFunc(maps.Keys(twins), func(a, b [2]string) int { return strings.Compare(a[0], b[0]) }) {
+				if e[1] == a.Name && m.Type == "matrix" {
+					x.warn(a.NameRange, "Cells that are the same", "%s of %s only repeat others: it does not use matrix.%s. "+
+						"Leave them out by an exclude block.", plain.Count(twins[e], "cell"), e[0], a.Name)
+				}
+			}
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -19,22 +20,22 @@ import (
 )
 
 // functionSet is what expressions can call.
-func functionSet(dir string, vars Vars) map[string]function.Function {
+func functionSet(src *Source, vars Vars, mark func(cty.Value) cty.Value) map[string]function.Function {
 	return map[string]function.Function{
 		"abs": stdlib.AbsoluteFunc, "can": tryfunc.CanFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc,
 		"chunklist": stdlib.ChunklistFunc, "coalesce": stdlib.CoalesceFunc, "coalescelist": stdlib.CoalesceListFunc,
 		"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
 		"csvdecode": stdlib.CSVDecodeFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
-		"env": textFunc("name", vars.orEmpty), "file": textFunc("path", fileIn(dir)), "flatten": stdlib.FlattenFunc,
+		"env": textFunc("name", vars.orEmpty), "file": textFunc("path", fileIn(src)), "flatten": stdlib.FlattenFunc,
 		"floor": stdlib.FloorFunc, "format": bounded(stdlib.FormatFunc, narrow),
 		"formatlist": bounded(stdlib.FormatListFunc, narrow),
-		"indent":     stdlib.IndentFunc, "join": stdlib.JoinFunc, "jsondecode": stdlib.JSONDecodeFunc,
+		"indent":     bounded(stdlib.IndentFunc, grows(indentedLength)), "join": bounded(stdlib.JoinFunc, grows(joinedLength)), "jsondecode": stdlib.JSONDecodeFunc,
 		"jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc, "length": stdlib.LengthFunc,
 		"log": stdlib.LogFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc, "max": stdlib.MaxFunc,
 		"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "mlperf_points": mlperfPointsFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
 		"range": stdlib.RangeFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
-		"regexreplace": stdlib.RegexReplaceFunc, "replace": stdlib.ReplaceFunc, "reverse": stdlib.ReverseListFunc,
-		"sensitive": sensitiveFunc, "setintersection": stdlib.SetIntersectionFunc,
+		"regexreplace": bounded(stdlib.RegexReplaceFunc, grows(matchedLength)), "replace": bounded(stdlib.ReplaceFunc, grows(replacedLength)), "reverse": stdlib.ReverseListFunc,
+		"sensitive": sensitiveFunc(mark), "setintersection": stdlib.SetIntersectionFunc,
 		"setproduct":  bounded(stdlib.SetProductFunc, small),
 		"setsubtract": stdlib.SetSubtractFunc, "setsymmetricdifference": stdlib.SetSymmetricDifferenceFunc,
 		"setunion": stdlib.SetUnionFunc, "signum": stdlib.SignumFunc, "slice": stdlib.SliceFunc,
@@ -72,12 +73,12 @@ func textFunc(param string, do func(s string) (string, error)) function.Function
 }
 
 // fileIn reads a text file, relative to the lab's directory.
-func fileIn(dir string) func(path string) (string, error) {
+func fileIn(src *Source) func(path string) (string, error) {
 	return func(path string) (string, error) {
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
+			path = filepath.Join(src.Dir, path)
 		}
-		text, err := readRegular(path)
+		text, err := src.read(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", function.NewArgErrorf(0, "there is no file %s; paths are relative to the lab's directory", path)
@@ -97,14 +98,16 @@ func (v Vars) orEmpty(name string) (string, error) {
 }
 
 // sensitiveFunc marks a value that comes from no sensitive variable, such as env("HF_TOKEN").
-var sensitiveFunc = function.New(&function.Spec{
-	Params: []function.Parameter{{
-		Name: "value", Type: cty.DynamicPseudoType,
-		AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
-	}},
-	Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
-	Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return sensitive(args[0]), nil },
-})
+func sensitiveFunc(mark func(cty.Value) cty.Value) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{
+			Name: "value", Type: cty.DynamicPseudoType,
+			AllowUnknown: true, AllowNull: true, AllowMarked: true, AllowDynamicType: true,
+		}},
+		Type: func(args []cty.Value) (cty.Type, error) { return args[0].Type(), nil },
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) { return mark(args[0]), nil },
+	})
+}
 
 // bounded is a function with an end: a slip must not take all of the machine's memory.
 func bounded(f function.Function, check func(args []cty.Value) error) function.Function {
@@ -133,6 +136,61 @@ func small(args []cty.Value) error {
 		}
 	}
 	return nil
+}
+
+// grows refuses calls whose text would.
+func grows(length func(args []cty.Value) float64) func(args []cty.Value) error {
+	return func(args []cty.Value) error {
+		plain := make([]cty.Value, len(args))
+		for i, a := range args {
+			if !a.IsWhollyKnown() {
+				return nil
+			}
+			plain[i], _ = a.UnmarkDeep()
+		}
+		if length(plain) > maxText {
+			return fmt.Errorf("the text would have more than %d MiB", maxText>>20)
+		}
+		return nil
+	}
+}
+
+// textOf is a text argument; "" where it is another, which the function says itself.
+func textOf(v cty.Value) string {
+	s, _ := asString(v)
+	return s
+}
+
+func indentedLength(args []cty.Value) float64 {
+	width, _ := asFloat(args[0])
+	s := textOf(args[1])
+	return float64(len(s)) + width*float64(strings.Count(s, "\n"))
+}
+
+func joinedLength(args []cty.Value) float64 {
+	separator, sum := float64(len(textOf(args[0]))), 0.0
+	for _, list := range args[1:] {
+		if list.IsNull() || !list.CanIterateElements() {
+			continue
+		}
+		for it := list.ElementIterator(); it.Next(); {
+			_, e := it.Element()
+			sum += float64(len(textOf(e))) + separator
+		}
+	}
+	return sum
+}
+
+// replacedLength is of a text in which each of a part becomes another.
+func replacedLength(args []cty.Value) float64 {
+	s, by := textOf(args[0]), textOf(args[2])
+	return float64(len(s)) + float64(strings.Count(s, textOf(args[1])))*float64(len(by))
+}
+
+// matchedLength is of a text in which whatever matches a pattern becomes another, at most at every character.
+func matchedLength(args []cty.Value) float64 {
+	s, by := textOf(args[0]), textOf(args[2])
+	return float64(len(s)) + float64(len(s)+1)*float64(len(by))
 }
 
 var wideFormat = regexp.MustCompile(`[0-9]{4}`)

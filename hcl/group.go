@@ -123,7 +123,6 @@ func checkGroup(b *block, e *engines.Engine) {
 	})
 	if len(e.Group.Roles) == 0 && !b.incomplete {
 		b.missing(b.header, "role", "Missing block", noRoles)
-		b.incomplete = true
 	}
 	for i := range e.Group.Roles {
 		r := &e.Group.Roles[i]
@@ -182,8 +181,7 @@ func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
 			what = "hosts"
 		}
 	}
-	b.errOnce(at, "Wrong "+what, "%s%s", f.Detail, inherited)
-	b.incomplete = true
+	b.fail(at, "Wrong "+what, "%s%s", f.Detail, inherited)
 }
 
 // placeInGroup is where a group says something, one of its roles, or the engine that takes it.
@@ -211,14 +209,8 @@ func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Ra
 func (b *block) checkRole(r *engines.Role) bool {
 	r.Pos = pos(b.header)
 	recipe, on, span, given := b.arg("engine"), b.arg("on"), b.arg("span"), b.arg("gpu_ids")
-	wrong := func(x setting, format string, args ...any) {
-		b.errOnce(x.at, "Wrong role", format, args...)
-		b.incomplete = true
-	}
-	missing := func(name, detail string) {
-		b.missing(b.header, name, "Missing argument", "%s", detail)
-		b.incomplete = true
-	}
+	wrong := func(x setting, format string, args ...any) { b.fail(x.at, "Wrong role", format, args...) }
+	missing := func(name, detail string) { b.missing(b.header, name, "Missing argument", "%s", detail) }
 	switch e := r.Engine; {
 	case !recipe.said():
 		missing("engine", noRecipe)
@@ -271,9 +263,12 @@ func (b *block) checkRouter(r *engines.Engine) bool {
 	if b.incomplete {
 		return false
 	}
+	b.settle(r)
 	for _, f := range engines.Check(r) {
 		b.mistake(f)
 	}
-	b.warnOfEngine(r)
-	return true
+	if !b.incomplete {
+		b.warnOfEngine(r)
+	}
+	return !b.incomplete
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -105,25 +106,24 @@ func checkHost(b *block, h *provision.Host) {
 	h.IdentityFile = b.vars.atHome(h.IdentityFile)
 	if !b.empty("address", emptyAddress) && h.Address != "" {
 		if why := wrongAddress(h.Address); why != nil {
-			b.wrongly("address", "%q is not the address of a host. %s", h.Address, why)
+			b.failIn("address", "%q is not the address of a host. %s", h.Address, why)
 		}
 	}
 	b.empty("identity_file", "Write the file of a private key."+orNull)
 	if !b.empty("host_key", "Write the host's public key."+orNull) && h.HostKey != "" {
 		if err := provision.CheckHostKey(h.HostKey); err != nil {
-			b.wrongly("host_key", notHostKey, plain.Cut(h.HostKey, maxShown), err)
+			b.failIn("host_key", notHostKey, plain.Cut(h.HostKey, maxShown), err)
 		}
 	}
 	gpus := b.arg("gpus")
 	if raw, ok := asString(gpus.raw); gpus.said() && ok && strings.TrimSpace(raw) == "" {
-		b.errIn(b.expression("gpus"), nil, emptyGPUs)
-		b.incomplete = true
+		b.failIn("gpus", emptyGPUs)
 	}
 	if model := h.GPUs.Model; gpus.said() && model != "" && !knownGPU(model) {
 		b.warn(gpus.at, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), didYouMean(model, gpuModels(), nil))
 	}
 	if x := b.arg("require.rocm"); x.said() && h.GPUs.Vendor == provision.NVIDIA {
-		b.errOnce(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
+		b.fail(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
 	}
 	if h.Prepare != nil {
 		checkPrepare(b, h)
@@ -134,7 +134,7 @@ func checkHost(b *block, h *provision.Host) {
 		h.Jump.Pos = pos(jump.at)
 	}
 	if h.Jump != nil && h.Jump.Local() {
-		b.err(jump.at, "Wrong value",
+		b.fail(jump.at, "Wrong value",
 			"This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.")
 	}
 	if h.Local() {
@@ -155,24 +155,21 @@ func (b *block) checkPlace(h *provision.Host) {
 	if h.Cluster == nil {
 		for _, name := range []string{"requests", "limits"} {
 			if x := b.arg(name); x.said() && b.arg("address").said() {
-				b.errOnce(x.at, "A machine, not a pod", ofPod, h.Name, name)
+				b.fail(x.at, "A machine, not a pod", ofPod, h.Name, name)
 			}
 		}
 		if !b.arg("address").said() && !b.arg("cluster").said() {
 			b.missing(b.header, "address", "Missing argument", "%s", noAddress)
-			b.incomplete = true
 		}
 		return
 	}
 	for _, name := range ofMachines {
 		if x := b.arg(name); x.said() {
-			b.errOnce(x.at, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
-			b.incomplete = true
+			b.fail(x.at, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
 		}
 	}
 	for _, name := range b.parts("", b.typ.inner("prepare")) {
-		b.errOnce(b.said[name].at, "A pod, not a machine", noPrepare)
-		b.incomplete = true
+		b.fail(b.said[name].at, "A pod, not a machine", noPrepare)
 	}
 }
 
@@ -181,36 +178,30 @@ var interfaceName = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 
 func checkFabric(b *block, f provision.Fabric) {
 	if x := b.arg("fabric.address"); x.fits() && net.ParseIP(f.Address) == nil {
-		b.wrongly("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
+		b.failIn("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
 			"such as \"10.0.0.1\".", f.Address)
 	}
 	if x := b.arg("fabric.interface"); x.fits() && !interfaceName.MatchString(f.Interface) {
-		b.wrongly("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
+		b.failIn("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
 	}
 }
 
 func checkPrepare(b *block, h *provision.Host) {
 	if x := b.arg("prepare.persistence_mode"); x.said() && h.GPUs.Vendor == provision.AMD {
-		b.errOnce(x.at, "No persistence mode here",
+		b.fail(x.at, "No persistence mode here",
 			"It is NVIDIA's, and this host has %s, whose driver always keeps its settings. Remove the argument.", h.GPUs)
 	}
 	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
 		if x := b.arg("prepare." + name); x.said() && h.GPUs.Count == 0 {
-			b.errOnce(x.at, "No GPUs here",
+			b.fail(x.at, "No GPUs here",
 				`%s is set on GPUs, and the host block names none. Add gpus, such as "8xH200".`, name)
 		}
 	}
 	set := h.Prepare.NUMABalancing
 	if h.Require != nil && set != nil && h.Require.NUMABalancing != nil && *h.Require.NUMABalancing != *set {
-		b.errOnce(b.arg("prepare.numa_balancing").at, "Contradiction",
+		b.fail(b.arg("prepare.numa_balancing").at, "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
-}
-
-// wrongly reports an argument whose value is wrong, of which no more is said.
-func (b *block) wrongly(name, format string, args ...any) {
-	b.errOnce(b.arg(name).at, "Wrong value", format, args...)
-	b.incomplete = true
 }
 
 // empty reports a text with nothing in it: a variable that is not set often stands behind it.
@@ -219,15 +210,17 @@ func (b *block) empty(name, write string) bool {
 	if !isText || strings.TrimSpace(s) != "" {
 		return false
 	}
-	b.errIn(b.expression(name), nil, quote(name)+" is empty. "+write)
-	b.incomplete = true
+	b.failIn(name, "%q is empty. %s", name, write)
 	return true
 }
 
 // expression is what an argument was written as.
 func (b *block) expression(name string) hclsyntax.Expression {
 	x := b.arg(name)
-	if a, ok := x.body.Attributes[name]; ok {
+	if !x.said() {
+		return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: b.header}
+	}
+	if a, ok := x.body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; ok {
 		return a.Expr
 	}
 	return &hclsyntax.LiteralValueExpr{Val: x.raw, SrcRange: x.at}
@@ -293,7 +286,7 @@ func gpuModels() []string {
 		H200 H100 H800 H20 GH200 B200 B100 B300 GB200 GB300
 		A100 A800 A40 A30 A10G A10 A16 A2 L40S L40 L20 L4 L2 T4 V100 V100S P100 P40
 		A6000 A5000 A4000 RTX6000 RTX5000 RTX4000 RTX5090 RTX5080 RTX4090 RTX4080 RTX3090 RTX3080
-		RTXPRO6000 RTX-PRO-6000 DGX-Spark GB10
+		RTXPRO6000 RTX-PRO-6000 GB10
 		MI300X MI300A MI308X MI325X MI350X MI355X MI250X MI250 MI210 MI100 MI50 MI60
 		W7900 W7800 R9700`)
 }

@@ -2,9 +2,11 @@ package hcl
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +22,8 @@ type kind struct {
 	noun   string   // in the reference: "duration"
 	want   string   // in messages: "a duration such as \"90s\""
 	secret bool     // may hold sensitive values
+	named  bool     // what in it has the name or the form of a secret is one
+	key    bool     // is a secret, whatever it says
 	refers []string // the block types whose blocks it refers to; nil: it is no reference
 	merges bool     // an engine's value is laid over the one it inherits, key by key
 	// convert turns a value that is known, not null and, unless secret, not
@@ -50,7 +54,19 @@ func kindOf[T any](noun, want string, convert func(v cty.Value) (T, error)) of[T
 
 // secretly is a kind whose values may be sensitive.
 func secretly[T any](k of[T]) of[T] {
-	k.secret = true
+	k.secret, k.named = true, true
+	return k
+}
+
+// asKey is a kind whose values are secrets.
+func asKey[T any](k of[T]) of[T] {
+	k.secret, k.key = true, true
+	return k
+}
+
+// inSight is a kind whose values are shown, so that no secret may be in them.
+func inSight[T any](k of[T]) of[T] {
+	k.named = true
 	return k
 }
 
@@ -135,7 +151,7 @@ var (
 // Kinds of single values.
 var (
 	text       = parsed("text", "text in quotes", func(s string) (string, error) { return s, nil })
-	secretText = secretly(kindOf("text", "a text", asText))
+	secretText = asKey(kindOf("text", "a text", asText))
 	truth      = kindOf("true or false", "true or false", asBool)
 	duration   = lasting[time.Duration](time.Millisecond, 0)
 	leaseTime  = lasting[time.Duration](2*time.Second, 24*time.Hour)
@@ -183,7 +199,7 @@ var (
 
 // Kinds of objects.
 var (
-	object      = kindOf("object", `an object, such as { top_p = 0.9 }`, asObject)
+	object      = inSight(kindOf("object", `an object, such as { top_p = 0.9 }`, asObject))
 	document    = merging(kindOf("object", `an object, such as { kv_cache_config = { dtype = "fp8" } }`, asDocument))
 	flags       = merging(kindOf("map of flags", `an object, such as { tp = 8, trust-remote-code = true }`, asFlags))
 	environment = merging(kindOf("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
@@ -198,7 +214,7 @@ var (
 func lasting[D time.Duration | load.Duration](least, most time.Duration) of[D] {
 	const want = `a duration such as "90s", "15m" or "1h30m"`
 	return inQuotes(parsed("duration", want, func(s string) (D, error) {
-		d, err := time.ParseDuration(s)
+		d, err := parseDuration(s)
 		switch {
 		case err != nil:
 			return 0, noFit
@@ -211,6 +227,21 @@ func lasting[D time.Duration | load.Duration](least, most time.Duration) of[D] {
 		}
 		return D(d), nil
 	}), wrong("A bare number has no unit."))
+}
+
+// parseDuration reads a duration, also one of days: "1d", "1d12h".
+func parseDuration(s string) (time.Duration, error) {
+	days, rest, ok := strings.Cut(s, "d")
+	n, err := strconv.ParseFloat(days, 64)
+	if !ok || err != nil || !(math.Abs(n) < 1e5) {
+		return time.ParseDuration(s)
+	}
+	d := time.Duration(n * float64(24*time.Hour))
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	return d + more, err
 }
 
 // word is one of a few texts.

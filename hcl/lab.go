@@ -115,16 +115,36 @@ func checkLab(b *block, lab *Lab) {
 	}
 }
 
+const cutOff = "Nothing of the lab lives longer than %s, and a cell of benchmark %q alone takes %s: it would be cut off. " +
+	"Allow more time, or measure for less."
+
+// checkLengths: no cell is longer than all of the lab may be.
+func (r *reader) checkLengths(c *Config) {
+	for _, b := range r.blocks["lab"] {
+		a, said := b.Body.Attributes["max_duration"]
+		if !said || c.Lab.MaxDuration == 0 {
+			return
+		}
+		for _, of := range c.Benchmarks {
+			for _, x := range of.Cells {
+				if takes := x.Workload.Takes(); takes > c.Lab.MaxDuration {
+					r.fail(a.Expr.Range(), "Too short for a cell", cutOff, c.Lab.MaxDuration, of.Name, takes)
+				}
+			}
+		}
+	}
+}
+
 func checkNotice(b *block, n *Notice) {
 	command, address := b.arg("command"), b.arg("url")
 	if !command.said() && !address.said() {
-		b.absent(b.header, "Nobody to tell",
+		b.missing(b.header, "", "Nobody to tell",
 			`A notice block needs url = "https://…" or command = ["program", …]. Write one, or remove the block.`)
 	}
 	switch {
 	case !command.fits():
 	case len(n.Command) == 0:
-		b.err(command.at, "Wrong value",
+		b.fail(command.at, "Wrong value",
 			`"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`)
 	default:
 		b.checkProgram(command.at, n.Command[0].Reveal())
@@ -132,7 +152,7 @@ func checkNotice(b *block, n *Notice) {
 	if address.fits() {
 		u, err := url.Parse(n.URL.Reveal())
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			b.err(address.at, "Wrong value", `"url" must be an address such as "https://hooks.example.com/T0001".`)
+			b.fail(address.at, "Wrong value", `"url" must be an address such as "https://hooks.example.com/T0001".`)
 		}
 	}
 }

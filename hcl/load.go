@@ -7,6 +7,7 @@
 package hcl
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
@@ -29,6 +30,7 @@ type Config struct {
 	Engines    []*engines.Engine
 	Benchmarks []Benchmark
 	Report     Report
+	Secrets    []provision.Text // hidden wherever they stand in what is shown or kept
 }
 
 // Benchmark is a benchmark block, its matrix expanded.
@@ -87,6 +89,7 @@ func (r *reader) load() *Config {
 	for _, b := range r.blocks["benchmark"] {
 		c.Benchmarks = append(c.Benchmarks, r.benchmark(b, r.typeOf(b.Type)))
 	}
+	r.checkLengths(c)
 	c.Engines = r.engines(c.Benchmarks)
 	c.Report = r.readReport(c.Benchmarks)
 	for _, check := range r.late {
@@ -97,6 +100,9 @@ func (r *reader) load() *Config {
 	r.warnOfUnused(names)
 	r.admitLosses()
 	r.Problems.finish()
+	for _, word := range slices.Sorted(maps.Keys(r.secrets)) {
+		c.Secrets = append(c.Secrets, provision.Secret(word))
+	}
 	if r.HasErrors() {
 		return nil
 	}
@@ -107,10 +113,10 @@ func newReader(src *Source, vars Vars, types []*blockType) *reader {
 	s := &scope{
 		Problems:  newProblems(),
 		register:  &register{types: types, declared: map[string]*declared{}, blocks: map[string][]*hclsyntax.Block{}},
-		functions: functionSet(src.Dir, vars),
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 	}
+	s.functions = functionSet(src, vars, s.sensitive)
 	r := &reader{scope: s, src: src, vars: vars}
 	s.fill = r.readInstance
 	return r
@@ -119,11 +125,11 @@ func newReader(src *Source, vars Vars, types []*blockType) *reader {
 // admitLosses reports what is missing though nothing is wrong: no lab is smaller than its text.
 func (r *reader) admitLosses() {
 	if !r.HasErrors() && r.unknown.Filename != "" {
-		r.err(r.unknown, "Value not known",
+		r.fail(r.unknown, "Value not known",
 			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
 	}
 	if !r.HasErrors() && len(r.lost) > 0 {
-		r.err(r.lost[0], "Cell left out",
+		r.fail(r.lost[0], "Cell left out",
 			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
 	}
 }

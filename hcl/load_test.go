@@ -433,7 +433,7 @@ engine "trtllm" "a" {
 		!keys.GetAttr("list").Index(cty.NumberIntVal(1)).RawEquals(cty.NumberIntVal(31337)) {
 		t.Errorf("the engine reads %#v", keys)
 	}
-	if v, ok := e.Flag("stream-interval"); !ok || v != "10" {
+	if v, ok := e.Flag("stream_interval"); !ok || v != "10" {
 		t.Errorf("the flag stream-interval = %q, %v", v, ok)
 	}
 }

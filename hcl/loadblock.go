@@ -103,45 +103,40 @@ func warnOfFew(b *block, w load.Workload) {
 	}
 	switch asked := fmt.Sprintf("concurrency is %d", w.Concurrency); {
 	case w.Requests < w.Concurrency:
-		b.add(SeverityWarning, x.at, "Fewer requests than concurrency",
+		b.add(SeverityWarning, x.at, "Fewer requests than concurrency", "",
 			"The concurrency is never reached. Write at least as many requests; several times as many is usual.",
 			fmt.Sprintf("requests is %d", w.Requests), asked)
 	case each > 0 && (w.Requests+each-1)/each < w.Concurrency:
-		b.add(SeverityWarning, x.at, "Fewer conversations than concurrency",
+		b.add(SeverityWarning, x.at, "Fewer conversations than concurrency", "",
 			"The concurrency is never reached: it is of conversations, and requests counts those of them all.",
 			fmt.Sprintf("requests is %d, a conversation has %d", w.Requests, each), asked)
 	}
 }
 
 // checkIdle is about arguments that mean nothing where requests go, said or not.
-func checkIdle(b *block, d *draft) bool {
+func checkIdle(b *block, d *draft) {
 	if d.Offline {
-		return true
+		return
 	}
-	good, w := true, &d.Workload
+	w := &d.Workload
 	for _, name := range w.Idle() {
 		if x := b.arg("load." + name); x.said() {
-			b.errOnce(x.at, "No effect", "%s means nothing to the endpoint %q. Leave it out.", name, w.Endpoint)
-			good = false
+			b.fail(x.at, "No effect", "%s means nothing to the endpoint %q. Leave it out.", name, w.Endpoint)
 		}
 	}
 	w.IgnoreEOS = w.IgnoreEOS && w.Generates() // where it is not said
-	return good
 }
 
 // checkRules holds a load against its rules; what is missing has been reported.
-func checkRules(b *block, w load.Workload) bool {
-	good := true
+func checkRules(b *block, w load.Workload) {
 	for _, p := range w.Problems() {
 		if at, said := placeOf(b, p.Field); said {
-			b.errOnce(at, "Wrong load", "%s.", title(p.Text))
-			good = false
+			b.fail(at, "Wrong load", "%s.", title(p.Text))
 		}
 	}
-	if good {
+	if !b.incomplete {
 		warnOfPace(b, w)
 	}
-	return good
 }
 
 // placeOf is where a benchmark says something; of its data set, where it names it. A
@@ -167,6 +162,9 @@ func warnOfPace(b *block, w load.Workload) {
 		b.warn(x.at, "Short timeout",
 			"Requests that take longer than %s fail, and nearly every answer of a model does.", limit)
 	}
+	if x := b.arg("load.ramp"); x.fits() && w.End() > 0 && time.Duration(w.Ramp) >= w.End() {
+		b.warn(x.at, "Never at its pace", "The load is still rising when it ends, after %s. Write a shorter ramp.", w.End())
+	}
 	if w.Rate == load.Inf || w.Rate <= 0 {
 		return
 	}
@@ -182,20 +180,26 @@ func warnOfPace(b *block, w load.Workload) {
 }
 
 // checkSent holds what a load sends against what the engine serves.
-func checkSent(b *block, c Cell) bool {
+func checkSent(b *block, c Cell) {
 	e, w := c.Engine, c.Workload
 	x := b.arg("load.endpoint")
 	if x.said() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
-		b.errOnce(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. "+
+		b.fail(x.at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. "+
 			"Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
-		return false
+		return
 	}
-	if w.Endpoint == load.Responses && engines.TakesLoraPath(e) && !checkSGLangResponses(b, c, x) {
-		return false
+	if w.Endpoint == load.Responses && engines.TakesLoraPath(e) {
+		if checkSGLangResponses(b, c, x); b.incomplete {
+			return
+		}
 	}
 	if x := b.arg("load.temperature"); x.said() && w.Temperature > hotTest {
 		b.warn(x.at, "High temperature",
 			"At %v the next token is nearly any token, and the OpenAI API takes at most %v.", w.Temperature, hotTest)
+	}
+	if x := b.arg("load.adapters"); x.said() && !c.Offline && !engines.HasAdapters(e) {
+		b.warn(x.at, "No adapters", "%s is told of no adapter, so it would refuse every request for one. "+
+			"Name them in its flags: lora-modules with vLLM, lora-paths with SGLang.", e.Address())
 	}
 	warnOfSpeculation(b, c)
 	input, output := w.Longest()
@@ -207,19 +211,17 @@ func checkSent(b *block, c Cell) bool {
 		b.warn(x.at, "Very long context", "A prompt of %d tokens and an answer of %d make %d, which few models take. "+
 			"Say the limit in the flags of %s.", input, output, input+output, e.Address())
 	}
-	return true
 }
 
 // checkSGLangResponses is about what SGLang's Responses API does not do (its entrypoints/openai/protocol.py, ResponsesRequest).
-func checkSGLangResponses(b *block, c Cell, endpoint setting) bool {
+func checkSGLangResponses(b *block, c Cell, endpoint setting) {
 	if len(c.Workload.Adapters) > 0 {
-		b.errOnce(b.arg("load.adapters").at, "Adapters out of reach", "The Responses API of %s takes no adapter: the model "+
+		b.fail(b.arg("load.adapters").at, "Adapters out of reach", "The Responses API of %s takes no adapter: the model "+
 			"itself would answer. Write endpoint = %q.", c.Engine.Address(), load.Chat)
-		return false
+		return
 	}
 	b.warn(endpoint.at, "Shorter answers", "The Responses API of %s generates two tokens fewer than it is asked for, and knows "+
 		"no ignore_eos: expect a verdict about lengths. Write endpoint = %q to compare engines.", c.Engine.Address(), load.Chat)
-	return true
 }
 
 // warnOfSpeculation is about drafted tokens that are accepted for another reason than in use.

@@ -51,8 +51,7 @@ const (
 )
 
 func (x *manifests) wrong(at hcl.Range, format string, args ...any) {
-	x.errOnce(at, "Wrong manifest", format, args...)
-	x.incomplete = true
+	x.fail(at, "Wrong manifest", format, args...)
 }
 
 func (x *manifests) read(name string) {
@@ -61,7 +60,7 @@ func (x *manifests) read(name string) {
 	if filepath.IsAbs(name) {
 		path = name
 	}
-	text, err := readRegular(path)
+	text, err := x.src.read(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		x.wrong(at, noManifest, path)
@@ -72,7 +71,8 @@ func (x *manifests) read(name string) {
 	case !utf8.Valid(text):
 		x.wrong(at, noText, path)
 	default:
-		x.files[path], x.outside[path] = text, true // snippets show it; it may hold secrets, so runs do not keep it
+		x.labText.read(path, text)
+		x.outside[path] = true // snippets show it; it may hold secrets, so runs do not keep it
 		x.file(path, text)
 	}
 }
@@ -323,11 +323,11 @@ func (x *manifests) warnOfTimeouts(at hcl.Range, o provision.Object) {
 	}
 	for _, rule := range route.Spec.Rules {
 		if rule.Timeouts["request"] == "" {
-			x.warnOnce(at, "Answers may be cut off", noTimeout)
+			x.warn(at, "Answers may be cut off", noTimeout)
 		}
 		for _, name := range []string{"request", "backendRequest"} {
 			if said := rule.Timeouts[name]; said != "" && strings.Trim(said, "0hms") != "" {
-				x.warnOnce(at, "Answers may be cut off", cutsShort, name, said)
+				x.warn(at, "Answers may be cut off", cutsShort, name, said)
 			}
 		}
 	}
@@ -348,7 +348,7 @@ func (x *manifests) checkWait() {
 			if a.Name != "" {
 				what += " " + a.Name
 			}
-			x.wrongly("wait", "The files have no %s.%s", what, didYouMean(a.Kind, kinds, plainly))
+			x.failIn("wait", "The files have no %s.%s", what, didYouMean(a.Kind, kinds, plainly))
 		}
 	}
 }

@@ -118,8 +118,7 @@ func (b *block) checkManifests(e *engines.Engine) bool {
 	if e.Kind != engines.Operated {
 		for _, a := range operatedArguments() {
 			if x := b.arg(a.name); x.said() {
-				b.errOnce(x.at, "Wrong "+a.name, onlyOperated, engines.Operated, a.name)
-				b.incomplete = true
+				b.fail(x.at, "Wrong "+a.name, onlyOperated, engines.Operated, a.name)
 			}
 		}
 		return !b.incomplete

@@ -173,3 +173,85 @@ func TestManifestMistakes(t *testing.T) {
 		t.Errorf("a route without a bound has problems:\n%s", printed(t, p))
 	}
 }
+
+// operatedFrom has an engine of manifests, whose arguments tests say, and a load from the host of a
+// client.
+const operatedFrom = `
+cluster "c" {
+  image = "debian:12"
+}
+host "p" {
+  cluster = cluster.c
+}
+host "m" {
+  address = "203.0.113.7"
+}
+dataset "random" "d" {
+  input_tokens = 64
+}
+engine "manifests" "m" {
+  %s
+}
+benchmark "b" {
+  engine   = engine.manifests.m
+  dataset  = dataset.random.d
+  requests = 16
+  load {
+    concurrency   = 4
+    output_tokens = 16
+    from          = host.p
+  }
+}
+`
+
+// TestMistakenManifests: an engine that lacks something is not looked at further.
+func TestMistakenManifests(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`files = ["x.yaml"]`:                                          "Missing argument",
+		"files = [\"x.yaml\"]\n  service = \"a:80\"":                  "Missing argument",
+		"files = [\"x.yaml\"]\n  service = \"a:80\"\n  host = host.m": "Wrong host",
+		`host = host.p`: "Missing argument",
+	} {
+		src := &Source{Dir: t.TempDir(), Files: map[string][]byte{
+			"lab.hcl": []byte(strings.Replace(operatedFrom, "%s", arguments, 1)),
+		}, open: func(string) ([]byte, error) {
+			return []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"), nil
+		}}
+		c, p := Load(src, Vars{})
+		if c != nil || !slices.ContainsFunc(p.List(), func(x Problem) bool { return x.Summary == want }) {
+			t.Errorf("%s: got %v, want %q", arguments, p.List(), want)
+		}
+	}
+}
+
+// TestRecipeNeedsImage: an engine that takes a role on a Docker host is missing its image there, and
+// as a process it needs none.
+func TestRecipeNeedsImage(t *testing.T) {
+	const lab = `
+host "h" {
+  address = "203.0.113.7"
+  gpus    = "8xH200"
+  runtime = "%s"
+}
+model "m" {
+  repo = "org/model"
+}
+engine "sglang" "serve" {
+  model = model.m
+}
+group "g" {
+  role "serve" {
+    engine = engine.sglang.serve
+    on     = [host.h]
+  }
+}
+`
+	for runtime, want := range map[string]int{"docker": 1, "process": 0} {
+		text := strings.Replace(lab, "%s", runtime, 1)
+		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+		errors, _ := p.Count()
+		if errors != want || want > 0 && !strings.Contains(p.List()[0].Detail, "image") {
+			t.Errorf("%s: got %v, want %d errors about the image", runtime, p.List(), want)
+		}
+	}
+}

@@ -147,8 +147,12 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	at := t.SourceRange()
 	switch {
+	case c == nil && s.top() != nil && s.top().typ.name == "dataset":
+		s.fail(at, "No matrix here", "A dataset is the same in every cell. Write a block for each, and name them in an axis: "+
+			"dataset = [%s, …] in matrix, and dataset = matrix.dataset.", s.top().address)
+		return cty.DynamicVal, false
 	case c == nil:
-		s.err(at, "No matrix here",
+		s.fail(at, "No matrix here",
 			"matrix.* is a cell of a benchmark. Only benchmark blocks and the engines that they name can use it.")
 		return cty.DynamicVal, false
 	case c == anyCell:
@@ -168,13 +172,13 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	hint := didYouMean(axis, c.axes, below(matrixRoot))
 	switch {
 	case c.partial && slices.Contains(c.axes, axis):
-		s.err(at, unknown,
+		s.fail(at, unknown,
 			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
 	case c.included != "":
-		s.err(at, unknown,
+		s.fail(at, unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.err(at, unknown, "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+		s.fail(at, unknown, "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
 			c.benchmark, axis)
 	default:
 		if hint == "" {
@@ -184,7 +188,7 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 		if inEngine {
 			what = "Benchmark %q names this engine, but its matrix has no axis %q.%s"
 		}
-		s.err(at, unknown, what, c.benchmark, axis, hint)
+		s.fail(at, unknown, what, c.benchmark, axis, hint)
 	}
 	return cty.DynamicVal, false
 }

@@ -200,7 +200,7 @@ func TestLoadFromSeveral(t *testing.T) {
 	for _, tt := range []struct{ name, from, load, want string }{
 		{"three", "[host.c0, host.c1, host.c2]", "concurrency = 3", ""},
 		{"one in a list", "[host.c0]", "concurrency = 1", ""},
-		{"one twice", "[host.c0, host.c1, host.c0]", "concurrency = 3", "host.c0 is named twice"},
+		{"one twice", "[host.c0, host.c1, host.c0]", "concurrency = 3", "host.c0 is one machine with a client before it"},
 		{"the engine's", "[host.h, host.c1]", "concurrency = 3", "host.h runs engine.vllm.a, and would send a part of its load"},
 		{"none", "[]", "concurrency = 3", "hosts of this lab, such as host.client or [host.c0, host.c1]"},
 		{"unknown", "[host.c0, host.c7]", "concurrency = 3", "host.c7"},

@@ -38,15 +38,15 @@ func checkModel(b *block, m *engines.Model) {
 	if m.Download && m.Repo != "" {
 		switch at := b.arg("download").at; {
 		case strings.HasPrefix(m.Repo, "/"):
-			b.errOnce(at, "Nothing to download",
+			b.fail(at, "Nothing to download",
 				"%q is a directory on the host, and is taken as it is. Remove download.", m.Repo)
 		case !cache.fits():
-			b.errOnce(at, "No place for the download",
+			b.fail(at, "No place for the download",
 				"Say where the model is kept on the host, for example:\n\n    cache = \"/data/huggingface\"")
 		}
 	}
 	if cache.fits() && !onHost(m.Cache) {
-		b.errOnce(cache.at, "Wrong value",
+		b.fail(cache.at, "Wrong value",
 			`%q is not an absolute path. Write the directory on the host, such as "/data/huggingface".`, m.Cache)
 	}
 }
@@ -65,5 +65,5 @@ func (b *block) checkRepo(repo string) {
 			hint = "It is written without the address of the hub: " + strings.TrimSuffix(strings.Trim(bare, "/"), ".")
 		}
 	}
-	b.wrongly("repo", "%q is not the name of a model. %s.", repo, hint)
+	b.failIn("repo", "%q is not the name of a model. %s.", repo, hint)
 }

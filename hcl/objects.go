@@ -24,6 +24,9 @@ func asFlags(v cty.Value) ([]engines.Flag, error) {
 	var all []engines.Flag
 	err := entries(v, func(name string, e cty.Value) error {
 		values, err := asFlag(name, e)
+		if plain, _ := e.Unmark(); err == nil && !plain.IsNull() && plain.Type() == cty.Bool && plain.False() {
+			all = append(all, engines.Flag{Name: name, Off: true})
+		}
 		for _, value := range values {
 			all = append(all, engines.Flag{Name: name, Value: value})
 		}
@@ -49,19 +52,28 @@ func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
 		return nil, nil
 	case isList(plain):
 		return elements(v, func(e cty.Value) (*provision.Text, error) {
+			if clear, _ := e.Unmark(); isObject(clear) { // as vLLM's own lora-modules has it
+				return asObjectFlag(e)
+			}
 			value, err := asText(e)
 			return &value, err
 		})
 	case isObject(plain):
-		s, err := asJSON(plain)
-		value := provision.Plain(s)
-		if v.ContainsMarked() {
-			value = provision.Secret(s)
-		}
-		return []*provision.Text{&value}, err
+		value, err := asObjectFlag(v)
+		return []*provision.Text{value}, err
 	}
 	value, err := asText(v)
 	return []*provision.Text{&value}, err
+}
+
+// asObjectFlag is an object as a flag takes it.
+func asObjectFlag(v cty.Value) (*provision.Text, error) {
+	s, err := asJSON(v)
+	value := provision.Plain(s)
+	if v.ContainsMarked() {
+		value = provision.Secret(s)
+	}
+	return &value, err
 }
 
 type envVar = provision.EnvVar

@@ -14,12 +14,12 @@ import (
 
 // parse parses one file; what could be parsed of a broken one is still checked.
 func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
-	p.files[name] = text
+	p.labText.read(name, text)
 	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 	p.broken = p.broken || diags.HasErrors()
 	if at, open := openQuote(diags, text); open {
 		p.syntax[pos(at)] = true
-		p.add(SeverityError, at, "Text without an end",
+		p.add(SeverityError, at, "Text without an end", "",
 			`This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`)
 		diags = nil
 	}
@@ -99,7 +99,7 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 			continue
 		}
 		if at, twice := first[key]; twice {
-			p.err(item.KeyExpr.Range(), "Key given twice",
+			p.fail(item.KeyExpr.Range(), "Key given twice",
 				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, pos(at))
 			continue
 		}
@@ -127,7 +127,7 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	p.bodies = []*hclsyntax.Body{p.parse(name, text)}
 	if at, ok := invalid(name, text); ok {
 		// The scanner takes some broken characters for others.
-		p.add(SeverityError, at, "Not UTF-8",
+		p.add(SeverityError, at, "Not UTF-8", "",
 			"Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
 	}
 	p.finish()

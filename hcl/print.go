@@ -85,8 +85,8 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 		return "", "", "", false
 	}
 	from := bytes.LastIndexByte(text[:x.Start.Byte], '\n') + 1
-	rest, _, _ := bytes.Cut(text[x.Start.Byte:], []byte("\n"))
-	to := x.Start.Byte + len(rest)
+	behind, _, _ := bytes.Cut(text[x.Start.Byte:], []byte("\n"))
+	to := x.Start.Byte + len(behind)
 	end, tail := min(x.End.Byte, to), ""
 	for _, h := range p.hidden {
 		if h.Filename != x.File || h.Start.Byte >= to || h.End.Byte <= from {
@@ -97,12 +97,19 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 		}
 		to, tail = h.Start.Byte, provision.Redacted
 	}
+	first, said, rest := string(text[from:x.Start.Byte]), string(text[x.Start.Byte:end]), string(text[end:to])
+	switch line := p.shown(first + said + rest); {
+	case line == first+said+rest:
+	case p.shown(said) != said || p.shown(first)+said+p.shown(rest) != line:
+		return "", provision.Redacted, "", true
+	default:
+		first, rest = p.shown(first), p.shown(rest)
+	}
 	// A line may be megabytes long.
 	const window = 400
-	from, end = max(from, x.Start.Byte-window), min(end, x.Start.Byte+window)
-	to = min(to, end+window)
-	before, marked = printable(text[from:x.Start.Byte]), printable(text[x.Start.Byte:end])
-	after = strings.TrimRight(printable(text[end:to])+tail, " ")
+	first, said, rest = first[max(0, len(first)-window):], said[:min(len(said), window)], rest[:min(len(rest), window)]
+	before, marked = printable(first), printable(said)
+	after = strings.TrimRight(printable(rest)+tail, " ")
 	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
 		before = "…" + string([]rune(before)[cut:])
 	}
@@ -121,13 +128,13 @@ func cutTo(s string, width int) string {
 }
 
 // printable shows tabs as four columns, and nothing that a terminal would obey.
-func printable(b []byte) string {
+func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '·'
 		}
 		return r
-	}, strings.ReplaceAll(strings.TrimSuffix(strings.ToValidUTF8(string(b), "·"), "\r"), "\t", "    "))
+	}, strings.ReplaceAll(strings.TrimSuffix(strings.ToValidUTF8(s, "·"), "\r"), "\t", "    "))
 }
 
 func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) }

@@ -43,7 +43,7 @@ type Problem struct {
 type Problems struct {
 	labText
 	list []Problem
-	seen map[[4]string]bool // summary, detail, file and byte of what was said
+	seen map[[4]string]bool // summary, thing, file and byte of what was said
 	// broken: a file does not parse, so what seems to be missing may stand in the
 	// part that was lost, and is not reported.
 	broken bool
@@ -56,7 +56,7 @@ type Problems struct {
 
 func newProblems() *Problems {
 	return &Problems{
-		labText:  labText{files: map[string][]byte{}, outside: map[string]bool{}},
+		labText:  labText{files: map[string][]byte{}, outside: map[string]bool{}, secrets: map[string]bool{}},
 		seen:     map[[4]string]bool{},
 		syntax:   map[string]bool{},
 		misspelt: map[hcl.Range]map[string]bool{},
@@ -84,66 +84,57 @@ func (p *Problems) Count() (errors, warnings int) {
 // List returns the problems, ordered by file and position.
 func (p *Problems) List() []Problem { return slices.Clone(p.list) }
 
-func (p *Problems) err(at hcl.Range, summary, format string, args ...any) {
-	if !p.broken || !p.syntax[pos(at)] { // half of a line means nothing
-		p.add(SeverityError, at, summary, fmt.Sprintf(format, args...))
+// fail reports what is wrong at a place; what is wrong there in one cell after the other only
+// once. Half of a line that does not parse means nothing.
+func (p *Problems) fail(at hcl.Range, summary, format string, args ...any) {
+	p.failWith(p.ofInstance(), at, summary, format, args...)
+}
+
+// failWith is fail with values that explain it.
+func (p *Problems) failWith(values []string, at hcl.Range, summary, format string, args ...any) {
+	if !p.broken || !p.syntax[pos(at)] {
+		p.add(SeverityError, at, summary, "", fmt.Sprintf(format, args...), values...)
 	}
 }
 
+// missing reports what is not there, under a name if it has one: not where it may stand under a
+// wrong name, or in a part of the text that was lost to a syntax error.
+func (p *Problems) missing(at hcl.Range, name, summary, format string, args ...any) {
+	if !p.broken && (name == "" || !p.misspelt[at][name]) {
+		p.add(SeverityError, at, summary, name, fmt.Sprintf(format, args...), p.ofInstance()...)
+	}
+}
+
+// warn reports what is right, but perhaps not what was meant: in each cell where it is another.
 func (p *Problems) warn(at hcl.Range, summary, format string, args ...any) {
-	p.add(SeverityWarning, at, summary, fmt.Sprintf(format, args...))
+	detail := fmt.Sprintf(format, args...)
+	p.add(SeverityWarning, at, summary, detail, detail)
 }
 
-// errOnce is err for what is wrong in one cell after the other: only the first is kept.
-func (p *Problems) errOnce(at hcl.Range, summary, format string, args ...any) {
-	if !p.first(at, summary, "") {
-		return
-	}
-	before := len(p.list)
-	p.err(at, summary, format, args...)
-	if p.each != nil && len(p.list) > before {
-		p.list[before].Values = []string{fmt.Sprintf("each.key is %q", p.each.key)}
-	}
-}
-
+// warnOnce is warn for what is told once of a place.
 func (p *Problems) warnOnce(at hcl.Range, summary, format string, args ...any) {
-	if p.first(at, summary, "") {
-		p.warn(at, summary, format, args...)
-	}
+	p.add(SeverityWarning, at, summary, "", fmt.Sprintf(format, args...))
 }
 
-// first reports whether this was not said of this place before; without a detail,
-// whether errOnce and others that ask so did not.
-func (p *Problems) first(at hcl.Range, summary, detail string) bool {
-	key := [...]string{summary, detail, at.Filename, fmt.Sprint(at.Start.Byte)}
-	before := p.seen[key]
-	p.seen[key] = true
-	return !before
-}
-
-// absent reports what is not there, unless a part of the text was lost to a syntax error.
-func (p *Problems) absent(at hcl.Range, summary, format string, args ...any) {
-	if !p.broken {
-		p.err(at, summary, format, args...)
+// ofInstance says which instance of for_each is being read, if one is.
+func (p *Problems) ofInstance() []string {
+	if p.each == nil || p.each.parent.wrong {
+		return nil
 	}
-}
-
-// missing is absent for what a block needs under a name.
-func (p *Problems) missing(block hcl.Range, name, summary, format string, args ...any) {
-	if !p.misspelt[block][name] {
-		p.absent(block, summary, format, args...)
-	}
+	return []string{fmt.Sprintf("each.key is %q", p.each.key)}
 }
 
 // settled reports whether nothing is wrong: what hardly anybody means is told only then.
 func (p *Problems) settled() bool { return !p.broken && !p.HasErrors() }
 
-// add keeps a problem unless the same one was found at the same place before:
-// an expression in a matrix is evaluated once per cell.
-func (p *Problems) add(severity string, at hcl.Range, summary, detail string, values ...string) {
-	if !p.first(at, summary, detail) {
+// add keeps a problem unless the same was said of the place before, and of the same thing where
+// it can be of several: an expression in a matrix is evaluated once per cell.
+func (p *Problems) add(severity string, at hcl.Range, summary, thing, detail string, values ...string) {
+	key := [...]string{summary, thing, at.Filename, fmt.Sprint(at.Start.Byte)}
+	if p.seen[key] {
 		return
 	}
+	p.seen[key] = true
 	if at.End.Byte < at.Start.Byte {
 		at.End = at.Start // the parser of an unclosed call does not say where it ends
 	}
@@ -155,6 +146,7 @@ func (p *Problems) add(severity string, at hcl.Range, summary, detail string, va
 
 // finish puts the problems in order, and names the block around each.
 func (p *Problems) finish() {
+	p.hideIn()
 	slices.SortStableFunc(p.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start.Byte, b.Start.Byte))
 	})
@@ -195,9 +187,7 @@ func (p *Problems) report(diags hcl.Diagnostics) {
 				values = p.explainAll(d.Expression.Variables(), d.EvalContext)
 			}
 		}
-		if p.first(at, summary, "") { // in other cells it would say the same of other values
-			p.add(severity, at, summary, detail, values...)
-		}
+		p.add(severity, at, summary, "", detail, values...)
 	}
 }
 

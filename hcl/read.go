@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"hclbench/engines"
 )
 
 // reader makes nouns of blocks: what their arguments say goes where the language binds them to.
@@ -40,7 +42,8 @@ func (x setting) fits() bool { return x.value != nil }
 // isThere is the value of a nested block.
 type isThere struct{}
 
-// block is a block of the lab while it is read.
+// block is a block of the lab while it is read. What has a mistake is incomplete, and nobody
+// looks further at what is.
 type block struct {
 	*reader
 	typ        *blockType
@@ -50,6 +53,25 @@ type block struct {
 	cell       *cell // nil: it is the same in every cell
 	said       settings
 	incomplete bool // something in it is wrong or unknown
+	lost       bool // what it inherits is not known
+}
+
+// fail is [Problems.fail] for what is wrong with the block.
+func (b *block) fail(at hcl.Range, summary, format string, args ...any) {
+	b.Problems.fail(at, summary, format, args...)
+	b.incomplete = true
+}
+
+// failIn is fail for the value of an argument, with what its references stand for.
+func (b *block) failIn(name, format string, args ...any) {
+	b.reader.failIn(b.expression(name), b.cell, fmt.Sprintf(format, args...))
+	b.incomplete = true
+}
+
+// missing is [Problems.missing] for what the block lacks.
+func (b *block) missing(at hcl.Range, name, summary, format string, args ...any) {
+	b.Problems.missing(at, name, summary, format, args...)
+	b.incomplete = true
 }
 
 func (r *reader) block(b *hclsyntax.Block, t *blockType, c *cell) *block {
@@ -81,7 +103,7 @@ func (r *reader) readInstance(i *instance, c *cell) {
 	b.evaluate(b.body, b.typ, "", false)
 	i.noun = d.typ.make(d)
 	b.become(i.noun)
-	i.incomplete = b.incomplete
+	i.incomplete, i.lost = b.incomplete, b.lost
 }
 
 // arg is what the block says under a name that its type knows.
@@ -125,19 +147,19 @@ func (b *block) inherit(a *hclsyntax.Attribute) {
 	parent, _ := b.convert(inherits, v, a.Expr, b.cell).(*declared)
 	switch {
 	case parent == nil:
-		b.incomplete = true
+		b.lost = true
 	case parent.kind != b.of.kind:
-		b.err(a.Expr.Range(), "Wrong value", "%s is not of kind %q, whose flags differ. "+
+		b.fail(a.Expr.Range(), "Wrong value", "%s is not of kind %q, whose flags differ. "+
 			"Share what they have in common through locals.", parent.address, b.of.kind)
-		b.incomplete = true
+		b.lost = true
 	default:
 		b.of.inherits = parent
 		from := b.instance(parent, b.cell)
-		b.incomplete = from.incomplete
+		b.lost = from.lost // what is wrong with it may be said otherwise here
 		maps.Copy(b.said, from.said)
 		delete(b.said, "inherits")
 		delete(b.said, "description")
-		for one, other := range map[string]string{"host": "hosts", "hosts": "host"} {
+		for one, other := range map[string]string{"host": "hosts", "hosts": "host", "url": "urls", "urls": "url"} {
 			if _, own := b.body.Attributes[one]; own {
 				delete(b.said, other)
 			}
@@ -152,7 +174,7 @@ func (b *block) evaluate(body *hclsyntax.Body, t *blockType, prefix string, shar
 		switch {
 		case !ok || arg.kind.convert == nil || arg.shared != shared:
 		case shared && mentionsMatrix(a.Expr):
-			b.err(a.Expr.Range(), "No matrix here",
+			b.fail(a.Expr.Range(), "No matrix here",
 				"%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks.", a.Name)
 		default:
 			b.evaluateArgument(setting{body: body}, t, arg, a.Expr, prefix+a.Name)
@@ -220,11 +242,11 @@ func (b *block) evaluateArgument(x setting, t *blockType, arg argument, expr hcl
 		delete(b.said, name)
 		return
 	case x.raw.IsNull():
-		b.err(x.at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
+		b.fail(x.at, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
 			title(t.title()), arg.name, arg.kind.want)
 	default:
 		if arg.kind.merges && b.said[name].said() {
-			x.raw = overlay(b.said[name].raw, x.raw)
+			x.raw = overlay(b.said[name].raw, x.raw, b.keyOf(name))
 		}
 		x.value = b.convert(arg, x.raw, expr, b.cell)
 	}
@@ -234,7 +256,7 @@ func (b *block) evaluateArgument(x setting, t *blockType, arg argument, expr hcl
 // become lays what is said into the noun, and checks the whole.
 func (b *block) become(noun any) {
 	b.bind(b.typ, "", noun)
-	b.incomplete = b.incomplete || !b.whole()
+	b.incomplete = b.incomplete || b.lost || !b.whole()
 	for _, a := range b.typ.args {
 		if _, said := b.said[a.name]; a.required && !said {
 			b.incomplete = true
@@ -303,16 +325,28 @@ func (b *block) lay(a argument, name string, noun any) {
 	}
 }
 
+// keyOf says which names in an object are one: of flags those that the engine takes for the same.
+func (b *block) keyOf(argument string) func(string) string {
+	if b.of != nil && b.typ.name == "engine" && argument == "flags" {
+		return func(name string) string { return engines.FlagKey(b.of.kind, name) }
+	}
+	return func(name string) string { return name }
+}
+
 // overlay merges two objects key by key; what is null in the second is removed.
-func overlay(under, over cty.Value) cty.Value {
+func overlay(under, over cty.Value, key func(string) string) cty.Value {
 	if !isObject(under) || !isObject(over) {
 		return over
 	}
-	merged := map[string]cty.Value{}
-	maps.Copy(merged, under.AsValueMap())
+	merged, said := map[string]cty.Value{}, map[string]bool{}
 	for name, v := range over.AsValueMap() {
-		if merged[name] = v; v.IsNull() {
-			delete(merged, name)
+		if said[key(name)] = true; !v.IsNull() {
+			merged[name] = v
+		}
+	}
+	for name, v := range under.AsValueMap() {
+		if !said[key(name)] {
+			merged[name] = v
 		}
 	}
 	return cty.ObjectVal(merged)
@@ -321,6 +355,7 @@ func overlay(under, over cty.Value) cty.Value {
 // convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
 func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c *cell) any {
 	at := expr.Range()
+	raw = r.veil(a, raw, expr)
 	// A block that is referred to may itself hold sensitive and unknown values.
 	known, shown := raw.IsKnown(), raw.IsMarked()
 	if a.kind.refers == nil {
@@ -333,11 +368,11 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 		}
 		return nil
 	case shown && !a.kind.secret:
-		r.err(at, "Sensitive value would show",
+		r.fail(at, "Sensitive value would show",
 			"%q comes from a sensitive value, and would show. Only env, flags, config and command can be sensitive.", a.name)
 		return nil
 	case raw.IsMarked() && a.kind.merges:
-		r.err(at, "Sensitive value would show",
+		r.fail(at, "Sensitive value would show",
 			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.name)
 		return nil
 	}
@@ -349,7 +384,7 @@ func (r *reader) convert(a argument, raw cty.Value, expr hclsyntax.Expression, c
 		return v
 	}
 	why, _ := errors.AsType[misfit](err)
-	r.errIn(expr, c, r.unfit(a, raw, string(why)))
+	r.failIn(expr, c, r.unfit(a, raw, string(why)))
 	return nil
 }
 
@@ -376,13 +411,9 @@ func (r *reader) unfit(a argument, raw cty.Value, hint string) string {
 	return detail
 }
 
-// errIn reports the value of an expression, with what its references stand for.
-func (r *reader) errIn(expr hclsyntax.Expression, c *cell, detail string) {
-	before := len(r.list)
-	r.errOnce(expr.Range(), "Wrong value", "%s", detail)
-	if len(r.list) > before {
-		r.list[before].Values = r.explain(expr, c)
-	}
+// failIn is fail for the value of an expression, with what its references stand for.
+func (r *reader) failIn(expr hclsyntax.Expression, c *cell, detail string) {
+	r.failWith(r.explain(expr, c), expr.Range(), "Wrong value", "%s", detail)
 }
 
 // meantReference is for a text where a reference belongs.

@@ -30,7 +30,7 @@ func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 		switch {
 		case diags.HasErrors():
 		case tooLarge(value):
-			s.errOnce(expr.Range(), "Value too large",
+			s.fail(expr.Range(), "Value too large",
 				"The value has more than %d MiB, or %d parts. It probably grows by itself.", maxText>>20, maxParts)
 		default:
 			v = value
@@ -45,7 +45,7 @@ func (s *scope) eval(expr hclsyntax.Expression, c *cell) cty.Value {
 // literal evaluates an expression that may refer to nothing; NilVal when it is wrong.
 func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 	for _, t := range expr.Variables() {
-		s.err(t.SourceRange(), "Reference in a literal",
+		s.fail(t.SourceRange(), "Reference in a literal",
 			"A variable has its value before all else, so it cannot refer to %s. Use locals instead.", t.RootName())
 		return cty.NilVal
 	}
@@ -140,9 +140,9 @@ func (s *scope) known(t hcl.Traversal) bool {
 	if s.referenceLength(root) == 0 {
 		hint := didYouMean(root, s.roots(), nil)
 		if len(t) == 1 {
-			s.err(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
+			s.fail(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
 		} else {
-			s.err(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
+			s.fail(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
 				root, hint, inWords(s.roots(), "or"))
 		}
 		return false
@@ -161,7 +161,7 @@ func (s *scope) known(t hcl.Traversal) bool {
 	case len(known) <= 5:
 		hint = fmt.Sprintf(" There is %s.", inWords(known, "and"))
 	}
-	s.absent(at, "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
+	s.missing(at, "", "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
 	return false
 }
 
@@ -186,7 +186,7 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*declared) bool {
 	if !ok || slices.Contains(names, attr.Name) {
 		return true
 	}
-	s.err(attr.SrcRange, "Unknown attribute", "%s has no attribute %q.%s",
+	s.fail(attr.SrcRange, "Unknown attribute", "%s has no attribute %q.%s",
 		title(d.typ.title()), attr.Name, didYouMean(attr.Name, names, nil))
 	return false
 }
@@ -203,13 +203,13 @@ func (s *scope) enter(d *declared, at hcl.Range) bool {
 	names := mapped(s.stack[i:], func(on *declared) string { return on.address })
 	switch {
 	case len(names) > 1:
-		s.err(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
+		s.fail(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
 			strings.Join(append(names, d.address), " → "))
 	case s.stack[i].parent != nil:
-		s.err(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
+		s.fail(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
 			"Put what they share into locals.", d.address)
 	default:
-		s.err(at, "Circular reference", "%s refers to itself, so it has no value.", d.address)
+		s.fail(at, "Circular reference", "%s refers to itself, so it has no value.", d.address)
 	}
 	return false
 }

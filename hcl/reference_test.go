@@ -118,7 +118,7 @@ func blockTable(b *blockType, page string) string {
 }
 
 func functionTable() string {
-	names := slices.Sorted(maps.Keys(functionSet("", Vars{})))
+	names := slices.Sorted(maps.Keys(functionSet(&Source{}, Vars{}, nil)))
 	return strings.Join(ticked(names), ", ") + ".\n"
 }
 

@@ -140,12 +140,12 @@ func (x *reportReader) checkMetric(at hcl.Range, name string) {
 		hint = fmt.Sprintf(" There are %s, and %s, or a percentile, of %s: p99_ttft_ms.",
 			inWords(figures(), "and"), inWords(statistics(), "or"), inWords(timings(), "or"))
 	}
-	x.err(at, "Unknown metric", "There is no metric %q.%s", name, hint)
+	x.fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
 
 func (x *reportReader) checkSeries(at hcl.Range, name string) {
 	if known := slices.Concat(seriesColumns(), x.axes); !slices.Contains(known, name) {
-		x.absent(at, "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
+		x.missing(at, "", "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
 			name, didYouMean(name, known, nil), inWords(seriesColumns(), "or"))
 	}
 }
@@ -153,11 +153,11 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 func (x *reportReader) checkChart(b *block, c Chart) {
 	all := slices.Concat(x.columns, x.metrics)
 	if along := b.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
-		x.absent(along.at, "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
+		x.missing(along.at, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
 			"or a metric.", c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
 	}
 	if label := b.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
-		x.err(label.at, "No effect",
+		x.fail(label.at, "No effect",
 			"The points of this chart lie along %s and need no label. Remove it, or let x be a metric.", c.X)
 	}
 	x.eachName(b.body, "y", c.Y, x.checkMetric)
@@ -175,7 +175,7 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 			detail = fmt.Sprintf("Results have no column %q.%s Write an axis of a benchmark, %s, or a metric.",
 				name, didYouMean(name, names, nil), inWords(ColumnNames(), "or"))
 		}
-		x.err(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
+		x.fail(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 	}
 	for _, c := range comparisons {
 		there := x.namesIn(c.Name)

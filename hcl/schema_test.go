@@ -32,7 +32,7 @@ func TestNewBlock(t *testing.T) {
 		make:   becomes(func(d *declared) *pool { return &pool{Name: d.fullName()} }),
 		check: checks(func(b *block, c *pool) {
 			if c.Context == "" {
-				b.wrongly("context", "A context has a name.")
+				b.failIn("context", "A context has a name.")
 			}
 		}),
 	}

@@ -31,6 +31,7 @@ type instance struct {
 	noun       any       // what the block becomes: *provision.Host, *engines.Model, …
 	object     cty.Value // what expressions see
 	incomplete bool      // something in it is wrong or unknown: no more is said about it
+	lost       bool      // not all that it says is known: what it inherits is not
 }
 
 // all are the block, or with for_each its instances.
@@ -150,7 +151,7 @@ func (s *scope) namesIn(column string) []string {
 // instance evaluates a block, or returns what it was evaluated to before.
 func (s *scope) instance(d *declared, c *cell) *instance {
 	if d.wrong {
-		return &instance{of: d, object: cty.DynamicVal, incomplete: true}
+		return &instance{of: d, object: cty.DynamicVal, incomplete: true, lost: true}
 	}
 	c, key := s.cellOf(d, c)
 	if i, ok := d.instances[key]; ok {

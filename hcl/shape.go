@@ -38,7 +38,7 @@ const nameTaken = "A %s named %q stands at %s already. Give this one another nam
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (c *checker) declareAll(body *hclsyntax.Body) {
 	for _, a := range inOrder(body.Attributes) {
-		c.err(a.NameRange, "Argument outside of a block",
+		c.fail(a.NameRange, "Argument outside of a block",
 			"%q stands in no block. For a value of your own, write locals { %s = … }", a.Name, a.Name)
 	}
 	names := mapped(c.types, func(t *blockType) string { return t.name })
@@ -48,7 +48,7 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 			continue
 		}
 		c.declareMisspelt(b)
-		c.absent(b.TypeRange, "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
+		c.missing(b.TypeRange, "", "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
 			b.Type, didYouMean(b.Type, names, nil), inWords(names, "and"))
 	}
 }
@@ -93,13 +93,13 @@ func (c *checker) declare(b *hclsyntax.Block, t *blockType) {
 	default:
 		for _, other := range c.blocks[t.name] {
 			if t.once {
-				c.err(b.DefRange(), "Duplicate "+t.name+" block",
+				c.fail(b.DefRange(), "Duplicate "+t.name+" block",
 					"A lab has at most one %s block, and one stands at %s already. Put everything into one.",
 					t.name, pos(other.DefRange()))
 				return
 			}
 			if other.Labels[0] == b.Labels[0] {
-				c.err(b.DefRange(), "Duplicate "+t.name+" block", nameTaken, t.name, b.Labels[0], pos(other.DefRange()))
+				c.fail(b.DefRange(), "Duplicate "+t.name+" block", nameTaken, t.name, b.Labels[0], pos(other.DefRange()))
 				return
 			}
 		}
@@ -116,7 +116,7 @@ func firstLabel(b *hclsyntax.Block) string {
 
 func (c *checker) add(d *declared) {
 	if other, taken := c.declared[d.address]; taken {
-		c.err(d.header, "Duplicate "+d.typ.name+" block",
+		c.fail(d.header, "Duplicate "+d.typ.name+" block",
 			"%s is declared at %s already. Give this one another name.", d.address, pos(other.header))
 		return
 	}
@@ -135,7 +135,7 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 			example += " " + strings.ToUpper(l.what)
 		}
 		many := []string{"no label", "one label", "2 labels"}[len(t.labels)]
-		c.err(at, "Wrong number of labels",
+		c.fail(at, "Wrong number of labels",
 			"A block of type %s takes %s, and this one has %d. Write %s { … }.", t.name, many, len(b.Labels), example)
 		return false
 	}
@@ -149,7 +149,7 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *blockType) bool {
 func (c *checker) checkLabel(b *hclsyntax.Block, t *blockType, l label, said string, at hcl.Range) bool {
 	switch {
 	case l.kinds != nil && !slices.Contains(l.kinds, said):
-		c.err(at, "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.",
+		c.fail(at, "Unknown "+t.name+" kind", "There is no %s kind %q.%s The kinds are %s.",
 			t.name, said, didYouMean(said, l.kinds, nil), inWords(quoted(l.kinds), "and"))
 		if t.root != "" { // it counts as declared, so that references to it are not wrong as well
 			d := newDeclared(b, t)
@@ -159,11 +159,11 @@ func (c *checker) checkLabel(b *hclsyntax.Block, t *blockType, l label, said str
 		return false
 	case l.kinds != nil:
 	case l.form.most > 0 && len(said) > l.form.most:
-		c.err(at, "Name too long", "Containers are named after it, so it has at most %d characters, and this one has %d. "+
+		c.fail(at, "Name too long", "Containers are named after it, so it has at most %d characters, and this one has %d. "+
 			"Shorten it.", l.form.most, len(said))
 		return false
 	case !l.form.form.MatchString(said):
-		c.err(at, "Invalid name", "%q cannot be a name. A name is made of %s, "+
+		c.fail(at, "Invalid name", "%q cannot be a name. A name is made of %s, "+
 			"because it appears in references, labels and file names.", said, l.form.rule)
 		return false
 	}
@@ -207,13 +207,13 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen m
 	labelled := c.checkLabels(b, n.typ) && len(n.typ.labels) > 0
 	name := b.Type + " " + firstLabel(b)
 	if first, twice := seen[b.Type]; twice && !n.many {
-		c.err(at, "Duplicate "+b.Type+" block",
+		c.fail(at, "Duplicate "+b.Type+" block",
 			"There is at most one %s block in %s, and one stands at %s already. Put everything into one.",
 			b.Type, t.title(), pos(first))
 		return
 	}
 	if first, twice := seen[name]; twice && labelled {
-		c.err(at, "Duplicate "+b.Type+" block", nameTaken, b.Type, b.Labels[0], pos(first))
+		c.fail(at, "Duplicate "+b.Type+" block", nameTaken, b.Type, b.Labels[0], pos(first))
 	}
 	seen[b.Type], seen[name] = at, at
 	c.checkBody(b.Body, n.typ, at)
@@ -222,28 +222,28 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *blockType, n nested, seen m
 func (c *checker) unknownArgument(a *hclsyntax.Attribute, t *blockType, header hcl.Range) {
 	at := a.NameRange
 	if _, ok := t.nested(a.Name); ok {
-		c.err(at, "Block written as argument", "%s is a block: write it without the equals sign, %[1]s { … }.", a.Name)
+		c.fail(at, "Block written as argument", "%s is a block: write it without the equals sign, %[1]s { … }.", a.Name)
 		return
 	}
 	if t.free != nil {
-		c.err(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, t.title(), t.free.hint)
+		c.fail(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, t.title(), t.free.hint)
 		return
 	}
 	known := t.argumentNames(false)
 	c.misspelt[header][where.Nearest(a.Name, known)] = true
-	c.err(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, t.title(),
+	c.fail(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, t.title(),
 		didYouMean(a.Name, append(known, t.blockNames()...), nil), c.elsewhere(a.Name, t))
 }
 
 func (c *checker) unknownBlock(b *hclsyntax.Block, t *blockType, header hcl.Range) {
 	if _, isArgument := t.argument(b.Type); isArgument && t.free == nil {
-		c.err(b.TypeRange, "Argument written as block",
+		c.fail(b.TypeRange, "Argument written as block",
 			"%s is an argument: write it with an equals sign, %[1]s = { … }.", b.Type)
 		return
 	}
 	known := t.blockNames()
 	c.misspelt[header][where.Nearest(b.Type, known)] = true
-	c.absent(b.TypeRange, "Unknown block type", "There is no block %q in %s.%s%s", b.Type, t.title(),
+	c.missing(b.TypeRange, "", "Unknown block type", "There is no block %q in %s.%s%s", b.Type, t.title(),
 		didYouMean(b.Type, append(known, t.argumentNames(false)...), nil), c.elsewhere(b.Type, t))
 }
 
@@ -283,7 +283,7 @@ func (c *checker) checkDashes(expr hclsyntax.Expression) {
 		}
 		if _, minus := key.Wrapped.(*hclsyntax.UnaryOpExpr); minus {
 			name := strings.TrimLeft(string(key.Range().SliceBytes(c.files[key.Range().Filename])), "-")
-			c.err(key.Range(), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
+			c.fail(key.Range(), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
 			c.silence(expr)
 		}
 	}

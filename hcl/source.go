@@ -30,6 +30,16 @@ type Source struct {
 	// Locked are the images, as the lab names them, that hcl.lock pins to a digest:
 	// there is no warning about a tag such as "latest" for them.
 	Locked map[string]bool
+
+	open func(path string) ([]byte, error) // reads another file that the text names; nil: this machine's
+}
+
+// read returns the text of a file that the lab names.
+func (s *Source) read(path string) ([]byte, error) {
+	if s.open != nil {
+		return s.open(path)
+	}
+	return readRegular(path)
 }
 
 // Read reads a lab: a directory (all its *.hcl files and lab.hclvars) or one

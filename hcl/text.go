@@ -3,12 +3,14 @@ package hcl
 import (
 	"bytes"
 	"cmp"
+	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -17,29 +19,46 @@ import (
 // labText is the text that a lab was read from, and what of it is not shown.
 type labText struct {
 	files map[string][]byte
+	names []string // of files, in the order in which they were read
 	// outside are the names under files that are no files: "--var x".
 	outside map[string]bool
 	// hidden are ranges of text that hold sensitive values in clear: a default, a
 	// line of lab.hclvars. Snippets leave them out.
-	hidden []hcl.Range
-	bodies []*hclsyntax.Body // of the lab's files, then of those with values
+	hidden  []hcl.Range
+	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
+	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
+}
+
+// read notes the text of a file, or of what is shown under its name.
+func (t *labText) read(name string, text []byte) {
+	if _, known := t.files[name]; !known {
+		t.names = append(t.names, name)
+	}
+	t.files[name] = text
 }
 
 // Text returns the lab's files by name, with what is sensitive replaced: defaults and
 // values of sensitive variables, what is given to sensitive(…), keys, and what locals and
-// variables in those are made of. A text in quotes is then replaced wherever it stands.
+// variables in those are made of. Their texts, and all that were sensitive when the lab was
+// evaluated, are then replaced wherever they stand.
 func (t *labText) Text() map[string][]byte {
 	secret := t.secretRanges()
 	files := map[string][]byte{}
 	var words []string
-	for name, text := range t.files {
-		if !t.outside[name] {
-			shown, hidden := withoutRanges(name, text, secret)
-			files[filepath.Base(name)] = shown
-			words = append(words, hidden...)
+	for _, name := range t.names {
+		if t.outside[name] {
+			continue
 		}
+		shown, hidden := withoutRanges(name, t.files[name], secret)
+		words = append(words, hidden...)
+		base := filepath.Base(name)
+		for n := 2; files[base] != nil; n++ { // two files of values may be named alike
+			ext := filepath.Ext(name)
+			base = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(filepath.Base(name), ext), n, ext)
+		}
+		files[base] = append([]byte{}, shown...)
 	}
-	secrets := plain.NewSecrets(words...)
+	secrets := plain.NewSecrets(slices.AppendSeq(words, maps.Keys(t.secrets))...)
 	for name, text := range files {
 		files[name] = []byte(secrets.Hide(string(text)))
 	}
@@ -136,11 +155,6 @@ func (h *hiding) follow(root, name string) {
 
 // minQuoted is how long a text is to be replaced everywhere: shorter ones are words elsewhere too.
 const minQuoted = 6
-
-// sensitiveMark is on values that must not be shown, through every function and template.
-type sensitiveMark struct{}
-
-func sensitive(v cty.Value) cty.Value { return v.Mark(sensitiveMark{}) }
 
 // marked reports whether a sensitive value is in scope.
 func marked(ctx *hcl.EvalContext) bool {

@@ -111,3 +111,41 @@ locals {
 		t.Errorf("the text has a secret, or lacks what is none:\n%s", all)
 	}
 }
+
+// TestSecretInMistake: the line of a mistake does not show a key, whatever is wrong with it.
+func TestSecretInMistake(t *testing.T) {
+	for _, wrong := range []string{
+		`apikey = "canary-1234567"`,
+		`api_key = ["canary-1234567"]`,
+		`api_key = "canary-1234567`,
+		`api_key = "canary-1234567" x`,
+		`env = { HF_TOKEN = "canary-1234567", X = host.nowhere }`,
+		`flags = { other = "sk-canary1234567", x = ["a", {}] }`,
+		`command = ["serve", "--api-key", "canary-1234567", {}]`,
+		`urls = ["http://a:8000/?api_key=canary-1234567", "http://b:8000"]`,
+	} {
+		text := "engine \"external\" \"e\" {\n  url = \"http://203.0.113.7:8000\"\n  " + wrong + "\n}\n"
+		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+		if said := printed(t, p); !p.HasErrors() || strings.Contains(said, "canary") {
+			t.Errorf("%s: no error, or the key is shown:\n%s", wrong, said)
+		}
+	}
+	body := `load { extra_body = { api_key = "canary-1234567" } }`
+	text := "benchmark \"b\" {\n  " + body + "\n}\n"
+	_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+	if said := printed(t, p); strings.Contains(said, "canary") || !strings.Contains(said, "would show") {
+		t.Errorf("a key in extra_body is taken, or shown:\n%s", said)
+	}
+}
+
+// TestTextOfVarFiles: two files of values that are named alike are both kept.
+func TestTextOfVarFiles(t *testing.T) {
+	text := map[string]string{"a/x.hclvars": "one = 1\n", "b/x.hclvars": "two = 2\n"}
+	src := &Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte("variable \"one\" {}\nvariable \"two\" {}\n")},
+		open: func(path string) ([]byte, error) { return []byte(text[path]), nil }}
+	_, p := Load(src, Vars{Files: []string{"a/x.hclvars", "b/x.hclvars"}})
+	kept := p.Text()
+	if string(kept["x.hclvars"]) != "one = 1\n" || string(kept["x-2.hclvars"]) != "two = 2\n" || len(kept) != 3 {
+		t.Errorf("got %q, want both files of values beside the lab", kept)
+	}
+}

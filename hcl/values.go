@@ -230,8 +230,9 @@ func axisValue(v cty.Value) any {
 		if i, exact := f.Int64(); exact == big.Exact {
 			return i
 		}
-		x, _ := f.Float64()
-		return x
+		if x, _ := f.Float64(); !math.IsInf(x, 0) {
+			return x
+		}
 	}
 	return nil
 }

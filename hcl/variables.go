@@ -71,9 +71,9 @@ func (r *reader) setVariables(varsFile string) {
 		x.readFile(varsFile, r.src.Files[varsFile])
 	}
 	for _, path := range r.vars.Files {
-		text, err := readRegular(path)
+		text, err := r.src.read(path)
 		if err != nil {
-			r.err(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
+			r.fail(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
 			continue
 		}
 		x.readFile(path, text)
@@ -99,11 +99,11 @@ func (x *variables) readArgument(arg string) {
 	name, s, ok := strings.Cut(arg, "=")
 	switch {
 	case !ok || name == "":
-		x.err(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
+		x.fail(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
 	case !slices.Contains(x.names, name):
 		at := x.typed("--var "+name, arg, 0)
 		x.hidden = append(x.hidden, at) // perhaps a secret whose name is misspelt
-		x.absent(at, "Unknown variable", "The lab declares no variable %q.%s", name, didYouMean(name, x.names, nil))
+		x.missing(at, "", "Unknown variable", "The lab declares no variable %q.%s", name, didYouMean(name, x.names, nil))
 	default:
 		x.given[name] = given{cty.StringVal(s), true, x.typed("--var "+name, arg, len(name)+1)}
 	}
@@ -131,7 +131,7 @@ func (x *variables) readEnvironment() {
 
 // typed gives text that is in no file a name and a range, so that problems can point into it.
 func (p *Problems) typed(name, text string, from int) hcl.Range {
-	p.files[name] = []byte(text)
+	p.labText.read(name, []byte(text))
 	p.outside[name] = true
 	at := hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos}
 	at.Start.Byte, at.Start.Column = from, 1+from
@@ -141,7 +141,7 @@ func (p *Problems) typed(name, text string, from int) hcl.Range {
 
 // readFile reads a file of values: name = literal, one each.
 func (x *variables) readFile(name string, text []byte) {
-	x.files[name] = text
+	x.labText.read(name, text)
 	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 	if diags.HasErrors() {
 		// What the text around a mistake holds cannot be told from a secret.
@@ -154,7 +154,7 @@ func (x *variables) readFile(name string, text []byte) {
 	}
 	x.bodies = append(x.bodies, body)
 	for _, b := range body.Blocks {
-		x.err(b.DefRange(), "Block among values",
+		x.fail(b.DefRange(), "Block among values",
 			`A file of values has only lines such as name = "value". Blocks belong in the lab's *.hcl files.`)
 	}
 	for _, a := range inOrder(body.Attributes) {
@@ -222,7 +222,7 @@ func (x *variables) set(d *declared) {
 		}
 		d.val = x.fit(v, otherwise, a.Expr.Range()) // even where another value is given
 	} else if !isGiven {
-		x.err(d.header, "Variable without a value", "The variable %q has no default and no value. "+
+		x.fail(d.header, "Variable without a value", "The variable %q has no default and no value. "+
 			"Write --var %[1]s=…, or put it in %s, or in %s%[1]s.", d.name, VarsFile, envPrefix)
 	}
 	if !isGiven {
@@ -272,10 +272,10 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		if v.want.IsMapType() || v.want.IsObjectType() {
 			example = `{ name = "value" }`
 		}
-		x.err(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
+		x.fail(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
 			v.name, typeexpr.TypeString(v.want), example)
 	case diags.HasErrors() && v.secret:
-		x.err(g.at, "Wrong value",
+		x.fail(g.at, "Wrong value",
 			"The value of the sensitive variable %q cannot be read as an expression.", v.name)
 	default:
 		x.report(diags)
@@ -294,12 +294,12 @@ func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 		if v.secret {
 			why = ""
 		}
-		x.err(at, "Wrong value",
+		x.fail(at, "Wrong value",
 			"The variable %q is of type %s, and this value is not.%s", v.name, typeexpr.TypeString(v.want), why)
 		return nil
 	}
 	if v.secret {
-		out = sensitive(out)
+		out = x.sensitive(out)
 	}
 	return &out
 }
@@ -319,14 +319,14 @@ func (x *variables) validate(d *declared) {
 		}
 		good, err := asBool(plain)
 		if err != nil {
-			x.err(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, describe(verdict))
+			x.fail(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, describe(verdict))
 			continue
 		}
 		if good {
 			continue
 		}
 		if said, ok := x.message(message.Expr); ok {
-			x.add(SeverityError, d.header, "Invalid value for variable",
+			x.add(SeverityError, d.header, "Invalid value for variable", pos(b.DefRange()),
 				said+"\n\nThis was checked by the rule at "+pos(b.DefRange())+".", x.explain(condition.Expr, nil)...)
 		}
 	}

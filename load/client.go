@@ -22,7 +22,7 @@ type Client struct {
 type Clock struct {
 	Ahead  float64 `json:"ahead_ms"`  // of the caller's, before; both as they are set
 	Within float64 `json:"within_ms"` // to which that is known: half of the shortest round trip
-	Gained float64 `json:"gained_ms"` // until after the load, by clocks that nobody sets
+	Gained float64 `json:"gained_ms"` // until after the load, against the median of all clients, by clocks that nobody sets
 }
 
 // histogramJSON is a histogram as agents hand it over: its buckets less those at either end that

@@ -72,11 +72,36 @@ func (w Workload) Even() bool {
 
 // Takes is how long the load takes by its own pace; 0 where the answers decide that.
 func (w Workload) Takes() time.Duration {
+	w = w.effective()
 	if w.End() == 0 && w.Rate > 0 && w.Rate != Inf {
 		return time.Duration(float64(w.Requests) / float64(w.Rate) * float64(time.Second))
 	}
 	return w.End()
 }
+
+// Waits is how long the users and the tools of a closed loop take beside its answers, at least; 0
+// where they take no time, or nothing says how many there are.
+func (w Workload) Waits() time.Duration {
+	d := w.Dataset
+	wait := func(mean Duration) Duration {
+		if d.MaxDelay > 0 {
+			return min(mean, d.MaxDelay)
+		}
+		return mean
+	}
+	think, tool := wait(d.ThinkTime), wait(d.ToolDelay)
+	if w.Concurrency == 0 || w.Requests == 0 {
+		return 0
+	}
+	if d.Turns == 0 { // of a file, whose turns are not known: each request waits
+		return time.Duration(think) * time.Duration(ceil(w.Requests, w.Concurrency))
+	}
+	_, all := d.TurnRequests()
+	each := Duration(d.Turns-1)*think + Duration(d.Turns*d.ToolCalls)*tool
+	return time.Duration(each) * time.Duration(ceil(ceil(w.Requests, all*d.Turns), w.Concurrency))
+}
+
+func ceil(n, by int) int { return (n + by - 1) / by }
 
 // End is when a workload stops sending; 0: only its requests say.
 func (w Workload) End() time.Duration {

@@ -97,6 +97,12 @@ func (r Ref) Exact() string {
 	return r.String()
 }
 
+// Unpinned is the name of an image without its digest: what it was called before it was pinned.
+func Unpinned(image string) string {
+	name, _, _ := strings.Cut(image, "@")
+	return name
+}
+
 // asked is what a registry is asked for: the digest, or else the tag.
 func (r Ref) asked() string { return cmp.Or(r.Digest, r.Tag, latest) }
 

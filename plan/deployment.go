@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ type Deployment struct {
 	Cells    []*Cell
 
 	start  time.Duration     // until it serves, estimated; 0: not known
-	byTag  string            // its id when its images were not pinned yet; empty: none is, or has a tag
+	byTag  string            // its id when its images were not pinned yet; empty: none is
 	pinned map[string]string // what its images are pinned to then, by role
 }
 
@@ -31,18 +30,6 @@ type Member struct {
 	Runtime   provision.Runtime
 	Container provision.Container
 	Fabric    provision.Fabric // of its host, as far as it was found out
-}
-
-// Name tells the member from the others of its deployment: "decode 0", "serve 0 rank 1".
-func (m Member) Name() string {
-	name := m.Role
-	if m.Role != engines.Route {
-		name += " " + strconv.Itoa(m.Instance)
-	}
-	if m.Rank > 0 {
-		name += " rank " + strconv.Itoa(m.Rank)
-	}
-	return name
 }
 
 // Listens are the numbers of the ports of its host that the member listens on.

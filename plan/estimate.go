@@ -11,23 +11,27 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
 // Estimate is how long a plan takes and what it costs, by what its loads say and by
 // what was measured before. Images and models that have to be fetched first are not in it.
 type Estimate struct {
-	Seconds       float64        `json:"seconds"`            // until the last host is done; hosts work side by side
+	Seconds       float64        `json:"seconds"`            // until the last host is done; hosts work side by side, and wait for each other
 	Cost          float64        `json:"cost_usd,omitempty"` // of the hosts with a price, each for as long as it is taken
 	UnknownCells  int            `json:"unknown_cells"`      // nothing like them was measured; they are not in the sums
 	UnknownStarts int            `json:"unknown_starts"`     // of engines that have never served on their host; likewise
 	Hosts         []HostEstimate `json:"hosts"`              // those with work of which something is known
+
+	limit time.Duration // after which everything of the lab ends; 0: none
 }
 
 // HostEstimate is a host's part of an [Estimate].
 type HostEstimate struct {
 	Host    string  `json:"host"`
-	Seconds float64 `json:"seconds"`
+	Seconds float64 `json:"seconds"`                // from its first use to its last
+	Idle    float64 `json:"idle_seconds,omitempty"` // of these, how long it waits for other hosts
 	Cost    float64 `json:"cost_usd,omitempty"`
 }
 
@@ -45,37 +49,53 @@ func (c *Cell) Work() float64 {
 	return math.Ceil(float64(max(all.Requests, 1))/float64(lanes)) * float64(max(all.OutputTokens, 1)) * token
 }
 
-// Estimate returns how long what is to be done takes; nil when nothing is known of
-// any of it.
+// Estimate returns how long what is to be done takes; nil when nothing is known of any of it. As
+// the scheduler does, it gives a deployment all its hosts at once, when the last of them is free,
+// in the plan's order; and each host is taken from its first use to its last.
 func (p *Plan) Estimate() *Estimate {
-	out := &Estimate{Hosts: []HostEstimate{}}
+	out := &Estimate{Hosts: []HostEstimate{}, limit: p.Lab.MaxDuration}
+	type use struct{ from, free, idle time.Duration }
+	uses := map[*provision.Host]*use{}
+	for _, d := range p.Deployments {
+		if len(d.ToDo()) == 0 {
+			continue
+		}
+		takes := time.Duration(d.starts()) * d.start
+		if d.start == 0 {
+			out.UnknownStarts += d.starts()
+		}
+		for _, c := range d.ToDo() {
+			if c.takes == 0 {
+				out.UnknownCells++
+			}
+			takes += c.takes
+		}
+		var begin time.Duration
+		for _, h := range d.Hosts() {
+			if u := uses[h]; u != nil {
+				begin = max(begin, u.free)
+			}
+		}
+		for _, h := range d.Hosts() {
+			u := uses[h]
+			if u == nil {
+				u = &use{from: begin, free: begin}
+				uses[h] = u
+			}
+			u.idle += begin - u.free
+			u.free = begin + takes
+		}
+	}
 	for _, h := range p.Hosts {
-		var takes time.Duration
-		for _, d := range p.Deployments {
-			if !slices.Contains(d.Hosts(), h) { // a sender is taken for as long as the engine's host
-				continue
-			}
-			unknown := 0
-			for _, c := range d.ToDo() {
-				if c.takes == 0 {
-					unknown++
-				}
-				takes += c.takes
-			}
-			takes += time.Duration(d.starts()) * d.start
-			if d.Host() == h {
-				out.UnknownCells += unknown
-				if d.start == 0 {
-					out.UnknownStarts += d.starts()
-				}
-			}
+		u := uses[h]
+		if u == nil || u.free == u.from {
+			continue
 		}
-		if takes > 0 {
-			e := HostEstimate{Host: h.Name, Seconds: takes.Seconds(), Cost: h.PricePerHour * takes.Hours()}
-			out.Hosts = append(out.Hosts, e)
-			out.Seconds = max(out.Seconds, e.Seconds)
-			out.Cost += e.Cost
-		}
+		taken := u.free - u.from
+		e := HostEstimate{Host: h.Name, Seconds: taken.Seconds(), Idle: u.idle.Seconds(), Cost: h.PricePerHour * taken.Hours()}
+		out.Hosts = append(out.Hosts, e)
+		out.Seconds = max(out.Seconds, u.free.Seconds())
+		out.Cost += e.Cost
 	}
 	if len(out.Hosts) == 0 {
 		return nil
@@ -85,9 +105,14 @@ func (p *Plan) Estimate() *Estimate {
 
 // String is "Estimated: 3h10m on h200, 2h on mi300x; $95.20. Not known, and not in it: 2 starts."
 func (e *Estimate) String() string {
+	rough := func(seconds float64) string { return Rough(time.Duration(seconds * float64(time.Second))) }
 	var hosts []string
 	for _, h := range e.Hosts {
-		hosts = append(hosts, fmt.Sprintf("%s on %s", Rough(time.Duration(h.Seconds*float64(time.Second))), h.Host))
+		s := fmt.Sprintf("%s on %s", rough(h.Seconds), h.Host)
+		if h.Idle > 0 && h.Cost > 0 {
+			s += fmt.Sprintf(" (%s of it waiting for other hosts, $%.2f)", rough(h.Idle), h.Cost*h.Idle/h.Seconds)
+		}
+		hosts = append(hosts, s)
 	}
 	s := "Estimated: " + strings.Join(hosts, ", ")
 	if e.Cost > 0 {
@@ -102,6 +127,9 @@ func (e *Estimate) String() string {
 	}
 	if s += "."; len(without) > 0 {
 		s += " Not known, and not in it: " + strings.Join(without, " and ") + "."
+	}
+	if e.limit > 0 && e.Seconds > e.limit.Seconds() {
+		s += fmt.Sprintf(" That is longer than the lab's max_duration, %s: what is not measured by then is not measured.", e.limit)
 	}
 	return s
 }
@@ -187,9 +215,10 @@ func (h *history) takes(c *Cell) time.Duration {
 	if own := c.Task.Stored().Workload.Takes(); own > 0 {
 		return own
 	}
+	waits := c.Task.Stored().Workload.Waits()
 	s, lane, ok := loop(c.load.pairs)
 	if !ok {
-		return 0
+		return waits
 	}
 	d := c.deployment
 	nearest, best := 0.0, math.Inf(1)
@@ -202,5 +231,5 @@ func (h *history) takes(c *Cell) time.Duration {
 			nearest, best = k.pace, apart
 		}
 	}
-	return time.Duration(nearest * lane * float64(time.Second))
+	return max(waits, time.Duration(nearest*lane*float64(time.Second)))
 }

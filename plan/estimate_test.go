@@ -39,15 +39,15 @@ func TestEstimate(t *testing.T) {
 		{
 			// 63 rounds at concurrency 8, twice 8 at 64, and a start.
 			name: "the rest", opt: Options{Known: once},
-			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, UnknownStarts: 1, Hosts: []HostEstimate{{"h200", 1232, 12.32}}},
+			want:  &Estimate{Seconds: 504 + 2*64 + 600, Cost: 36 * (504 + 2*64 + 600) / 3600., UnknownCells: 2, UnknownStarts: 1, Hosts: []HostEstimate{{Host: "h200", Seconds: 1232, Cost: 12.32}}},
 			reads: "Estimated: 21m on h200; $12.32. Not known, and not in it: 1 start and 2 cells.",
 		}, {
 			name: "again", opt: Options{Known: once, Rerun: true}, pick: "benchmark = online and engine = vllm",
-			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{"h200", 2104, 21.04}}},
+			want:  &Estimate{Seconds: 1000 + 504 + 600, Cost: 21.04, Hosts: []HostEstimate{{Host: "h200", Seconds: 2104, Cost: 21.04}}},
 			reads: "Estimated: 35m on h200; $21.04.",
 		}, {
 			name: "one alone", opt: Options{Known: once, Rerun: true}, pick: "benchmark = soak",
-			want:  &Estimate{Seconds: 2*64 + 600, Cost: 7.28, Hosts: []HostEstimate{{"h200", 728, 7.28}}},
+			want:  &Estimate{Seconds: 2*64 + 600, Cost: 7.28, Hosts: []HostEstimate{{Host: "h200", Seconds: 728, Cost: 7.28}}},
 			reads: "Estimated: 12m on h200; $7.28.",
 		},
 	} {
@@ -60,7 +60,7 @@ func TestEstimate(t *testing.T) {
 			}
 			got := p.Estimate()
 			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
-			if diff := cmp.Diff(test.want, got, near); diff != "" {
+			if diff := cmp.Diff(test.want, got, near, cmp.AllowUnexported(Estimate{})); diff != "" {
 				t.Errorf("Estimate (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(test.reads, got.String()); diff != "" {
@@ -85,7 +85,7 @@ func TestEstimateByPace(t *testing.T) {
 	} {
 		cfg := lab()
 		c := New(cfg, Options{}).Deployments[0].Cells[0]
-		c.Load().Workload, c.load = test.w, loadOf(hcl.Cell{Workload: test.w})
+		c.Load().Workload, c.load = test.w, loadOf(hcl.Cell{Workload: test.w}, c.deployment)
 		if got := newHistory(nil).takes(c); got != test.want {
 			t.Errorf("%s: takes %s, want %s", name, got, test.want)
 		}
@@ -112,5 +112,43 @@ func TestRough(t *testing.T) {
 		if got := Rough(time.Duration(seconds * float64(time.Second))); got != want {
 			t.Errorf("Rough(%v s) = %q, want %q", seconds, got, want)
 		}
+	}
+}
+
+// TestEstimateOfWaiting: hosts wait for each other as the scheduler has them wait, and are paid for
+// from their first use to their last.
+func TestEstimateOfWaiting(t *testing.T) {
+	a, b := &provision.Host{Name: "a", PricePerHour: 10}, &provision.Host{Name: "b", PricePerHour: 20}
+	p := &Plan{Hosts: []*provision.Host{a, b}, Lab: hcl.Lab{MaxDuration: 4 * time.Hour}}
+	for _, of := range []struct {
+		takes time.Duration
+		hosts []*provision.Host
+	}{{2 * time.Hour, []*provision.Host{a}}, {30 * time.Minute, []*provision.Host{b}}, {time.Hour, []*provision.Host{a, b}}, {2 * time.Hour, []*provision.Host{b}}} {
+		d := &Deployment{Engine: &engines.Engine{Kind: engines.VLLM, Host: of.hosts[0]}, start: time.Nanosecond}
+		for _, h := range of.hosts {
+			d.Members = append(d.Members, Member{Member: engines.Member{Engine: &engines.Engine{Host: h}}, Host: h})
+		}
+		d.Cells = []*Cell{{Status: Measure, takes: of.takes, Task: &Load{}, deployment: d}}
+		p.Deployments = append(p.Deployments, d)
+	}
+	e := p.Estimate()
+	const want = "Estimated: 3h00m on a, 5h00m on b (1h30m of it waiting for other hosts, $30.00); $130.00. " +
+		"That is longer than the lab's max_duration, 4h0m0s: what is not measured by then is not measured."
+	if got := e.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestHurriedWaits: users and tools are in a hurry too, and are in the estimate.
+func TestHurriedWaits(t *testing.T) {
+	second := load.Duration(time.Second)
+	w := load.Workload{Requests: 40, Concurrency: 2, Dataset: load.Dataset{
+		Kind: load.RandomConversation, Turns: 5, ThinkTime: 20 * second, ToolDelay: 2 * second, MaxDelay: 10 * second,
+	}}
+	if got, want := w.Waits(), 4*4*10*time.Second; got != want {
+		t.Errorf("8 conversations of 5 turns, 2 at once, wait %v, want %v", got, want)
+	}
+	if got, want := hurried(w, 10).Waits(), 4*4*time.Second; got != want {
+		t.Errorf("10 times as fast they wait %v, want %v", got, want)
 	}
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -27,8 +26,8 @@ type loadIdentity struct {
 // loadOf is everything about a cell's load that can change a number: the workload and the
 // headers that it is sent with. Secret headers count as "(sensitive)", and the engine's
 // key, which opens a door and steers nothing, not at all. Of hosts that the load is
-// sent from it counts how many they are, that they are others than the engine's, and what they have.
-func loadOf(c hcl.Cell) loadIdentity {
+// sent from it counts how many they are, which are the engine's too, and what is asked for pods.
+func loadOf(c hcl.Cell, d *Deployment) loadIdentity {
 	counts := c.Workload.Fingerprint
 	if c.Offline {
 		counts = batchOf(c).Fingerprint
@@ -39,7 +38,11 @@ func loadOf(c hcl.Cell) loadIdentity {
 	}
 	var clients []string
 	for _, h := range c.From {
-		clients = append(clients, cmp.Or(h.GPUs.String(), "another host"))
+		client := engines.Client(h)
+		if slices.Contains(d.Serving(), h) {
+			client = "a host of the engine"
+		}
+		clients = append(clients, client)
 	}
 	if len(clients) > 0 {
 		slices.Sort(clients)
@@ -200,8 +203,13 @@ func (d *Deployment) called(name string) *Deployment {
 	unpinned := d.Engine.Placed(func(h *provision.Host) *provision.Host { return h }) // a copy
 	pinned := map[string]string{}
 	for role, e := range unpinned.Engines() {
-		if ref, err := origin.ParseRef(e.Image); err == nil && ref.Digest != "" && ref.Tag != "" {
-			e.Image, pinned[role] = ref.Name()+":"+ref.Tag, ref.Digest
+		if ref, err := origin.ParseRef(e.Image); err == nil && ref.Digest != "" {
+			pinned[role] = ref.Digest
+		}
+		e.Image = origin.Unpinned(e.Image)
+		if e.Build != nil {
+			e.Build = new(*e.Build)
+			e.Build.Image = origin.Unpinned(e.Build.Image)
 		}
 	}
 	if len(pinned) > 0 {

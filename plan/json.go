@@ -11,7 +11,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.2"
+const FormatVersion = "2.3"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -92,10 +92,15 @@ func (p *Plan) JSON(w io.Writer) error {
 	for _, d := range p.Deployments {
 		out.Deployments = append(out.Deployments, d.json())
 	}
-	enc := json.NewEncoder(w)
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	if err := enc.Encode(out); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, p.Hide(b.String()))
+	return err
 }
 
 func (d *Deployment) json() jsonDeployment {

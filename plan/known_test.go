@@ -137,23 +137,35 @@ func pinnedTo(known map[string]results.Known, digest string) {
 // measured; pinned to something else it is another.
 func TestPinned(t *testing.T) {
 	was, moved := "sha256:"+strings.Repeat("1", 64), "sha256:"+strings.Repeat("2", 64)
-	known := measured(New(lab(), Options{}))
-	pinnedTo(known, was)
-	for digest, want := range map[string]int{was: 4, moved: 0} {
-		cfg := lab()
-		cfg.Engines[0].Image += "@" + digest
-		p := New(cfg, Options{Known: known})
-		done := 0
-		for _, c := range p.Deployments[0].Cells {
-			if c.Status == Done {
-				done++
-				if _, stored := known[c.ID]; !stored {
-					t.Errorf("cell %s is done, and not in the store", c.ID)
+	for name, as := range map[string]func(*engines.Engine){
+		"a tag":   func(*engines.Engine) {},
+		"no tag":  func(e *engines.Engine) { e.Image = "vllm/vllm-openai" },
+		"a build": func(e *engines.Engine) { e.Build = &engines.Build{Image: "nvcr.io/nvidia/tensorrt-llm/devel:1.0.0"} },
+	} {
+		before := lab()
+		as(before.Engines[0])
+		known := measured(New(before, Options{}))
+		pinnedTo(known, was)
+		for digest, want := range map[string]int{was: 4, moved: 0} {
+			cfg := lab()
+			as(cfg.Engines[0])
+			cfg.Engines[0].Image += "@" + digest
+			if b := cfg.Engines[0].Build; b != nil {
+				b.Image += "@" + moved
+			}
+			p := New(cfg, Options{Known: known})
+			done := 0
+			for _, c := range p.Deployments[0].Cells {
+				if c.Status == Done {
+					done++
+					if _, stored := known[c.ID]; !stored {
+						t.Errorf("%s: cell %s is done, and not in the store", name, c.ID)
+					}
 				}
 			}
-		}
-		if done != want {
-			t.Errorf("pinned to %s: %d done, want %d", digest, done, want)
+			if done != want {
+				t.Errorf("%s, pinned to %s: %d done, want %d", name, digest, done, want)
+			}
 		}
 	}
 }
@@ -233,6 +245,48 @@ func TestChangedHost(t *testing.T) {
 	moved.Hosts[0].Name = "h200-b"
 	if why := New(moved, Options{Known: known}).Deployments[0].Cells[0].Why; !strings.HasSuffix(why, ", on host h200") {
 		t.Errorf("of a cell that was measured on another host: %q", why)
+	}
+}
+
+// TestChangedClient: a host that sends load is held against what it was, too.
+func TestChangedClient(t *testing.T) {
+	facts := func(cpus int) json.RawMessage {
+		b, err := json.Marshal(provision.Facts{Hostname: "client1", CPUs: cpus})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	client := &provision.Host{Name: "client", Address: "203.0.113.9"}
+	sent := func() *hcl.Config {
+		cfg := lab()
+		cfg.Engines[0].Flags = append(cfg.Engines[0].Flags, engines.Flag{Name: "host", Value: flagValue("0.0.0.0")})
+		for _, b := range cfg.Benchmarks {
+			for i, c := range b.Cells {
+				if c.Engine == cfg.Engines[0] {
+					b.Cells[i].From = []*provision.Host{client}
+				}
+			}
+		}
+		return cfg
+	}
+	known := measured(New(sent(), Options{}))
+	for id, k := range known {
+		k.RunID, k.Deployment = "run1", "d"
+		known[id] = k
+	}
+	seen := []results.Seen{
+		{RunID: "run1", Deployment: "d", Lab: "r1", Host: "old", Facts: facts(64)},
+		{RunID: "run1", Deployment: "d", Lab: "r1", Host: "h200", Facts: facts(8)},
+		{RunID: "run2", Deployment: "d", Lab: "r1", Host: "client", Facts: facts(4)},
+	}
+	for _, name := range []string{"client", "old"} { // it may have had another name
+		seen[0].Host = name
+		for _, c := range New(sent(), Options{Known: known, Seen: seen}).Deployments[0].Cells {
+			if !strings.Contains(c.Why, "client: CPUs 64 → 4") || strings.Contains(c.Why, "h200:") {
+				t.Errorf("the client was %q: %s", name, c.Why)
+			}
+		}
 	}
 }
 

@@ -32,6 +32,8 @@ type Plan struct {
 	Only    []string // what [Plan.Select] was asked for
 	Targets []string
 	Of      *Counts // of the whole lab, when only a part is planned; nil otherwise
+
+	Secrets []provision.Text // of the lab, hidden in what is printed
 }
 
 // Counts sums a plan up.
@@ -48,6 +50,15 @@ type Counts struct {
 // String is "2 deployments on 1 host, 6 cells".
 func (c Counts) String() string {
 	return fmt.Sprintf("%s on %s, %s", plain.Count(c.Deployments, "deployment"), plain.Count(c.Hosts, "host"), plain.Count(c.Cells, "cell"))
+}
+
+// Hide takes the lab's secrets out of what is printed or kept of the plan.
+func (p *Plan) Hide(text string) string {
+	var words []string
+	for _, s := range p.Secrets {
+		words = append(words, s.Reveal())
+	}
+	return plain.NewSecrets(words...).Hide(text)
 }
 
 // Local is where a path of the lab lies on this machine.
@@ -90,7 +101,7 @@ type Options struct {
 
 // New plans the lab. It cannot fail: the text has been checked.
 func New(cfg *hcl.Config, opt Options) *Plan {
-	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir}
+	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir, Secrets: cfg.Secrets}
 	byEngine := map[*engines.Engine]*Deployment{}
 	type at struct {
 		deployment *Deployment
@@ -108,7 +119,7 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			if len(c.From) == 1 && c.From[0] == d.Host() || c.Offline {
 				c.From = nil
 			}
-			load := loadOf(c)
+			load := loadOf(c, d)
 			again[at{d, load.text}]++
 			for rep := range max(b.Repeat, 1) {
 				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: load, occurrence: again[at{d, load.text}]}))

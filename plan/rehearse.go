@@ -94,6 +94,8 @@ func hurried(w load.Workload, speed float64) load.Workload {
 	w.Rate, w.Duration, w.Ramp = faster(w.Rate), shorter(w.Duration), shorter(w.Ramp)
 	w.CutBeginning, w.CutEnd = shorter(w.CutBeginning), shorter(w.CutEnd)
 	w.Hurried = speed != 1
+	d := &w.Dataset
+	d.ThinkTime, d.ToolDelay, d.MaxDelay = shorter(d.ThinkTime), shorter(d.ToolDelay), shorter(d.MaxDelay)
 	w.Stages = slices.Clone(w.Stages)
 	for i, s := range w.Stages {
 		w.Stages[i].Rate, w.Stages[i].Duration = faster(s.Rate), shorter(s.Duration)

@@ -166,17 +166,28 @@ func newSeen(lab string, all []results.Seen) *seen {
 	return s
 }
 
-// changes says in what the deployment's hosts are not as they were when the cell was measured. An
-// engine of one host may have been on another then; of several each is held against itself.
+// changes says in what the hosts of the deployment, and those that send the cell's load, are not as they were
+// when the cell was measured. Of one that had another name then, and no other has, that is taken.
 func (s *seen) changes(c *Cell, k results.Known) (all []string) {
-	then, serving := s.then[[2]string{k.RunID, k.Deployment}], c.deployment.Serving()
-	c.Facts = map[*provision.Host]*provision.Facts{}
-	for _, h := range serving {
-		text, same := then[h.Name]
-		if !same && len(serving) == 1 && len(then) == 1 {
-			text = slices.Collect(maps.Values(then))[0]
+	then, hosts := maps.Clone(s.then[[2]string{k.RunID, k.Deployment}]), c.deployment.hosts([]*Cell{c})
+	var renamed []*provision.Host
+	texts := map[*provision.Host]json.RawMessage{}
+	for _, h := range hosts {
+		if text, same := then[h.Name]; same {
+			texts[h] = text
+		} else {
+			renamed = append(renamed, h)
 		}
-		was, now := s.read(text), s.read(s.newest[h.Name])
+	}
+	for _, h := range c.deployment.hosts(c.deployment.Cells) {
+		delete(then, h.Name)
+	}
+	if len(renamed) == 1 && len(then) == 1 {
+		texts[renamed[0]] = slices.Collect(maps.Values(then))[0]
+	}
+	c.Facts = map[*provision.Host]*provision.Facts{}
+	for _, h := range hosts {
+		was, now := s.read(texts[h]), s.read(s.newest[h.Name])
 		if was == nil {
 			continue
 		}
@@ -185,7 +196,7 @@ func (s *seen) changes(c *Cell, k results.Known) (all []string) {
 			continue
 		}
 		for _, changed := range now.Differences(*was) {
-			if len(serving) > 1 {
+			if len(hosts) > 1 {
 				changed = h.Name + ": " + changed
 			}
 			all = append(all, changed)

@@ -49,7 +49,7 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 		t.yaml(p.Clusters)
 	}
 	t.f("\n%s\n", p.outcome(n, of))
-	_, err := io.WriteString(w, t.String())
+	_, err := io.WriteString(w, p.Hide(t.String()))
 	return err
 }
 

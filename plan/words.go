@@ -26,7 +26,11 @@ func loadWords(w load.Workload) []string {
 	case len(w.Stages) > 0:
 		var stages []string
 		for _, s := range w.Stages {
-			stages = append(stages, fmt.Sprintf("%v/s for %s", s.Rate, span(s.Duration)))
+			pace := fmt.Sprintf("%v/s", s.Rate)
+			if s.Concurrency > 0 {
+				pace = fmt.Sprintf("concurrency %d", s.Concurrency)
+			}
+			stages = append(stages, pace+" for "+span(s.Duration))
 		}
 		pace = strings.Join(stages, ", then ")
 	case w.Rate == load.Inf:

@@ -26,6 +26,7 @@ type Cluster struct {
 	HostNetwork      bool              // pods have their node's network, which some fabrics need
 	Mounts           []Mount           // in each pod with an engine: a directory of the node, or "claim/NAME"
 	WaitForNode      time.Duration     // how long a pod may be without one; 0: two minutes
+	Is               string            // which cluster it is, as its credentials tell; empty: nobody has read them
 	Pos              string            // where the block stands, "lab.hcl:12"
 }
 

@@ -13,6 +13,15 @@ import (
 // itself, wherever that is on the host.
 const Self = "hcl"
 
+// Labels say whose a container or process is. A claim is what one run has at one place: store, lab, run and
+// agent together name it. A lab's name alone is anybody's.
+const (
+	LabelLab   = "hcl.lab"
+	LabelRun   = "hcl.run"
+	LabelStore = "hcl.store" // id of the results' store
+	LabelAgent = "hcl.agent" // directory of the agent that has made it, and that ends it
+)
+
 // EnvVar is one variable of a container's environment.
 type EnvVar struct {
 	Name  string `json:"name"`
@@ -64,6 +73,7 @@ type Container struct {
 	WorkDir     string   `json:"work_dir,omitempty"`
 
 	Port       int           `json:"port,omitempty"` // where the engine listens
+	Listens    []int         `json:"-"`              // all ports that have to be closed when it is gone
 	Init       bool          `json:"init,omitempty"` // an init as pid 1, which reaps and forwards signals
 	StopSignal string        `json:"stop_signal,omitempty"`
 	StopGrace  time.Duration `json:"-"` // between the stop signal and SIGKILL

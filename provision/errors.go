@@ -24,12 +24,46 @@ var (
 	ErrPodLost        = errors.New("pod lost")               // evicted, deleted by somebody, or its node is gone
 	ErrNoBegin        = errors.New("container cannot begin") // of a pod: its image, or what is to be mounted
 	ErrUnclean        = errors.New("not all is gone")        // something of ours is left, or what was deleted stays
+	ErrSettings       = errors.New("settings not put back")  // of a machine, that a run had changed
 	ErrForbidden      = errors.New("not allowed")            // the cluster lets us in, but not do that
 
 	// ErrDockerAway is the ErrNoDocker of a host that has a daemon which does not run or
 	// answer at the moment: there may be containers of ours.
 	ErrDockerAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
 )
+
+// kinds are those of them that tell a caller what to do about what a program elsewhere has tried for it; what is
+// more special comes first.
+var kinds = []error{ErrUnclean, ErrDockerAway, ErrNoGPURuntime, ErrNoDocker, ErrImageNotFound, ErrPortTaken, ErrNameTaken, ErrNoContainer,
+	ErrSettings}
+
+// Kind is the name of an error's kind, for [Told] at the other end of a connection; empty: it has none.
+func Kind(err error) string {
+	for _, kind := range kinds {
+		if errors.Is(err, kind) {
+			return kind.Error()
+		}
+	}
+	return ""
+}
+
+// Told is an error that another program has told of a host, which its text names, with its [Kind].
+func Told(kind, text string) error {
+	for _, k := range kinds {
+		if k.Error() == kind {
+			return &relayed{k, printable(text)}
+		}
+	}
+	return errors.New(printable(text))
+}
+
+type relayed struct {
+	kind error
+	text string
+}
+
+func (t *relayed) Error() string { return t.text }
+func (t *relayed) Unwrap() error { return t.kind }
 
 // failure is an error with a kind, one of the sentinels above, and words of its
 // own: what happened and what to do. The sentinel's words are not repeated.

@@ -178,53 +178,63 @@ func (f FabricFacts) mtu(name string) string {
 	return ""
 }
 
+// fabricTraits are those in which hosts of one engine should be alike, in the order in which they are told.
+var fabricTraits = []string{
+	"MTU of the interface", "MTU of RDMA devices", "RDMA devices that are up", "firmware of RDMA devices", "GID index for IPv4",
+	"nvidia_peermem",
+}
+
+// Traits are what of a host in a fabric may be otherwise on another, or another day, and changes numbers. full
+// is what its engines use of it.
+func (f FabricFacts) Traits(full Fabric) map[string]string {
+	devices := func(of func(RDMADevice) string) string {
+		counts := map[string]int{}
+		for _, d := range f.active() {
+			counts[cmp.Or(of(d), "not known")]++
+		}
+		var parts []string
+		for _, value := range slices.Sorted(maps.Keys(counts)) {
+			parts = append(parts, fmt.Sprintf("%d × %s", counts[value], value))
+		}
+		return cmp.Or(strings.Join(parts, " and "), "none")
+	}
+	return map[string]string{
+		"interface":                cmp.Or(full.Interface, "none"),
+		"RDMA devices":             cmp.Or(strings.Join(full.RDMA, " "), "none"),
+		"MTU of the interface":     cmp.Or(f.mtu(full.Interface), "none"),
+		"MTU of RDMA devices":      devices(func(d RDMADevice) string { return f.mtu(d.NIC) }),
+		"RDMA devices that are up": devices(func(d RDMADevice) string { return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate) }),
+		"firmware of RDMA devices": devices(func(d RDMADevice) string { return d.Firmware }),
+		"GID index for IPv4": devices(func(d RDMADevice) string {
+			return strings.Replace(strconv.FormatInt(d.v4(), 10), "-1", "none", 1)
+		}),
+		"nvidia_peermem": map[bool]string{true: "loaded", false: "not loaded"}[f.PeerMem],
+	}
+}
+
 // CompareFabrics says in what hosts of one engine are not alike, first of all against the
 // most of them: what nobody sees until it is slow. Both are by the hosts' names, and so is the
 // order of what is said.
 func CompareFabrics(facts map[string]FabricFacts, full map[string]Fabric) (differences []string) {
-	names := slices.Sorted(maps.Keys(facts))
-	differBy := func(what string, of func(name string) string) {
+	traits := map[string]map[string]string{}
+	for name, f := range facts {
+		traits[name] = f.Traits(full[name])
+	}
+	for _, what := range fabricTraits {
 		by := map[string][]string{}
-		for _, name := range names {
-			by[of(name)] = append(by[of(name)], name)
+		for _, name := range slices.Sorted(maps.Keys(facts)) {
+			by[traits[name][what]] = append(by[traits[name][what]], name)
 		}
 		if len(by) < 2 {
-			return
+			continue
 		}
 		var parts []string
 		for _, value := range slices.SortedFunc(maps.Keys(by), func(a, b string) int {
 			return cmp.Or(len(by[b])-len(by[a]), strings.Compare(a, b))
 		}) {
-			parts = append(parts, fmt.Sprintf("%s on %s", cmp.Or(value, "none"), strings.Join(by[value], ", ")))
+			parts = append(parts, value+" on "+strings.Join(by[value], ", "))
 		}
 		differences = append(differences, what+": "+strings.Join(parts, "; "))
 	}
-	differ := func(what string, of func(FabricFacts) string) {
-		differBy(what, func(name string) string { return of(facts[name]) })
-	}
-	devices := func(of func(FabricFacts, RDMADevice) string) func(FabricFacts) string {
-		return func(f FabricFacts) string {
-			counts := map[string]int{}
-			for _, d := range f.active() {
-				counts[cmp.Or(of(f, d), "not known")]++
-			}
-			var parts []string
-			for _, value := range slices.Sorted(maps.Keys(counts)) {
-				parts = append(parts, fmt.Sprintf("%d × %s", counts[value], value))
-			}
-			return strings.Join(parts, " and ")
-		}
-	}
-	differBy("MTU of the interface", func(name string) string { return facts[name].mtu(full[name].Interface) })
-	differ("MTU of RDMA devices", devices(func(f FabricFacts, d RDMADevice) string { return f.mtu(d.NIC) }))
-	differ("RDMA devices that are up", devices(func(_ FabricFacts, d RDMADevice) string {
-		return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate)
-	}))
-	differ("firmware of RDMA devices", devices(func(_ FabricFacts, d RDMADevice) string { return d.Firmware }))
-	differ("GID index for IPv4", devices(func(_ FabricFacts, d RDMADevice) string {
-		return strings.Replace(strconv.FormatInt(d.v4(), 10), "-1", "none", 1)
-	}))
-	loaded := map[bool]string{true: "loaded", false: "not loaded"}
-	differ("nvidia_peermem", func(f FabricFacts) string { return loaded[f.PeerMem] })
 	return differences
 }

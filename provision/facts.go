@@ -29,6 +29,7 @@ type Facts struct {
 	// "on", "power limit": "700 W". Condition is all that was seen at one moment. Both
 	// are there when the host was held against its contract.
 	Settings  map[string]string `json:"settings,omitempty"`
+	Fabric    map[string]string `json:"fabric,omitempty"` // as [FabricFacts.Traits] has it, where several hosts ran an engine
 	Condition *Condition        `json:"condition,omitempty"`
 }
 
@@ -84,8 +85,10 @@ func (f Facts) Differences(was Facts) []string {
 	}
 	differ("architecture", was.Arch, f.Arch)
 	differ("kernel", was.Kernel, f.Kernel)
-	for _, name := range slices.Sorted(maps.Keys(f.Settings)) {
-		differ(name, was.Settings[name], f.Settings[name])
+	for _, of := range [][2]map[string]string{{was.Settings, f.Settings}, {was.Fabric, f.Fabric}} {
+		for _, name := range slices.Sorted(maps.Keys(of[1])) {
+			differ(name, of[0][name], of[1][name])
+		}
 	}
 	return out
 }

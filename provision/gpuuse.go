@@ -11,13 +11,6 @@ import (
 // that starts: its name on the host. It tells ours where there are no containers.
 const ProcessMark = "HCL_PROCESS"
 
-// LabelLab is the label with the lab's name that every container and process of a lab
-// carries: it tells ours from those of others.
-const LabelLab = "hcl.lab"
-
-// LabelRun is the label with the run that has started it.
-const LabelRun = "hcl.run"
-
 // GPUUse is what a host's GPUs are in use for at one moment.
 type GPUUse struct {
 	Memory    []int64      `json:"memory,omitempty"` // bytes in use on each GPU, by its index; [NotTold]
@@ -54,7 +47,17 @@ type GPUProcess struct {
 	Name      string `json:"name"`
 	Memory    int64  `json:"memory,omitempty"`    // bytes on all GPUs; 0: the tool does not say
 	Container string `json:"container,omitempty"` // id of the container that it runs in
-	Mark      string `json:"mark,omitempty"`      // value of [ProcessMark]
+	Mark      string `json:"mark,omitempty"`      // value of [ProcessMark], of the user who looks
+	// GPUs are the bytes on each GPU that it uses, or at most there; nil: the tool does not say.
+	GPUs map[int]int64 `json:"gpus,omitempty"`
+}
+
+// on is how much of a GPU's memory the process may use.
+func (p GPUProcess) on(gpu int) int64 {
+	if p.GPUs == nil {
+		return p.Memory
+	}
+	return p.GPUs[gpu]
 }
 
 // String names the process for people.
@@ -116,22 +119,26 @@ func (t Traces) Held(now GPUUse) (left []string, others []GPUProcess) {
 		why := strings.Join(now.Problems, "; ")
 		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", before, told, why)}, nil
 	}
-	var theirs int64
+	theirs := make([]int64, len(t.Before.Memory)) // what others have taken, by GPU
 	for _, p := range now.Processes {
+		var was GPUProcess
 		i := slices.IndexFunc(t.Before.Processes, func(q GPUProcess) bool { return q.PID == p.PID && q.Name == p.Name })
 		switch {
 		case t.Ours(p.Container, p.Mark):
 			left = append(left, p.String()+" still uses a GPU")
+			continue
 		case i < 0:
 			others = append(others, p)
-			theirs += p.Memory
-		case p.Memory > t.Before.Processes[i].Memory:
-			theirs += p.Memory - t.Before.Processes[i].Memory
+		default:
+			was = t.Before.Processes[i]
+		}
+		for gpu := range theirs {
+			theirs[gpu] += max(0, p.on(gpu)-was.on(gpu))
 		}
 	}
 	for gpu, used := range now.Memory[:min(len(now.Memory), len(t.Before.Memory))] {
 		more := used - t.Before.Memory[gpu]
-		if t.Before.Memory[gpu] == NotTold || more <= releaseSlack || more <= theirs+releaseSlack {
+		if t.Before.Memory[gpu] == NotTold || more <= releaseSlack || more <= theirs[gpu]+releaseSlack {
 			continue
 		}
 		text := fmt.Sprintf("GPU %d has %s more in use than before", gpu, Mebibytes(more))

@@ -39,6 +39,11 @@ func TestHeld(t *testing.T) {
 			GPUUse{Memory: []int64{90 << 30, 50 << 30}, Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 20 << 30}}},
 			[]string{"GPU 0 has 92159 MiB more in use than before", "GPU 1 has 49152 MiB more in use than before"}, 1,
 		},
+		"somebody else came on another GPU": {
+			GPUUse{Memory: []int64{70 << 30, 82 << 30},
+				Processes: []GPUProcess{{PID: 9, Name: "python3", Memory: 80 << 30, GPUs: map[int]int64{1: 80 << 30}}}},
+			[]string{"GPU 0 has 71679 MiB more in use than before"}, 1,
+		},
 		"a GPU fell off": {GPUUse{Memory: before.Memory[:1], Problems: []string{"nvidia-smi: GPU is lost"}},
 			[]string{"2 GPUs answered before, now 1: nvidia-smi: GPU is lost"}, 0},
 	} {

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func (g GPUs) String() string {
 }
 
 // ParseGPUs reads "8xH200", "4xMI300X" or "H200" (one). The vendor follows from
-// the model: MI… and Radeon are AMD's, everything else NVIDIA's.
+// the model.
 func ParseGPUs(s string) (GPUs, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {
@@ -73,11 +74,17 @@ func ParseGPUs(s string) (GPUs, error) {
 		return GPUs{}, fmt.Errorf("%q is not a count and a model, such as 8xH200 or 8xMI300X", s)
 	}
 	g.Vendor = NVIDIA
-	if upper := strings.ToUpper(g.Model); strings.HasPrefix(upper, "MI") || strings.HasPrefix(upper, "RADEON") {
+	if ofAMD.MatchString(g.Model) {
 		g.Vendor = AMD
 	}
 	return g, nil
 }
+
+// ofAMD is how the names of AMD's GPUs begin, of data centres and of workstations: MI300X, Radeon, W7900, R9700.
+var ofAMD = regexp.MustCompile(`(?i)^(MI\d|Radeon|RX\d|W[5-7][0-9]00|R9\d00)`)
+
+// Same reports whether two host blocks ask for the same: "8xh200" is "8xH200".
+func (g GPUs) Same(o GPUs) bool { return g.Count == o.Count && strings.EqualFold(g.Model, o.Model) }
 
 // Host is a machine as a host block describes it.
 type Host struct {
@@ -100,6 +107,15 @@ type Host struct {
 	Require      *Require          // nil: nothing more
 	Prepare      *Prepare          // what is set while engines run there; nil: nothing
 	Pos          string            // where the block stands, "lab.hcl:12"
+}
+
+// SameMachine reports whether two host blocks say one address: a machine that cannot be taken twice at once.
+func (h *Host) SameMachine(o *Host) bool {
+	if h == o || h == nil || o == nil {
+		return h == o
+	}
+	at := func(h *Host) string { return strings.ToLower(strings.TrimSuffix(h.Address, ":22")) }
+	return h.Cluster == nil && o.Cluster == nil && at(h) == at(o) && h.Jump.SameMachine(o.Jump)
 }
 
 // Local reports whether the host is the machine that hcl runs on.

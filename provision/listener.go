@@ -23,7 +23,7 @@ type Holder struct {
 	PID       int    `json:"pid"`
 	Command   string `json:"command"`             // its words before the first flag: what follows may be secret
 	Container string `json:"container,omitempty"` // id of the container that it runs in
-	Mark      string `json:"mark,omitempty"`      // value of [ProcessMark]
+	Mark      string `json:"mark,omitempty"`      // value of [ProcessMark], of the user who looks
 	Lineage   []int  `json:"lineage,omitempty"`   // its process group, then the processes that it descends from
 }
 

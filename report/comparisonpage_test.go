@@ -58,6 +58,7 @@ func twoRuns(t testing.TB) (a, b []results.Row) {
 
 // TestComparedPage opens the page of two runs.
 func TestComparedPage(t *testing.T) {
+	t.Parallel()
 	a, b := twoRuns(t)
 	d, err := Diff("run 20261121-142501-k3f9", a, "run 20261122-090000-later", b, DefaultMetrics())
 	if err != nil {

@@ -41,6 +41,7 @@ func inSight(figure string, chart string) string {
 // TestDataOfBars: their load stands beside them, what counts is no more suspect than its value, and a bar that is
 // only published goes with all of it.
 func TestDataOfBars(t *testing.T) {
+	t.Parallel()
 	rows := chats()
 	about := About{Title: "lab", References: Compare(rows, []Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{
 		{"engine": "sglang.h200", "dataset": "code", "request_goodput": 7.0}}}})}
@@ -54,6 +55,7 @@ func TestDataOfBars(t *testing.T) {
 
 // TestDataOfVoid: a void cell of a sweep is among its data, and goes with the filter.
 func TestDataOfVoid(t *testing.T) {
+	t.Parallel()
 	const figure = "online-sweep-output-throughput-per-gpu"
 	rows := swept("vllm.h200", "sglang.h200")
 	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
@@ -67,6 +69,7 @@ func TestDataOfVoid(t *testing.T) {
 
 // TestPublishedTwins: rows of a reference that differ only in what the lab has no axis for are two.
 func TestPublishedTwins(t *testing.T) {
+	t.Parallel()
 	rows := matrix()
 	about := About{Title: "lab", References: Compare(rows, []Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{
 		{"engine": "sglang.h200", "concurrency": 16.0, "memory": 0.8, "output_throughput": 10.0},
@@ -78,6 +81,7 @@ func TestPublishedTwins(t *testing.T) {
 
 // TestBaselines: an engine of two series is, in each table, the first of them that the table has.
 func TestBaselines(t *testing.T) {
+	t.Parallel()
 	var rows []results.Row
 	for _, tp := range []int64{4, 8} {
 		for _, engine := range []string{"sglang.h200", "vllm.h200"} {

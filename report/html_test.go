@@ -150,6 +150,7 @@ func pageOf(t *testing.T, rows []results.Row, about About) string {
 
 // TestPage opens pages in a browser as readers do: wide and on a phone, light and dark.
 func TestPage(t *testing.T) {
+	t.Parallel()
 	b := testhost.NewBrowser(t)
 	rows, about := measured(t)
 	many := make([]results.Row, 0, 300) // more than the table shows at once, and more series than colours

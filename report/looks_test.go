@@ -263,6 +263,7 @@ func evil() ([]results.Row, About) {
 
 // TestEvil: nothing of what is shown is run by the browser that shows it.
 func TestEvil(t *testing.T) {
+	t.Parallel()
 	rows, about := evil()
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	var seen struct {

@@ -12,6 +12,7 @@ import (
 
 // TestFirstScreen uses what the page begins with: its chart, its choices, its address, and a cell opened.
 func TestFirstScreen(t *testing.T) {
+	t.Parallel()
 	rows, about := measured(t)
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	walk(t, tab, [][3]string{
@@ -91,6 +92,7 @@ func soon(holds, says string) string {
 
 // TestNothingYet has no sections that say nothing.
 func TestNothingYet(t *testing.T) {
+	t.Parallel()
 	steps(t, nil, About{Title: "a lab"}, [][3]string{
 		{"the sections", `[...document.querySelectorAll("main > section")].filter(s => !s.hidden).map(s => s.id).join()`, "part-across,reading"},
 		{"what is said", `document.querySelector(".lede").textContent`, "Nothing is measured yet."},
@@ -99,6 +101,7 @@ func TestNothingYet(t *testing.T) {
 
 // TestAllVoid has one published value and nothing else to draw.
 func TestAllVoid(t *testing.T) {
+	t.Parallel()
 	rows, about := measured(t)
 	for i := range rows {
 		rows[i].Summary, rows[i].Error = nil, "no route to host"
@@ -121,6 +124,7 @@ const crosses = `(() => { const of = [...document.querySelectorAll("#hero-chart 
 		document.querySelector("#hero-chart").textContent.includes(", by somebody"), document.querySelector("#hero-under").textContent.includes(", by somebody")].join(); })()`
 
 func TestPublishedPoints(t *testing.T) {
+	t.Parallel()
 	rows, about := measured(t)
 	steps(t, rows, about, [][3]string{
 		{"the axes", choose, ""},
@@ -149,6 +153,7 @@ func TestPublishedPoints(t *testing.T) {
 
 // TestZeros has a baseline of nothing, and a repetition that is all there is.
 func TestZeros(t *testing.T) {
+	t.Parallel()
 	rows, about := measured(t)
 	for i := range rows {
 		if rows[i].Summary != nil {
@@ -173,6 +178,7 @@ func TestZeros(t *testing.T) {
 }
 
 func TestFilterBars(t *testing.T) {
+	t.Parallel()
 	rows, about := measured(t)
 	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return axisOf(r.Axes, "concurrency") != "64" })
 	for i := range rows {
@@ -200,6 +206,7 @@ const decided = `[...document.querySelectorAll("#decide tr")].map(r => [...r.cel
 
 // TestFilterDecides: tables that decide are of the cells that the filter lets through, and what is best is so among them.
 func TestFilterDecides(t *testing.T) {
+	t.Parallel()
 	rows := matrix()
 	rows[2].Summary.TTFT.Median, rows[2].Summary.OutputThroughput = 1432, 500
 	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
@@ -230,6 +237,7 @@ func TestFilterDecides(t *testing.T) {
 
 // TestStrip names what has no figures, and the lab's baseline is chosen although the first table lacks it.
 func TestStrip(t *testing.T) {
+	t.Parallel()
 	rows := matrix()
 	for i := range rows[3:] {
 		rows[3+i].Summary.Unknown = []string{"output_throughput"}
@@ -249,6 +257,7 @@ func TestStrip(t *testing.T) {
 
 // TestLongTables: of many loads each is a line, so that no head is beyond the edge.
 func TestLongTables(t *testing.T) {
+	t.Parallel()
 	var rows []results.Row
 	for i := range int64(12) {
 		rows = append(rows, row("sglang.h200", 1+i, 100, 20), row("vllm.h200", 1+i, 120, 22))

@@ -82,6 +82,7 @@ func TestSweep(t *testing.T) {
 
 // TestFrame: whatever the names, every letter of a picture is within it.
 func TestFrame(t *testing.T) {
+	t.Parallel()
 	var page strings.Builder
 	page.WriteString("<!doctype html><meta charset=utf-8><body>")
 	n := 0

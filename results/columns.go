@@ -39,7 +39,7 @@ func deploymentTable(d *Deployment) table {
 		{"started", &d.Started, false}, {"ready_s", &d.Ready, false}, {"gpu_count", &d.GPUCount, true},
 		{"price_per_hour", &d.PricePerHour, true}, {"versions", &d.Versions, true}, {"served", &d.Served, true},
 		{"phases", &d.Phases, true}, {"stopped", &d.Stopped, true}, {"compile_cache", &d.CompileCache, true},
-		{"listener", &d.Listener, true}, {"members", &d.Members, true},
+		{"listener", &d.Listener, true}, {"members", &d.Members, true}, {"clients", &d.Clients, true},
 	}
 }
 

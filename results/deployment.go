@@ -39,6 +39,8 @@ type Deployment struct {
 	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
 	Members      []Member          `json:"members,omitempty"`        // of several, in order of starting
+
+	Clients map[string]json.RawMessage `json:"clients,omitempty"` // facts of the other hosts that load is sent from
 }
 
 // Member is one container or process of a deployment.

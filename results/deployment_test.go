@@ -39,10 +39,14 @@ func TestMembers(t *testing.T) {
 	} {
 		d := testDeployment("r1")
 		d.SetMembers(c.members)
+		d.Clients = map[string]json.RawMessage{"client": json.RawMessage(`{"os":"linux"}`)}
 		check(t, s.PutDeployment(t.Context(), d))
 		stored, err := s.Deployments(t.Context(), "r1")
 		check(t, err)
 		got := stored[0]
+		if diff := cmp.Diff(d.Clients, got.Clients); diff != "" || got.seen("lab")[len(got.seen("lab"))-1].Host != "client" {
+			t.Errorf("%s: clients (-want +got):\n%s%v", name, diff, got.seen("lab"))
+		}
 		if diff := cmp.Diff(c.members, got.All()); diff != "" {
 			t.Errorf("%s: All (-want +got):\n%s", name, diff)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -284,6 +285,9 @@ func (d *Deployment) seen(lab string) (all []Seen) {
 	}
 	if len(all) == 0 { // somebody else runs the engine
 		add(d.Host, d.Facts)
+	}
+	for _, host := range slices.Sorted(maps.Keys(d.Clients)) {
+		add(host, d.Clients[host])
 	}
 	return all
 }

@@ -18,7 +18,7 @@ var ErrNewer = errors.New("the store has a newer schema")
 var schemaSteps embed.FS
 
 // schemaVersion is the version that this program reads and writes.
-const schemaVersion = 8
+const schemaVersion = 9
 
 // schemaStep is the step to a version.
 func (d *database) schemaStep(version int) (string, error) {

@@ -128,7 +128,6 @@ type router struct {
 	mux      *http.ServeMux
 	slots    chan struct{} // of the requests that are with workers; others wait
 	requests atomic.Int64
-	failed   atomic.Int64
 }
 
 func newRouter(as string, to Routes) *router {
@@ -215,7 +214,7 @@ func (r *router) workers(w http.ResponseWriter, q *http.Request) {
 
 func (r *router) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	fmt.Fprintf(w, "smg_worker_retries_total 0\nsmg_pd_kv_transfer_failures_total %d\n", r.failed.Load())
+	io.WriteString(w, "smg_worker_retries_total 0\n")
 }
 
 // generate gives a request to workers.
@@ -295,7 +294,6 @@ func (r *router) oneAfterTheOther(w http.ResponseWriter, q *http.Request, prefil
 		res.Body.Close()
 	}
 	if err != nil || res.StatusCode != http.StatusOK || said.KV == nil && said.Disaggregated == nil {
-		r.failed.Add(1)
 		refuse(w, http.StatusInternalServerError, "InternalServerError", "prefill failed")
 		return
 	}
@@ -339,7 +337,6 @@ func (r *router) send(ctx context.Context, path string, to Worker, body []byte) 
 func (r *router) forward(w http.ResponseWriter, q *http.Request, to Worker, body []byte) {
 	res, err := r.send(q.Context(), q.URL.Path, to, body)
 	if err != nil {
-		r.failed.Add(1)
 		refuse(w, http.StatusBadGateway, "upstream_error", err.Error())
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,7 +58,11 @@ func NewBrowser(t testing.TB) *Browser {
 		t.Fatal(err)
 	}
 	var said strings.Builder
-	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
+	program := tool("chromium")
+	if !filepath.IsAbs(program) {
+		program = tool("google-chrome-stable") // on Ubuntu
+	}
+	cmd := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
 		"--user-data-dir="+profile, "--remote-debugging-pipe", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+profile)

@@ -129,8 +129,8 @@ func hasGPUs(t *testing.T, node *testhost.Host) {
 	}
 }
 
-// TestCluster uses a cluster, kills the test process with a pod on it, and sweeps.
-func TestCluster(t *testing.T) {
+// TestSlowCluster uses a cluster, kills the test process with a pod on it, and sweeps.
+func TestSlowCluster(t *testing.T) {
 	sweepVictim(t, func() []*testhost.Host {
 		c := testhost.NewCluster(t)
 		useCluster(t, c)

@@ -1,5 +1,6 @@
 # The first process of a test host: $1 its directory, $2 its host name, $3 the
-# make of its GPUs or nothing, $4 who logs in if not root, $5 "sudo" when they may.
+# make of its GPUs or nothing, $4 who logs in if not root, $5 who else may, $6 "sudo" when they
+# may become root.
 set -e
 exec 3<&0 </dev/null
 mount --make-rprivate /
@@ -10,22 +11,27 @@ mkdir -m 1777 /run/lock
 echo "$2" >/proc/sys/kernel/hostname
 mount --bind "$1/home" /root
 
-# A login that is not root: the same home, at its own place.
-if [ -n "$4" ]; then
+# Logins that are not root: the first has root's home, at a place of its own, the second another.
+if [ -n "$4$5" ]; then
 	chmod 755 "$1"
 	uid=61000
 	for file in passwd group shadow; do cp -p "/etc/$file" "$1/$file"; done
-	echo "$4:x:$uid:$uid::/home/$4:/bin/sh" >>"$1/passwd"
-	echo "$4:x:$uid:" >>"$1/group"
-	echo "$4:*:19000:0:99999:7:::" >>"$1/shadow"
-	for file in passwd group shadow; do mount --bind "$1/$file" "/etc/$file"; done
+	# What daemons of the test host have first, root has first as well.
+	printf 'Defaults secure_path="%s/bin:%s"\nDefaults !fqdn\n' "$1" "$PATH" >"$1/sudoers"
 	mount -t tmpfs -o mode=755 tmpfs /home
-	mkdir "/home/$4"
-	chown "$uid:$uid" "$1/home"
-	mount --bind "$1/home" "/home/$4"
-	if [ -n "$5" ]; then
-		# What daemons of the test host have first, root has first as well.
-		printf '%s ALL=(root) NOPASSWD: ALL\nDefaults secure_path="%s/bin:%s"\nDefaults !fqdn\n' "$4" "$1" "$PATH" >"$1/sudoers"
+	for login in ${4:+"$4:home"} ${5:+"$5:other"}; do
+		name=${login%:*} home=$1/${login#*:}
+		echo "$name:x:$uid:$uid::/home/$name:/bin/sh" >>"$1/passwd"
+		echo "$name:x:$uid:" >>"$1/group"
+		echo "$name:*:19000:0:99999:7:::" >>"$1/shadow"
+		echo "$name ALL=(root) NOPASSWD: ALL" >>"$1/sudoers"
+		mkdir -p -m 700 "$home" "/home/$name"
+		chown "$uid:$uid" "$home"
+		mount --bind "$home" "/home/$name"
+		uid=$((uid + 1))
+	done
+	for file in passwd group shadow; do mount --bind "$1/$file" "/etc/$file"; done
+	if [ -n "$6" ]; then
 		chmod 440 "$1/sudoers"
 		mount --bind "$1/sudoers" /etc/sudoers
 	fi

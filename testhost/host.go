@@ -49,7 +49,10 @@ type Options struct {
 	// not to Docker's, nor to those of the GPUs.
 	Login string
 
-	// Sudo lets Login become root without a password.
+	// Other is somebody else who may log in, by the same key, with a home of their own.
+	Other string
+
+	// Sudo lets Login and Other become root without a password.
 	Sudo bool
 
 	// SSHD are lines of the server's configuration: "AllowStreamLocalForwarding no".

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestKube builds what clusters are made of where it is not there. `make test` runs it
-// before all others: minutes of compiling would make them wait.
-func TestKube(t *testing.T) {
+// TestSlowKube asks what clusters are made of for its version.
+func TestSlowKube(t *testing.T) {
 	path, err := kube()
 	OK(t, err)
 	said, err := exec.Command(path, "kubectl", "version", "--client").Output()

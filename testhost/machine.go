@@ -52,7 +52,7 @@ func startMachine(hostname, dir string, opt Options) (_ *machine, err error) {
 		sudo = "sudo"
 	}
 	var complaint bytes.Buffer
-	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, gpuVendors[opt.GPU], opt.Login, sudo)
+	m.cmd = exec.Command("/bin/sh", "-c", first, "first", dir, hostname, gpuVendors[opt.GPU], opt.Login, opt.Other, sudo)
 	m.cmd.Env = []string{"PATH=" + systemPath}
 	m.cmd.Stderr = &complaint
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags, Setsid: true}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -151,6 +152,13 @@ func sweepDir(dir string) error {
 //	func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 func Main(m *testing.M) int {
 	sweepOnce()
+	// What nohup, or a shell's &, has this process ignore, its children would ignore too. They do not
+	// inherit what it catches.
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	code := m.Run()
 	if err := errors.Join(stopShared(), removeBuilt()); err != nil {
 		fmt.Fprintln(os.Stderr, "testhost:", err)

@@ -81,6 +81,7 @@ var clusterTests = map[string]func(*sharedCluster, *testing.T){
 	"inside":         (*sharedCluster).worksInside,
 	"model":          (*sharedCluster).fetchesModel,
 	"clients":        (*sharedCluster).sendsFromPods,
+	"claims":         (*sharedCluster).claimsPods,
 }
 
 // toolsImage is an engine's with a shell, as pods of clusters need it.
@@ -89,7 +90,7 @@ const toolsImage = "hcl.test/tools:1"
 // servedImage is one of an engine's.
 const servedImage = "vllm/vllm-openai:v0.7.3"
 
-func TestOnCluster(t *testing.T) {
+func TestSlowOnCluster(t *testing.T) {
 	t.Parallel()
 	c := &sharedCluster{Cluster: testhost.NewCluster(t)}
 	c.PushEngine(t, toolsImage, nil)

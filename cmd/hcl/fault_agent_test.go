@@ -84,17 +84,19 @@ func daemonAway(s *scene) {
 		out, _ := s.host.Command("sh", "-c", "cat /root/.cache/hcl/agents/*/agent.log").Output()
 		return string(out)
 	}
-	eventually(s.T, "the agent looks for containers in vain", s.lease+20*time.Second, func() bool { return strings.Contains(log(), "remove the lab's containers") })
+	eventually(s.T, "the agent looks for containers in vain", s.lease+20*time.Second, func() bool { return strings.Contains(log(), "the Docker daemon is away") })
 	must(s, s.host.Docker.Start())
 	eventually(s.T, "the host has cleaned itself", 30*time.Second, func() bool { return len(s.left()) == 0 })
 }
 
 // agentFaults are those of the agent: its lease, its reservation, its tear-down.
 var agentFaults = []fault{
-	{name: "caller asleep past its lease while another works", lease: 3 * time.Second, says: "is in use by", strike: wakes},
+	{name: "caller asleep past its lease while another works", often: true, lease: 3 * time.Second, says: "is in use by", strike: wakes},
 	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: wakes},
-	{name: "another caller destroys by force", at: midCell, says: "was ended by", strike: func(s *scene) {
+	{name: "another caller destroys by force", often: true, at: midCell, says: "was ended by", strike: func(s *scene) {
+		must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) // when it looks, the agent of destroy has gone too
 		s.other().tells("destroy --force", exitDone)
+		must(s, s.cmd.Process.Signal(syscall.SIGCONT))
 		if code := s.end(time.Minute); code != exitFailed {
 			s.Errorf("the one whose lab was destroyed: exit %d\n%s", code, s.told())
 		}
@@ -102,7 +104,7 @@ var agentFaults = []fault{
 			s.Errorf("after destroy these are left: %q", left)
 		}
 	}},
-	{name: "two callers in the same moment, who wait", whole: true, strike: func(s *scene) {
+	{name: "two callers in the same moment, who wait", often: true, whole: true, strike: func(s *scene) {
 		other := s.other()
 		s.begin("--wait", "5m")
 		other.begin("--wait", "5m")
@@ -130,7 +132,7 @@ var agentFaults = []fault{
 			return n == 1
 		})
 	}},
-	{name: "kill -9 of the caller with locked clocks", opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
+	{name: "kill -9 of the caller with locked clocks", often: true, opt: testhost.Options{GPU: "8xH200"}, strike: func(s *scene) {
 		s.forGPUs()
 		s.reach(midCell)
 		s.kill()

@@ -18,14 +18,15 @@ import (
 	"hclbench/testhost"
 )
 
-// soakRuns in the environment asks for every fault, and says how often the caller
-// is killed at a random moment; `make soak` sets it.
+// soakRuns in the environment says how often the caller is killed at a random moment, where it
+// is not a few times; `make soak` sets it.
 const soakRuns = "HCL_SOAK"
 
 // fault is something that goes wrong while a lab is applied.
 type fault struct {
 	name    string
-	soak    bool              // only when soaking: it takes long, or is much like another
+	often   bool              // in TestFaults, for its kind; all others are in TestSlowFaults
+	soak    bool              // in TestSoakFaults: it takes minutes
 	lease   time.Duration     // of the lab; 0: 10m
 	engine  map[string]string // environment of the engine's image
 	process bool              // the host has no Docker
@@ -46,14 +47,8 @@ type tally struct {
 	clean           time.Duration // the longest time from the loss of the caller to a clean host; 0: it was not lost
 }
 
-// TestFaults breaks everything that can break while a lab is applied. After each,
-// the next apply finishes the matrix and nothing is left anywhere.
-func TestFaults(t *testing.T) {
-	t.Parallel()
-	soak, err := strconv.Atoi(os.Getenv(soakRuns))
-	if err != nil && os.Getenv(soakRuns) != "" {
-		t.Fatalf("%s: %v", soakRuns, err)
-	}
+// tallies prints what became of faults when the test has ended, and returns what counts one.
+func tallies(t *testing.T) (count func(t *testing.T, name string, left []string, clean time.Duration)) {
 	var mu sync.Mutex
 	var rows []tally
 	t.Cleanup(func() {
@@ -70,7 +65,7 @@ func TestFaults(t *testing.T) {
 		}
 		must(t, table(os.Stdout, append(lines, []any{"all", tried, survived})))
 	})
-	count := func(t *testing.T, name string, left []string, clean time.Duration) {
+	return func(t *testing.T, name string, left []string, clean time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		i := slices.IndexFunc(rows, func(r tally) bool { return r.fault == name })
@@ -84,37 +79,26 @@ func TestFaults(t *testing.T) {
 		rows[i].clean = max(rows[i].clean, clean)
 		rows[i].left = append(rows[i].left, left...)
 	}
+}
 
-	for _, f := range slices.Concat(network(), faults, agentFaults, hostFaults, leftFaults) {
-		if f.soak && soak == 0 {
-			continue
-		}
-		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
-			t.Parallel()
-			var left []string
-			s := &scene{}
-			defer func() { count(t, f.name, left, s.clean) }()
-			s = newScene(t, f)
-			if f.at.kind != "" {
-				s.reach(f.at)
-			}
-			f.strike(s)
-			if f.at == midPull {
-				s.host.SlowRegistry(0)
-			}
-			code := s.end(5 * time.Minute)
-			if f.whole && (code != exitDone && code != exitCells || s.kept != faultCells) {
-				t.Errorf("exit %d with %d cells of %d\n%s", code, s.kept, faultCells, s.told())
-			}
-			if f.says != "" && !strings.Contains(s.told(), f.says) {
-				t.Errorf("nobody is told %q: exit %d\n%s", f.says, code, s.told())
-			}
-			left = s.survives()
-		})
+// TestFaults breaks one thing of each kind that can break while a lab is applied. After
+// each, the next apply finishes the matrix and nothing is left anywhere.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	count := tallies(t)
+	for _, f := range faultsOf(func(f fault) bool { return f.often }) {
+		f.befalls(t, count)
 	}
+}
 
-	// The caller is killed at random moments, each time with a store of its own.
-	kills := max(soak, 4)
+// TestSlowFaults breaks everything else, and kills the caller at random moments.
+func TestSlowFaults(t *testing.T) {
+	t.Parallel()
+	count := tallies(t)
+	for _, f := range faultsOf(func(f fault) bool { return !f.often && !f.soak }) {
+		f.befalls(t, count)
+	}
+	kills := soaks(t, 4)
 	lanes := min(kills, 4)
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("kill-%d", lane), func(t *testing.T) {
@@ -128,7 +112,7 @@ func TestFaults(t *testing.T) {
 			}
 			takes := time.Since(start)
 			for i := lane; i < kills; i += lanes {
-				must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl")))
+				must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl"))) // each with a store of its own
 				s.kept = 0
 				phase, killed := s.killAtRandom(&takes)
 				if !killed { // it was quicker than the last, which had to pull
@@ -145,6 +129,61 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// soaks is how often something is tried: few times where nobody says how often.
+func soaks(t *testing.T, few int) int {
+	t.Helper()
+	said := os.Getenv(soakRuns)
+	if said == "" {
+		return few
+	}
+	n, err := strconv.Atoi(said)
+	if err != nil {
+		t.Fatalf("%s: %v", soakRuns, err)
+	}
+	return max(n, few)
+}
+
+// TestSoakFaults is what takes minutes, most of which nothing happens.
+func TestSoakFaults(t *testing.T) {
+	t.Parallel()
+	count := tallies(t)
+	for _, f := range faultsOf(func(f fault) bool { return f.soak }) {
+		f.befalls(t, count)
+	}
+}
+
+// faultsOf are those of a test.
+func faultsOf(test func(fault) bool) []fault {
+	all := slices.Concat(network(), faults, agentFaults, claimFaults(), hostFaults, leftFaults)
+	return slices.DeleteFunc(all, func(f fault) bool { return !test(f) })
+}
+
+// befalls plays the scene.
+func (f fault) befalls(t *testing.T, count func(t *testing.T, name string, left []string, clean time.Duration)) {
+	t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+		t.Parallel()
+		var left []string
+		s := &scene{}
+		defer func() { count(t, f.name, left, s.clean) }()
+		s = newScene(t, f)
+		if f.at.kind != "" {
+			s.reach(f.at)
+		}
+		f.strike(s)
+		if f.at == midPull {
+			s.host.SlowRegistry(0)
+		}
+		code := s.end(5 * time.Minute)
+		if f.whole && (code != exitDone && code != exitCells || s.kept != faultCells) {
+			t.Errorf("exit %d with %d cells of %d\n%s", code, s.kept, faultCells, s.told())
+		}
+		if f.says != "" && !strings.Contains(s.told(), f.says) {
+			t.Errorf("nobody is told %q: exit %d\n%s", f.says, code, s.told())
+		}
+		left = s.survives()
+	})
+}
+
 // network is what the network can do to a run, and for how long.
 func network() (all []fault) {
 	slow := map[string]string{"ENGINE_FAULT": "slow-start=3s"}
@@ -153,9 +192,9 @@ func network() (all []fault) {
 		engine map[string]string
 	}{{midPull, nil}, {midLoad, slow}, {midCell, nil}} {
 		all = append(all,
-			fault{name: "network cut for 5 s " + m.at.name, at: m.at, engine: m.engine, whole: true, strike: cutFor(5 * time.Second)},
-			fault{name: "network cut for 60 s " + m.at.name, at: m.at, engine: m.engine, whole: true, soak: true, strike: cutFor(time.Minute)},
-			fault{name: "network cut for good " + m.at.name, at: m.at, engine: m.engine, soak: m.at != midCell,
+			fault{name: "network cut for 5 s " + m.at.name, at: m.at, engine: m.engine, often: m.at == midCell, whole: true, strike: cutFor(5 * time.Second)},
+			fault{name: "network cut for 60 s " + m.at.name, at: m.at, engine: m.engine, whole: true, strike: cutFor(time.Minute)},
+			fault{name: "network cut for good " + m.at.name, at: m.at, engine: m.engine, often: m.at == midCell,
 				lease: 5 * time.Second, says: "out of reach", strike: (*scene).hang})
 	}
 	return all
@@ -227,7 +266,7 @@ func failsByItself(s *scene) {
 
 var faults = []fault{
 	{name: "network cut for 5 s in mid-download, without Docker", process: true, hub: true, whole: true, strike: hangUp},
-	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, soak: true, whole: true, strike: cutFor(5 * time.Second)},
+	{name: "network cut for 5 s in mid-cell, without Docker", at: midCell, process: true, whole: true, strike: cutFor(5 * time.Second)},
 	{name: "sender of the load cut off for good in mid-cell", at: midCell, sender: true, lease: 5 * time.Second, says: "its load is no longer sent",
 		strike: func(s *scene) {
 			must(s, s.others[0].Link(false))
@@ -237,24 +276,24 @@ var faults = []fault{
 			}
 			must(s, s.others[0].Link(true))
 		}},
-	{name: "sender of the load cut off for 5 s in mid-cell", at: midCell, sender: true, soak: true, whole: true, strike: func(s *scene) {
+	{name: "sender of the load cut off for 5 s in mid-cell", at: midCell, sender: true, whole: true, strike: func(s *scene) {
 		must(s, s.others[0].Link(false))
 		<-time.After(5 * time.Second)
 		must(s, s.others[0].Link(true))
 	}},
-	{name: "agent of the load's sender killed in mid-cell", at: midCell, sender: true, soak: true, whole: true,
+	{name: "agent of the load's sender killed in mid-cell", at: midCell, sender: true, whole: true,
 		strike: func(s *scene) { s.killAgent(s.others[0]) }},
-	{name: "kill -9 of the caller in mid-pull", at: midPull, soak: true, strike: (*scene).kill},
-	{name: "kill -9 of the caller in mid-load, and nobody comes", at: midLoad, soak: true, lease: 5 * time.Second,
+	{name: "kill -9 of the caller in mid-pull", at: midPull, strike: (*scene).kill},
+	{name: "kill -9 of the caller in mid-load, and nobody comes", at: midLoad, lease: 5 * time.Second,
 		engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: (*scene).abandon},
-	{name: "kill -9 of the caller in mid-cell, and nobody comes", at: midCell, lease: 5 * time.Second, strike: (*scene).abandon},
+	{name: "kill -9 of the caller in mid-cell, and nobody comes", often: true, at: midCell, lease: 5 * time.Second, strike: (*scene).abandon},
 	{name: "kill -9 of the caller while it stops the last engine", at: moment{"", "step", "stopping", 2}, strike: (*scene).kill},
-	{name: "kill -9 of the caller while stopping, and nobody comes", at: moment{"", "step", "stopping", 1}, soak: true, lease: 5 * time.Second,
+	{name: "kill -9 of the caller while stopping, and nobody comes", at: moment{"", "step", "stopping", 1}, lease: 5 * time.Second,
 		strike: (*scene).abandon},
 	{name: "sshd restarted in mid-cell", at: midCell, whole: true, strike: func(s *scene) { must(s, s.host.Restart()) }},
 	{name: "sshd restarted in mid-load", at: midLoad, whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=1s"},
 		strike: func(s *scene) { must(s, s.host.Restart()) }},
-	{name: "dockerd restarted in mid-cell", at: midCell, strike: (*scene).restartDocker},
+	{name: "dockerd restarted in mid-cell", often: true, at: midCell, strike: (*scene).restartDocker},
 	{name: "dockerd restarted in mid-cell, with live-restore", whole: true, strike: func(s *scene) {
 		s.host.Docker.KeepContainers()
 		s.restartDocker()
@@ -263,14 +302,14 @@ var faults = []fault{
 		s.await("step", "stopping", 1) // the engine serves on; taking it down takes the daemon
 		must(s, s.host.Docker.Start())
 	}},
-	{name: "agent killed in mid-cell", at: midCell, whole: true, strike: func(s *scene) { s.killAgent(s.host) }},
-	{name: "agent and caller killed in mid-cell", at: midCell, soak: true, strike: func(s *scene) {
+	{name: "agent killed in mid-cell", often: true, at: midCell, whole: true, strike: func(s *scene) { s.killAgent(s.host) }},
+	{name: "agent and caller killed in mid-cell", at: midCell, strike: func(s *scene) {
 		s.killAgent(s.host)
 		s.kill()
 	}},
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"},
 		strike: failsByItself},
-	{name: "container hangs in mid-cell", soak: true, says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
+	{name: "container hangs in mid-cell", says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
 		strike: failsByItself},
 	{name: "container OOM-killed in mid-cell", at: moment{"", "ready", "", 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},
 		strike: func(s *scene) {
@@ -295,7 +334,7 @@ var faults = []fault{
 		must(s, write.Run())
 		s.fullDisk(s.on, filepath.Join(s.lab, "filler"), "4k")
 	}},
-	{name: "caller suspended past its lease", at: midCell, lease: 3 * time.Second, strike: func(s *scene) {
+	{name: "caller suspended past its lease", often: true, at: midCell, lease: 3 * time.Second, strike: func(s *scene) {
 		s.loseCaller(func() { must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) })
 		must(s, s.cmd.Process.Signal(syscall.SIGCONT))
 	}},
@@ -307,9 +346,9 @@ var faults = []fault{
 		strike: portIsTaken},
 	{name: "process killed in mid-cell, without Docker", at: midCell, process: true, says: "the engine was lost in mid-cell",
 		strike: func(s *scene) { s.signalEngine(syscall.SIGKILL) }},
-	{name: "process hangs in mid-cell, without Docker", at: midCell, process: true, soak: true, says: "of 4 cells, ",
+	{name: "process hangs in mid-cell, without Docker", at: midCell, process: true, says: "of 4 cells, ",
 		strike: func(s *scene) { s.signalEngine(syscall.SIGSTOP) }},
-	{name: "caller killed in mid-cell, without Docker, and nobody comes", at: midCell, process: true, lease: 5 * time.Second, strike: (*scene).abandon},
+	{name: "caller killed in mid-cell, without Docker, and nobody comes", often: true, at: midCell, process: true, lease: 5 * time.Second, strike: (*scene).abandon},
 	{name: "agent killed in mid-cell, without Docker", at: midCell, process: true, whole: true, strike: func(s *scene) { s.killAgent(s.host) }},
 }
 
@@ -360,7 +399,7 @@ var hostFaults = []fault{
 
 // leftFaults are those of who reads along, and of who leaves.
 var leftFaults = []fault{
-	{name: "terminal goes away in mid-cell", at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
+	{name: "terminal goes away in mid-cell", often: true, at: midCell, says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		must(s, s.cmd.Process.Signal(syscall.SIGHUP))
 		s.await("step", "stopping", 1)
 		must(s, s.cmd.Process.Signal(syscall.SIGHUP)) // a terminal may say so twice

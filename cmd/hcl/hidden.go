@@ -86,6 +86,12 @@ func meshVerb(t *console) *cobra.Command {
 		func(ctx context.Context, _ []string) error { return look.AtMesh(ctx, t.in, t.stdout) })
 }
 
+// reaperVerb is what an agent starts an engine with, as a process.
+func reaperVerb(t *console) *cobra.Command {
+	return hiddenVerb(agent.ReaperVerb+" NAME", "Start a process, and stay until nothing is left of what came of it", cobra.ExactArgs(1),
+		func(context.Context, []string) error { return agent.Reap(t.in) })
+}
+
 // secretsVerb is the first thing that runs in a container that is given secrets.
 func secretsVerb(*console) *cobra.Command {
 	c := hiddenVerb(docker.SecretsVerb+" COMMAND...", "Become a command with the variables and words that are read here",

@@ -12,6 +12,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/lock"
 	"hclbench/plan"
+	"hclbench/provision/kube"
 )
 
 // labFlags say which lab a verb is about, set its variables, and say where its results are.
@@ -118,6 +119,11 @@ func (l *lab) planned(ctx context.Context) (*hcl.Config, error) {
 	cfg := pin(l.text, f)
 	if err := l.fingerprint(ctx, cfg, f); err != nil {
 		return nil, err
+	}
+	for _, h := range cfg.Hosts { // of manifests nothing else is known of what they run on
+		if c := h.Cluster; c != nil && c.Is == "" {
+			c.Is, _ = kube.Identity(c) // who opens it tells what is wrong
+		}
 	}
 	l.plans = cfg
 	return cfg, nil

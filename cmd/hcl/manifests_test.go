@@ -164,15 +164,12 @@ func (c *sharedCluster) operator(t *testing.T) {
 // operates has a cluster with an operator, on which labs use it.
 func (c *sharedCluster) operates(t *testing.T) {
 	c.operator(t)
-	tests := map[string]func(*sharedCluster, *testing.T){
+	for name, test := range map[string]func(*sharedCluster, *testing.T){
 		"operated":          (*sharedCluster).measuresOperated,
 		"operated killed":   (*sharedCluster).diesOperated,
 		"operated pod lost": (*sharedCluster).losesPods,
-	}
-	if os.Getenv(soakRuns) != "" { // nine engines come up in turn, for minutes
-		tests["manifest mistakes"] = (*sharedCluster).meetsMistakes
-	}
-	for name, test := range tests {
+		"manifest mistakes": (*sharedCluster).meetsMistakes,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(c, t)

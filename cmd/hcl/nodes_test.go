@@ -7,7 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +104,8 @@ func TestCheckFabric(t *testing.T) {
 	t.Parallel()
 	n := newNodes(t, testhost.Options{})
 	n.edit("gpus = \"8xH200\"", "gpus = \"8xH200\"\nruntime = \"process\"", "image = \"lmsysorg/sglang:v0.5.8\"", "",
-		"image = \"lmsysorg/sgl-model-gateway:v0.3.2\"", "")
+		"image = \"lmsysorg/sgl-model-gateway:v0.3.2\"", "", "ulimits    = { memlock = null }", "",
+		"container { ulimits = { nofile = null } }", "")
 	n.tells("check --fabric", exitDone, "fabric of n1, n2, n3\n", "192.0.2.1 on fabric",
 		"every host reaches every other on 6 ports and on one that its kernel picks")
 	if said := n.tells("check", exitDone); strings.Contains(said, "fabric") {
@@ -140,6 +141,7 @@ func TestCheckFabric(t *testing.T) {
 // nodesFault is something that goes wrong with an engine over three hosts.
 type nodesFault struct {
 	name   string
+	often  bool     // in TestNodesFaults; all others are in TestSlowNodesFaults
 	edit   []string // of the lab
 	at     moment   // when it strikes; none: before apply
 	strike func(n *nodes)
@@ -171,15 +173,15 @@ var (
 var nodesFaults = []nodesFault{
 	{name: "a rank dies while it loads", edit: loading, at: midLoad, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
 	{name: "a rank dies before it is ready", edit: environment("decode", "HCL_SIM_DIE_AFTER", "200ms"), says: []string{"decode 0", "told to die"}},
-	{name: "a rank dies in mid-cell", at: midCell, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
+	{name: "a rank dies in mid-cell", often: true, at: midCell, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
 	{name: "a router dies in mid-cell", at: midCell, strike: killMember(1, "router"), says: []string{"router", "137"}},
 	{name: "a rank hangs before it is ready", edit: append([]string{`timeout = "60s"`, `timeout = "60s"
     stall = "5s"`}, environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")...), says: []string{"decode 0", "nothing has moved for 5s"}},
 	{name: "a rank hangs in mid-cell", edit: append([]string{"requests = 16", "requests = 4000"}, environment("decode", "HCL_SIM_HANG_AFTER", "40")...),
 		says: []string{"every request in flight has stalled, with no token for", "it no longer answers"}},
-	{name: "a host is lost", at: midCell, lost: 3, strike: func(n *nodes) { must(n, n.hosts[2].Link(false)) },
+	{name: "a host is lost", often: true, at: midCell, lost: 3, strike: func(n *nodes) { must(n, n.hosts[2].Link(false)) },
 		undo: func(n *nodes) { must(n, n.hosts[2].Link(true)) }, says: []string{"n3", "out of reach"}},
-	{name: "a link is cut before the start", strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
+	{name: "a link is cut before the start", often: true, strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
 		says: []string{"n1 does not reach n2 at 192.0.2.2", "n2 does not reach n1 at 192.0.2.1"}},
 	{name: "a link is cut in mid-cell", at: midCell, strike: onNode(2, "ip link set fabric1 down"), undo: onNode(2, "ip link set fabric1 up"),
 		says: []string{"192.0.2.2:20064", "no longer answers"}},
@@ -194,7 +196,7 @@ var nodesFaults = []nodesFault{
 		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j REJECT"), undo: onNode(2, "iptables -F INPUT"),
 		says: []string{"router", "no worker answers"}},
 	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 16 requests"}},
-	{name: "wrong text with 200", edit: environment("decode", "HCL_SIM_WRONG_TEXT", "3"), says: []string{"same prompt at temperature 0 is answered with"}},
+	{name: "wrong text with 200", often: true, edit: environment("decode", "HCL_SIM_WRONG_TEXT", "3"), says: []string{"same prompt at temperature 0 is answered with"}},
 	{name: "a circuit breaker opens", edit: environment("router", "HCL_SIM_BREAK_AFTER", "10"), says: []string{"circuits open"}},
 	{name: "a hand-over is lost", edit: environment("decode", "HCL_SIM_LOSE_KV", "10"), says: []string{"failures"}},
 }
@@ -222,16 +224,20 @@ func (n *nodes) anew(text string, edit []string) {
 	n.kept = 0
 }
 
-// TestNodesFaults breaks what can break of an engine over three hosts with a Docker each. After
-// each fault the user has read what it was, and nothing is left on any of them.
-func TestNodesFaults(t *testing.T) {
-	t.Parallel()
-	n := newNodes(t, testhost.Options{Docker: true, Registry: true})
-	text := n.text()
+// newWhole are nodes with a Docker each and the images of the lab, whose text is returned.
+func newWhole(t *testing.T) (n *nodes, text string) {
+	n = newNodes(t, testhost.Options{Docker: true, Registry: true})
 	for i := range n.hosts {
 		n.images(i, nil)
 	}
-	whole := n.person.T
+	return n, n.text()
+}
+
+// TestNodesFaults breaks some of what can break of an engine over three hosts with a Docker each.
+// After each fault the user has read what it was, and nothing is left on any of them.
+func TestNodesFaults(t *testing.T) {
+	t.Parallel()
+	n, text := newWhole(t)
 	t.Run("undisturbed", func(t *testing.T) {
 		n.T = t
 		n.begin()
@@ -241,58 +247,80 @@ func TestNodesFaults(t *testing.T) {
 		n.gone(30 * time.Second)
 	})
 	for _, f := range nodesFaults {
-		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
-			n.T = t
-			if f.at == midCell { // which has to last for a while
-				f.edit = append([]string{"output_tokens = 16", "output_tokens = 256"}, f.edit...)
-			}
-			n.anew(text, f.edit)
-			if f.undo != nil {
-				t.Cleanup(func() { f.undo(n) })
-			}
-			if f.at.kind == "" {
-				if f.strike != nil {
-					f.strike(n)
-				}
-				n.begin()
-			} else {
-				n.reach(f.at)
+		if f.often {
+			n.befalls(t, text, f)
+		}
+	}
+}
+
+// TestSlowNodesFaults breaks all the rest, on two sets of hosts.
+func TestSlowNodesFaults(t *testing.T) {
+	t.Parallel()
+	rest := slices.DeleteFunc(slices.Clone(nodesFaults), func(f nodesFault) bool { return f.often })
+	t.Run("rest", func(t *testing.T) {
+		t.Parallel()
+		n, text := newWhole(t)
+		for _, f := range rest {
+			n.befalls(t, text, f)
+		}
+	})
+	t.Run("killed", func(t *testing.T) {
+		t.Parallel()
+		n, text := newWhole(t)
+		whole, takes := n.T, 15*time.Second
+		for i := range soaks(t, 10) / 5 {
+			t.Run(fmt.Sprintf("kill-%d", i), func(t *testing.T) {
+				n.T = t
+				n.anew(text, nil)
+				phase, _ := n.killAtRandom(&takes)
+				n.gone(n.lease + faultGrace)
+				t.Logf("killed while %s", phase)
+			})
+		}
+		n.anew(text, []string{"memlock = null", "memlock = null, nofile = null"}) // with RDMA more files are asked for
+		t.Run("measured", n.measured)
+		n.T = whole
+	})
+}
+
+// befalls plays the scene of a fault.
+func (n *nodes) befalls(t *testing.T, text string, f nodesFault) {
+	t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
+		whole := n.T
+		n.T = t
+		defer func() { n.T = whole }()
+		if f.at == midCell { // which has to last for a while
+			f.edit = append([]string{"output_tokens = 16", "output_tokens = 256"}, f.edit...)
+		}
+		n.anew(text, f.edit)
+		if f.undo != nil {
+			t.Cleanup(func() { f.undo(n) })
+		}
+		if f.at.kind == "" {
+			if f.strike != nil {
 				f.strike(n)
 			}
-			if f.lost > 0 {
-				eventually(t, "the lost host has cleaned itself", n.lease+faultGrace, func() bool { return len(n.leftOn(n.hosts[f.lost-1])) == 0 })
+			n.begin()
+		} else {
+			n.reach(f.at)
+			f.strike(n)
+		}
+		if f.lost > 0 {
+			eventually(t, "the lost host has cleaned itself", n.lease+faultGrace, func() bool { return len(n.leftOn(n.hosts[f.lost-1])) == 0 })
+		}
+		code := n.end(2 * time.Minute)
+		if code == exitDone {
+			t.Errorf("exit %d: it is said to have gone well", code)
+		}
+		for _, says := range f.says {
+			if !strings.Contains(n.told(), says) {
+				t.Errorf("nobody is told %q: exit %d\n%s", says, code, n.told())
+				break
 			}
-			code := n.end(2 * time.Minute)
-			if code == exitDone {
-				t.Errorf("exit %d: it is said to have gone well", code)
-			}
-			for _, says := range f.says {
-				if !strings.Contains(n.told(), says) {
-					t.Errorf("nobody is told %q: exit %d\n%s", says, code, n.told())
-					break
-				}
-			}
-			if f.lost > 0 {
-				f.undo(n) // before it is looked at again
-			}
-			n.gone(30 * time.Second)
-		})
-	}
-	kills := 2
-	if soak, err := strconv.Atoi(os.Getenv(soakRuns)); err == nil {
-		kills = max(20, soak/5)
-	}
-	takes := 15 * time.Second
-	for i := range kills {
-		t.Run(fmt.Sprintf("kill-%d", i), func(t *testing.T) {
-			n.T = t
-			n.anew(text, nil)
-			phase, _ := n.killAtRandom(&takes)
-			n.gone(n.lease + faultGrace)
-			t.Logf("killed while %s", phase)
-		})
-	}
-	n.anew(text, []string{"memlock = null", "memlock = null, nofile = null"}) // with RDMA more files are asked for
-	whole.Run("measured", n.measured)
-	n.T = whole
+		}
+		if f.lost > 0 {
+			f.undo(n) // before it is looked at again
+		}
+		n.gone(30 * time.Second)
+	})
 }

@@ -32,7 +32,7 @@ func (c *sharedCluster) plansObjects(t *testing.T) {
 	p := c.pods(t, atPlace(t))
 	p.edit("%HOST%", "cluster = cluster.moai\nlimits = { memory = \"1Gi\" }")
 	p.apply(`{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {cpu: "2"}}]}}`)
-	text := p.tells("plan --verbose", exitDone, "cluster moai (v1.34.4, namespace planned)\n  job hcl-plan\n",
+	text := p.tells("plan --verbose", exitDone, "cluster moai (v1.34.4, namespace planned)\n  job hcl-plan-fuse\n  job hcl-plan\n",
 		"  pod hcl-plan-here-1 for host here\n", "    the cluster adds containers.resources.limits.cpu: 2\n",
 		"Plan: 6 to measure, 0 up to date")
 	begin, end := strings.Index(text, "\n---\n"), strings.Index(text, "\n...\n")

@@ -83,7 +83,7 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 		if r.Summary == nil || r.Summary.Completed != 120 || len(r.Summary.Clients) != 2 {
 			t.Fatalf("%s: %s %+v", r.Deployment.Engine, r.Error, r.Summary)
 		}
-		if from := r.Identity["load.from"]; from != "another host, another host" {
+		if from := r.Identity["load.from"]; from != "a pod, a pod" {
 			t.Errorf("%s: from %q", r.Deployment.Engine, from)
 		}
 		if url := r.Job.Target.BaseURL; !strings.HasPrefix(url, "http://10.") {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +43,6 @@ benchmark "b" {
 // podFault is something that goes wrong with a lab on a cluster.
 type podFault struct {
 	name   string
-	soak   bool        // only when soaking
 	edit   []string    // of the lab
 	before func(*pods) // what is wrong before apply; nil: nothing
 	strike func(*pods) // in mid-cell; nil: it goes wrong by itself
@@ -65,29 +63,29 @@ var podFaults = []podFault{
 		says: []string{"quota q: pods: 1 of 1 free, where at least 2 is wanted", "describe quota q"}},
 	{name: "no such image", edit: []string{toolsImage, "hcl.test/nobody:1"}, code: exitFailed,
 		says: []string{"image hcl.test/nobody:1 cannot be pulled", "is its name right?"}},
-	{name: "no node", soak: true, edit: []string{`image =`, "node_selector = { nobody = \"here\" }\nimage ="}, code: exitFailed,
+	{name: "no node", edit: []string{`image =`, "node_selector = { nobody = \"here\" }\nimage ="}, code: exitFailed,
 		says: []string{"no node has room for it", "node_selector and tolerations of the block"}},
 	{name: "pod evicted in mid-cell", strike: (*pods).evict, code: exitCells, again: true,
 		says: []string{"measured by the next apply: host n (lab.hcl:7): pod ", "somebody evicted it, as `kubectl drain` does"}},
-	{name: "pod deleted in mid-cell", soak: true, strike: func(p *pods) { p.here("delete", "pod", p.pod(), "--wait=false") },
+	{name: "pod deleted in mid-cell", strike: func(p *pods) { p.here("delete", "pod", p.pod(), "--wait=false") },
 		code: exitCells, again: true, says: []string{"is lost: somebody deletes it"}},
 	{name: "client deleted in mid-cell", edit: []string{`host "n" {`, "host \"c\" {\n  for_each = toset([\"1\", \"2\"])\n  cluster = " +
 		"cluster.moai\n}\nhost \"n\" {", "{ ttft", `{ host = "0.0.0.0", ttft`, "[1, 2]", "[2, 4]", "load {", "load {\n" +
 		`from = [host.c["1"], host.c["2"]]`}, strike: func(p *pods) { p.here("delete", "pod", "-l", "hcl.host=c-2", "--wait=false") },
 		code: exitCells, again: true, says: []string{"its load is no longer sent; the next apply measures it: host c-2 (lab.hcl:",
 			"is lost: somebody deletes it"}},
-	{name: "engine killed in mid-cell", soak: true, strike: (*pods).killEngine, code: exitCells, again: true,
+	{name: "engine killed in mid-cell", strike: (*pods).killEngine, code: exitCells, again: true,
 		says: []string{"the engine is lost: exited with code 137"}},
 	{name: "out of memory in mid-cell", edit: outOfMemory, code: exitCells,
 		says: []string{"its node's kernel killed it: out of memory: see limits of the host's block"}},
-	{name: "root deleted in mid-cell", soak: true, strike: func(p *pods) { p.here("delete", "job", "--all", "--wait=false") },
+	{name: "root deleted in mid-cell", strike: func(p *pods) { p.here("delete", "job", "--all", "--wait=false") },
 		code: exitFailed, again: true, says: []string{"cluster moai (lab.hcl:3): pod ", "is lost: somebody deletes it"}},
 	{name: "namespace deleted in mid-cell", strike: func(p *pods) { p.kubectl("delete", "namespace", p.namespace, "--wait=false") },
 		code: exitFailed, says: []string{"is lost: somebody deletes it"}},
 	{name: "interrupted in mid-cell", strike: func(p *pods) { must(p, p.cmd.Process.Signal(os.Interrupt)) },
 		code: exitInterrupted, says: []string{"interrupted; what ran is taken down, and the next apply goes on from here"}},
-	{name: "finalizer", soak: true, strike: (*pods).interruptHeld, undo: func(p *pods) { p.hold("null") }, code: exitUnclean,
-		again: true, says: []string{"not all is gone after 2m0s", "finalizer example.com/hold holds it: `kubectl"}},
+	{name: "finalizer", strike: (*pods).interruptHeld, undo: func(p *pods) { p.hold("null") }, code: exitUnclean,
+		again: true, says: []string{"not all is gone after 2m", "finalizer example.com/hold holds it: `kubectl"}},
 	{name: "caller killed in mid-cell", strike: func(p *pods) { must(p, p.cmd.Process.Kill()) }, code: -1, again: true},
 }
 
@@ -157,9 +155,6 @@ func (p *pods) login(token string) {
 // is left there, and where it can be, what was not measured is by the next apply.
 func (c *sharedCluster) podFaults(t *testing.T) {
 	for _, f := range podFaults {
-		if f.soak && os.Getenv(soakRuns) == "" {
-			continue
-		}
 		t.Run(strings.ReplaceAll(f.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			p := c.pods(t, podLab)
@@ -195,11 +190,8 @@ func (c *sharedCluster) podFaults(t *testing.T) {
 // killedAtRandom: whenever its caller is killed, the next apply goes on from there, and nothing is left.
 func (c *sharedCluster) killedAtRandom(t *testing.T) {
 	p := c.pods(t, podLab)
-	kills, takes := 2, 20*time.Second
-	if soak, _ := strconv.Atoi(os.Getenv(soakRuns)); soak > 0 {
-		kills = max(20, soak/5)
-	}
-	for range kills {
+	takes := 20 * time.Second
+	for range soaks(t, 10) / 5 {
 		must(t, os.RemoveAll(filepath.Join(p.lab, ".hcl")))
 		p.kept = 0
 		phase, _ := p.killAtRandom(&takes)
@@ -233,10 +225,6 @@ func (c *sharedCluster) leavesOthers(t *testing.T) {
 
 // partsAway takes parts of the cluster away for a while, in mid-cell: the load goes on, and nothing is lost.
 func (c *sharedCluster) partsAway(t *testing.T) {
-	away := 10 * time.Second
-	if soak, _ := strconv.Atoi(os.Getenv(soakRuns)); soak > 0 {
-		away = time.Minute
-	}
 	for _, part := range []string{"apiserver", "kubelet"} {
 		t.Run(part+" away", func(t *testing.T) {
 			p := c.pods(t, podLab)
@@ -253,7 +241,7 @@ func (c *sharedCluster) partsAway(t *testing.T) {
 			if part == "apiserver" {
 				p.tells("status", exitFailed, "its API server", "does not answer", "is it reachable from here?")
 			}
-			<-time.After(min(away, 30*time.Second)) // a node is lost after 50 s
+			<-time.After(30 * time.Second) // a node is lost after 50 s
 			back()
 			if code := p.end(10 * time.Minute); code != exitDone && code != exitCells || p.kept != faultCells {
 				t.Errorf("exit %d with %d cells of %d\n%s", code, p.kept, faultCells, p.told())

@@ -117,7 +117,7 @@ func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
 		return 0 // it says so when it starts
 	}
 	rounds := math.Ceil(float64(w.Requests)/float64(w.Concurrency)) + math.Ceil(float64(w.Warmup)/float64(w.Concurrency))
-	return time.Duration(rounds) * engine.Takes(w.Concurrency, w.OutputTokens)
+	return time.Duration(rounds)*engine.Takes(w.Concurrency, w.OutputTokens) + w.Waits()
 }
 
 // isFree reports whether nothing listens on a port.

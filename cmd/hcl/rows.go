@@ -242,7 +242,7 @@ func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep the report's part of the lab with the run: %w", err)
 	}
-	kept[inputReport] = text
+	kept[inputReport] = []byte(p.Hide(string(text)))
 	return kept, nil
 }
 

@@ -115,6 +115,11 @@ type applyEvent struct {
 	Number  int
 	Summary *struct{ Completed int }
 	Cells   []struct{ Cell string }
+
+	Progress *struct {
+		Done, Total int
+		Warmup      bool
+	}
 }
 
 // begin starts hcl apply.
@@ -171,12 +176,18 @@ func (s *scene) reach(m moment) {
 // await returns when an event of the type, whose message holds text, has come for the nth time.
 func (s *scene) await(kind, text string, nth int) {
 	s.Helper()
+	s.awaits(kind+" "+text, func(e applyEvent) bool { return e.Type == kind && strings.Contains(e.Message, text) }, nth)
+}
+
+// awaits returns when such an event has come for the nth time.
+func (s *scene) awaits(what string, is func(applyEvent) bool, nth int) {
+	s.Helper()
 	limit := time.After(10 * time.Minute)
 	for {
 		s.mu.Lock()
 		n, more := 0, s.more
 		for _, e := range s.seen {
-			if e.Type == kind && strings.Contains(e.Message, text) {
+			if is(e) {
 				n++
 			}
 		}
@@ -187,9 +198,9 @@ func (s *scene) await(kind, text string, nth int) {
 		select {
 		case <-more:
 		case <-s.ended:
-			s.Fatalf("apply ended before %q came: %s", kind+" "+text, s.said.String())
+			s.Fatalf("apply ended before %q came: %s", what, s.said.String())
 		case <-limit:
-			s.Fatalf("%q did not come within minutes", kind+" "+text)
+			s.Fatalf("%q did not come within minutes", what)
 		}
 	}
 }
@@ -327,8 +338,10 @@ func (s *scene) leftOn(host *testhost.Host) []string {
 	}
 	// What may stay is binaries, placed files, and of an agent that has ended its
 	// lock, its log, and whose leases were ended by force.
-	out, err := host.Command("sh", "-c", `cd /root/.cache/hcl 2>/dev/null || exit 0
-find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log ! -name ended.json -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'`).CombinedOutput()
+	out, err := host.Command("sh", "-c", `for home in /root /home/*; do
+cd "$home/.cache/hcl" 2>/dev/null || continue
+find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log ! -name ended.json -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'
+done`).CombinedOutput()
 	if err != nil {
 		left = append(left, "find: "+string(out))
 	}

@@ -90,7 +90,8 @@ func TestSecretsOfALoad(t *testing.T) {
 		if strings.HasPrefix(command, "export") && !strings.Contains(said, "failed for (sensitive) of (sensitive)") {
 			t.Errorf("hcl %s does not have what the servers answered:\n%s", command, said)
 		}
-		if found, _ := exec.Command("grep", "-rl", "canary-", u.home, u.lab).Output(); len(found) > 0 {
+		// The binary that is beside the agent is this test, with the canaries in it.
+		if found, _ := exec.Command("grep", "-rl", "--exclude-dir=bin", "canary-", u.home, u.lab).Output(); len(found) > 0 {
 			t.Errorf("after hcl %s, a secret is in %s", command, found)
 		}
 	}

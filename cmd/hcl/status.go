@@ -66,6 +66,9 @@ func statusOf(p apply.Presence) (rows [][]any) {
 	for _, f := range append(p.Containers, p.Processes...) {
 		add(f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
 	}
+	for _, f := range p.Others {
+		add(f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name+", somebody else's: "+apply.Whose(f))
+	}
 	if u := p.Unclean; u != nil {
 		add("-", "unclean since "+u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
 	}
@@ -161,7 +164,8 @@ func destroyVerb(t *console) *cobra.Command {
 	o.hosts.addAccept(c)
 	o.hosts.addStore(c)
 	c.Flags().BoolVar(&o.force, "force", false, "also where somebody else's apply of this lab holds the lease, "+
-		"or the store of results cannot be opened; and forget what could not be cleaned")
+		"or the store of results cannot be opened; also what carries this lab's name and is another login's, store's "+
+		"or host block's; and forget what could not be cleaned")
 	c.Flags().BoolVar(&o.cache, "cache", false,
 		"also remove ~/.cache/hcl from the hosts: binaries, files of data sets and what engines have built")
 	return c
@@ -183,11 +187,15 @@ func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
 	if err != nil {
 		return err
 	}
-	n := 0
+	n, others := 0, 0
 	for _, p := range removed {
 		n += len(p.Containers) + len(p.Processes)
+		others += len(p.Others)
 	}
 	said := fmt.Sprintf("Nothing of lab %s is on its hosts.", l.text.Lab.Name)
+	if others > 0 {
+		said = fmt.Sprintf("Nothing of yours of lab %s is on its hosts.", l.text.Lab.Name)
+	}
 	if n > 0 {
 		said = fmt.Sprintf("Removed %s of lab %s.", plain.Count(n, "engine"), l.text.Lab.Name)
 	}

@@ -82,12 +82,32 @@ func (d *Daemon) create(ctx context.Context, name string, asked *spec) (id strin
 	var created container.CreateResponse
 	err = d.whenBack(whole, func() (err error) {
 		created, err = api.ContainerCreate(whole, &asked.config, &asked.host, nil, nil, name)
+		if errdefs.IsConflict(err) && says(err, "name") && d.wasAsked(whole, name, asked.config.Labels) == nil {
+			created, err = api.ContainerCreate(whole, &asked.config, &asked.host, nil, nil, name)
+		}
 		return err
 	})
 	for _, w := range created.Warnings {
 		d.log.Warn("docker warns about a container", "container", name, "warning", plain.Line(w))
 	}
 	return created.ID, err
+}
+
+// wasAsked removes a container that was made by an earlier asking for this one, whose answer was lost.
+func (d *Daemon) wasAsked(ctx context.Context, name string, labels map[string]string) error {
+	found, err := d.inspect(ctx, name)
+	if err != nil {
+		return err
+	}
+	for label, value := range labels { // an image brings others
+		if found.Config.Labels[label] != value {
+			return provision.ErrNameTaken
+		}
+	}
+	if labels[provision.LabelAgent] == "" || labels[provision.LabelRun] == "" {
+		return provision.ErrNameTaken
+	}
+	return d.stop(ctx, found.ID, time.Now())
 }
 
 // begin brings its files into a container that was created, starts it, and tells it its secrets.

@@ -76,10 +76,14 @@ func TestDockerRunAndStart(t *testing.T) {
 		return string(text)
 	}
 	elsewhere := map[string]string{"Name": "an argument of its own", "Files": "copied into the container that was made"}
+	claims := map[string]bool{"Listens": true} // who ends it looks whether they are closed
 	bare := provision.Container{Image: "a:1"}
 	for i := range reflect.TypeFor[provision.Container]().NumField() {
 		field := reflect.TypeFor[provision.Container]().Field(i)
 		value := reflect.ValueOf(all).Field(i)
+		if claims[field.Name] {
+			continue
+		}
 		if value.IsZero() {
 			t.Errorf("%s is not among everything that can be asked for", field.Name)
 		}

@@ -148,7 +148,7 @@ func (k *checker) quota(ctx context.Context) error {
 	if err != nil {
 		return unknown(err)
 	}
-	take := map[string]quantity{"count/jobs.batch": 1}
+	take := map[string]quantity{"count/jobs.batch": 2}
 	for _, needs := range k.needs() {
 		for name, q := range needs.requests() {
 			take[name] += q
@@ -220,7 +220,7 @@ func (k *checker) claims(ctx context.Context) error {
 // admission asks the API server what it would make of the root and of each pod, see [Client.Try].
 func (k *checker) admission(ctx context.Context) error {
 	run := RunOf{Lab: "check", Run: "check", Deadline: answerWithin}
-	all := []object{RootManifest(k.cluster, k.namespace, run)}
+	all := []object{RootManifest(k.cluster, k.namespace, run, "")}
 	for i, p := range k.pods {
 		all = append(all, Manifest(k.cluster, k.namespace, run, p, i+1, ""))
 	}

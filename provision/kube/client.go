@@ -4,8 +4,11 @@
 package kube
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"k8s.io/client-go/rest"
 
 	"hclbench/provision"
 )
@@ -17,12 +20,14 @@ type Client struct {
 }
 
 // Open reads the credentials of a cluster and asks its version. say is told when the API server goes away
-// later, and comes back; nil: nobody is. Its errors are
+// later, and comes back, and of what is not looked at; nil: nobody is. Its errors are
 // [provision.ErrUnreachable] or [provision.ErrAuth], or tell what is wrong with the kubeconfig; they name
 // the cluster's block and say what to do.
 func Open(ctx context.Context, cluster *provision.Cluster, say func(string)) (*Client, error) {
-	c := &Client{server{host: cluster.Host(), patience: usual, outage: &outage{say: say}}, cluster}
-	c.patience.room = cmp.Or(cluster.WaitForNode, usual.room)
+	if say == nil {
+		say = func(string) {}
+	}
+	c := &Client{server{host: cluster.Host(), patience: usual.of(cluster), say: say, outage: &outage{}}, cluster}
 	if err := c.logIn(cluster); err != nil {
 		return nil, provision.Wrap(c.host, "read its kubeconfig", err)
 	}
@@ -33,6 +38,24 @@ func Open(ctx context.Context, cluster *provision.Cluster, say func(string)) (*C
 	}
 	c.version = version.GitVersion
 	return c, nil
+}
+
+// Identity is which cluster it is, as far as the credentials tell without asking it: the API server's
+// address, and a checksum of the authority that vouches for it, since the one is often 127.0.0.1.
+func Identity(cluster *provision.Cluster) (string, error) {
+	s := server{host: cluster.Host()}
+	if err := s.logIn(cluster); err != nil {
+		return "", provision.Wrap(s.host, "read its kubeconfig", err)
+	}
+	defer s.Close()
+	if err := rest.LoadTLSFiles(s.config); err != nil {
+		return "", provision.Wrap(s.host, "read its kubeconfig", err)
+	}
+	is := s.base.String()
+	if len(s.config.CAData) > 0 {
+		is += fmt.Sprintf(" %.6x", sha256.Sum256(s.config.CAData))
+	}
+	return is, nil
 }
 
 // Cluster is what was opened.

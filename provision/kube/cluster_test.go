@@ -31,9 +31,9 @@ type bench struct {
 	cluster *provision.Cluster
 }
 
-// TestCluster has one cluster for all of its parts, each in a namespace of its own. Only one of them
+// TestSlowCluster has one cluster for all of its parts, each in a namespace of its own. Only one of them
 // asks for GPUs.
-func TestCluster(t *testing.T) {
+func TestSlowCluster(t *testing.T) {
 	var c *testhost.Cluster
 	t.Cleanup(func() { // when it has ended
 		if c == nil {
@@ -62,6 +62,8 @@ func TestCluster(t *testing.T) {
 			"refusals":    (*bench).refusals,
 			"losses":      (*bench).losses,
 			"ends alone":  (*bench).endsAlone,
+			"never begun": (*bench).neverBegun,
+			"other store": (*bench).otherStore,
 			"left behind": (*bench).leftBehind,
 			"kubeconfig":  (*bench).kubeconfig,
 			"rights":      (*bench).rights,
@@ -108,7 +110,7 @@ func (b *bench) open() *Client {
 }
 
 func (b *bench) of(name string) RunOf {
-	return RunOf{Lab: "lab of " + b.name, Run: name, Holder: "ada@laptop, pid 4711", Deadline: time.Hour}
+	return RunOf{Lab: "lab of " + b.name, Run: name, Holder: "ada@laptop, pid 4711", Store: "ada", Lease: 10 * time.Minute, Deadline: time.Hour}
 }
 
 func (b *bench) begin(c *Client, run string) *Root {

@@ -153,7 +153,11 @@ func (t *transport) failed(ctx context.Context, err error, begun bool) error {
 	if s != nil && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden) {
 		return t.client.refused(s)
 	}
-	if _, gone := t.State(ctx); errors.Is(gone, provision.ErrPodLost) || errors.Is(gone, provision.ErrAuth) {
+	now, gone := t.State(ctx)
+	if gone == nil && !now.Finished.IsZero() {
+		gone = t.lost("it has ended")
+	}
+	if errors.Is(gone, provision.ErrPodLost) || errors.Is(gone, provision.ErrAuth) {
 		return gone
 	}
 	if begun {

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,21 +115,39 @@ func (b *bench) losses() {
 	testhost.OK(t, r.End(t.Context()))
 }
 
-// endsAlone is a run whose caller is gone: when the agent's process in the root ends, so does all.
+// agentThere is what looks as an agent does to the first process of a pod.
+const agentThere = `d=${HOME%/}/.cache/hcl/agents/x; mkdir -p $d; touch $d/sock
+	sh -c 'while :; do sleep 1; done' agent --dir $d >/dev/null 2>&1 & echo $! >$d/lock`
+
+// endsAlone is a run whose caller is gone: when the agent's process in the root ends, so does all. One that is killed
+// may come again.
 func (b *bench) endsAlone() {
 	t, c := b.t, b.open()
 	r := b.begin(c, "r1")
 	b.pod(r, "a", 0)
 	b.apply("{apiVersion: v1, kind: Pod, metadata: {name: other, labels: {hcl.lab: theirs}}, spec: {containers: [{name: c, image: " + image + ", command: [sleep, '1000']}]}}")
-	const agent = `mkdir -p ~/.cache/hcl/agents/x; sleep 1000 >/dev/null 2>&1 & echo $! >~/.cache/hcl/agents/x/lock`
 	conn := b.connect(r.Self())
-	_, err := conn.Run(t.Context(), agent, nil)
-	testhost.OK(t, err)
-	_, err = conn.Run(t.Context(), "sleep 3; kill $(cat ~/.cache/hcl/agents/x/lock)", nil)
-	testhost.OK(t, err)
+	run := func(command string) {
+		t.Helper()
+		_, err := conn.Run(t.Context(), command, nil)
+		testhost.OK(t, err)
+	}
+	run(agentThere)
+	testhost.OK(t, r.Keep(t.Context()))
+	if jobs := b.kubectl("-n", b.name, "get", "jobs", "-o", "name"); jobs != "job.batch/hcl-r1" {
+		t.Errorf("jobs of a run that is kept = %s", jobs)
+	}
+	if owners := b.kubectl("-n", b.name, "get", "job", "hcl-r1", "-o", "jsonpath={.metadata.ownerReferences}"); owners != "" {
+		t.Errorf("a root that is kept is owned by %s", owners)
+	}
+	run("sleep 3; kill -9 $(cat ~/.cache/hcl/agents/x/lock); sleep 5; " + agentThere)
+	if _, alive := r.Alive(t.Context()); !alive {
+		t.Error("a root whose agent was killed, and came again, has ended")
+	}
+	run("sleep 3; kill $(cat ~/.cache/hcl/agents/x/lock); rm ~/.cache/hcl/agents/x/sock")
 	begin := time.Now()
-	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=2m", "pod", "-l", selector(r.Lab, ""))
-	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=2m", "job", "-l", selector(r.Lab, ""))
+	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=3m", "pod", "-l", r.selector())
+	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=1m", "job", "-l", r.selector())
 	t.Logf("all was gone %s after the agent", time.Since(begin).Round(time.Second))
 	if found, err := c.Find(t.Context(), ""); err != nil || len(found) > 0 {
 		t.Errorf("found = %+v, %v", found, err)
@@ -136,6 +155,48 @@ func (b *bench) endsAlone() {
 	if left := b.kubectl("-n", b.name, "get", "pods", "-o", "name"); left != "pod/other" {
 		t.Errorf("pods = %s, want that of somebody else", left)
 	}
+}
+
+// neverBegun is a run whose caller is gone before an agent ran: the cluster ends it when its fuse is out, also when its
+// image cannot be pulled. Until then others find it at work.
+func (b *bench) neverBegun() {
+	t := b.t
+	b.cluster.Image = "hcl.test/nobody:1"
+	c := b.open()
+	r := &Root{RunOf: b.of("r1"), client: c}
+	ctx, gone := context.WithCancel(t.Context())
+	go r.begin(ctx, b.say) // and nobody ends what it made
+	b.kubectl("-n", b.name, "wait", "--for=create", "--timeout=1m", "pod", "-l", r.selector())
+	gone()
+	found, err := c.Find(t.Context(), r.Lab)
+	if err != nil || len(found) != 1 {
+		t.Fatalf("found = %+v, %v", found, err)
+	}
+	begun := time.Now()
+	if until, alive := found[0].Alive(t.Context()); !alive || until.Before(begun) || until.After(begun.Add(20*time.Minute)) {
+		t.Errorf("alive = %v until %s, want a few minutes after %s", alive, until, begun)
+	}
+	if other, err := c.Find(t.Context(), "another lab"); err != nil || len(other) > 0 {
+		t.Errorf("of another lab = %+v, %v", other, err)
+	}
+	b.kubectl("-n", b.name, "patch", "job", "hcl-r1-fuse", "--type=merge", "-p", `{"spec": {"activeDeadlineSeconds": 1}}`) // instead of minutes
+	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=1m", "job", "-l", r.selector())
+	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=1m", "pod", "-l", r.selector())
+	b.empty()
+}
+
+// otherStore is a run of the same name and lab that another store has made: only its own ends it.
+func (b *bench) otherStore() {
+	t, c := b.t, b.open()
+	r := b.begin(c, "r1")
+	theirs := &Root{RunOf: r.RunOf, client: c}
+	theirs.Store = "bob"
+	testhost.OK(t, theirs.End(t.Context()))
+	if _, alive := r.Alive(t.Context()); !alive {
+		t.Error("another store has ended it")
+	}
+	testhost.OK(t, r.End(t.Context()))
+	b.empty()
 }
 
 // hold gives a pod finalizers.
@@ -151,7 +212,7 @@ func (b *bench) leftBehind() {
 	b.hold(p, `["example.com/hold"]`)
 	c.patience.going = time.Second
 	err := r.End(t.Context())
-	testhost.WantError(t, err, provision.ErrUnclean, "cluster moai (lab.hcl:3): not all is gone after 1s", "pod "+p.Name()+": finalizer example.com/hold holds it",
+	testhost.WantError(t, err, provision.ErrUnclean, "cluster moai (lab.hcl:3): not all is gone after ", "pod "+p.Name()+": finalizer example.com/hold holds it",
 		"-n left-behind get pod "+p.Name()+" -o yaml` shows it")
 	b.kubectl("-n", b.name, "wait", "--for=delete", "--timeout=1m", "pod/"+r.Self().Name())
 	found, err := c.Find(t.Context(), r.Lab)

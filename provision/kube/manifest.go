@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ type RunOf struct {
 	Lab      string
 	Run      string
 	Holder   string        // for people: "ada@laptop, hcl apply, pid 4711"
-	Store    string        // whose callers may end it; empty: it is not known
+	Store    string        // whose callers may end it; empty: somebody has made the objects of a plan
+	Lease    time.Duration // how long a pod waits for its first agent, or for the next after one that was killed
 	Deadline time.Duration // after which the cluster ends the run, whatever anybody does
 }
 
@@ -36,13 +38,14 @@ type PodSpec struct {
 // Labels of every object of a run: how destroy and the next apply find it. What a label cannot say as it
 // is stands in the annotation of the same name.
 const (
-	labelHost   = "hcl.host"
-	labelHolder = "hcl.holder" // an annotation only
-	labelStore  = "hcl.store"  // likewise
-	labelPart   = "hcl.part"   // root, pod, or namespace
-	partRoot    = "root"
-	partPod     = "pod"
-
+	labelHost     = "hcl.host"
+	labelHolder   = "hcl.holder" // an annotation only
+	labelStore    = "hcl.store"
+	labelPart     = "hcl.part"
+	partRoot      = "root"
+	partFuse      = "fuse"
+	partPod       = "pod"
+	partObject    = "object" // what engines of manifests are made of
 	partNamespace = "namespace"
 )
 
@@ -56,20 +59,43 @@ const stopGrace = 5
 var waiting string
 
 // RootManifest is the run's Job: the owner of all else. When its pod has ended, the cluster deletes it,
-// and with it what it owns.
-func RootManifest(cluster *provision.Cluster, namespace string, run RunOf) map[string]any {
-	spec := podSpec(cluster, PodSpec{Host: cluster.Host(), Image: cluster.Image})
-	meta := run.meta(partRoot, cluster.Name, nil)
-	template := run.meta(partRoot, cluster.Name, cluster.Annotations)
-	named(meta, run.rootName(), namespace)
+// and with it what it owns. Until an agent holds the run it is owned by the fuse with that uid.
+func RootManifest(cluster *provision.Cluster, namespace string, run RunOf, fuse string) map[string]any {
+	job := run.job(cluster, namespace, partRoot, run.rootName(), run.Deadline)
+	ownedBy(job, run.fuseName(), fuse)
+	return job
+}
+
+// FuseManifest is a Job that makes no pod, so that it needs no image and no node. The cluster ends it after so
+// long, deletes it, and with it a root that no agent has held by then.
+func FuseManifest(cluster *provision.Cluster, namespace string, run RunOf) map[string]any {
+	job := run.job(cluster, namespace, partFuse, run.fuseName(), usual.of(cluster).begins()+run.Lease)
+	job["spec"].(object)["parallelism"] = 0
+	return job
+}
+
+// job is one that the cluster deletes when it has ended.
+func (r RunOf) job(cluster *provision.Cluster, namespace, part, name string, deadline time.Duration) object {
+	spec := podSpec(cluster, PodSpec{Host: cluster.Host(), Image: cluster.Image}, r.Lease)
+	meta := r.meta(part, cluster.Name, nil)
+	setName(meta, name, namespace)
 	return object{
 		"apiVersion": "batch/v1", "kind": "Job", "metadata": meta,
 		"spec": object{
 			"backoffLimit":            0,
 			"ttlSecondsAfterFinished": 0,
-			"activeDeadlineSeconds":   int(run.Deadline.Seconds()),
-			"template":                object{"metadata": template, "spec": spec},
+			"activeDeadlineSeconds":   int(math.Ceil(deadline.Seconds())),
+			"template":                object{"metadata": r.meta(part, cluster.Name, cluster.Annotations), "spec": spec},
 		},
+	}
+}
+
+// ownedBy has the cluster delete an object when it deletes a Job; without a uid nobody owns it.
+func ownedBy(o object, job, uid string) {
+	if uid != "" {
+		o["metadata"].(object)["ownerReferences"] = []any{object{
+			"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid,
+		}}
 	}
 }
 
@@ -77,13 +103,8 @@ func RootManifest(cluster *provision.Cluster, namespace string, run RunOf) map[s
 // nobody owns it.
 func Manifest(cluster *provision.Cluster, namespace string, run RunOf, spec PodSpec, n int, uid string) map[string]any {
 	meta := run.meta(partPod, spec.Host.Name, cluster.Annotations, spec.Labels)
-	named(meta, run.podName(spec.Host.Name, n), namespace)
-	if uid != "" {
-		meta["ownerReferences"] = []any{object{
-			"apiVersion": "batch/v1", "kind": "Job", "name": run.rootName(), "uid": uid,
-		}}
-	}
-	pod := podSpec(cluster, spec)
+	setName(meta, run.podName(spec.Host.Name, n), namespace)
+	pod := podSpec(cluster, spec, run.Lease)
 	pod["activeDeadlineSeconds"] = int(run.Deadline.Seconds())
 	pod["affinity"] = object{"podAntiAffinity": object{ // two hosts are two nodes, where there are two
 		"preferredDuringSchedulingIgnoredDuringExecution": []any{object{
@@ -96,7 +117,9 @@ func Manifest(cluster *provision.Cluster, namespace string, run RunOf, spec PodS
 			},
 		}},
 	}}
-	return object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod}
+	made := object{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": pod}
+	ownedBy(made, run.rootName(), uid)
+	return made
 }
 
 // YAML is an object as `kubectl apply` takes it.
@@ -108,8 +131,8 @@ func YAML(object map[string]any) string {
 	return string(text)
 }
 
-// named gives an object its name, in a namespace or in the one that its reader is in.
-func named(meta object, name, namespace string) {
+// setName gives an object its name, in a namespace or in the one that its reader is in.
+func setName(meta object, name, namespace string) {
 	meta["name"] = name
 	if namespace != "" {
 		meta["namespace"] = namespace
@@ -118,20 +141,21 @@ func named(meta object, name, namespace string) {
 
 func (r RunOf) rootName() string { return "hcl-" + dnsName(r.Run, 40) }
 
+func (r RunOf) fuseName() string { return r.rootName() + "-fuse" }
+
 func (r RunOf) podName(host string, n int) string {
 	number := fmt.Sprintf("-%d", n)
 	begin := r.rootName() + "-"
 	return begin + dnsName(host, maxName-len(begin)-len(number)) + number
 }
 
-// selector finds a run's objects, or where run is empty a lab's; both empty: all that are hcl's.
-func selector(lab, run string) string {
+// selector finds a run's objects: where that is not said a lab's, or all.
+func (r RunOf) selector() string {
 	s := labelPart
-	if lab != "" {
-		s += "," + provision.LabelLab + "=" + labelValue(lab)
-	}
-	if run != "" {
-		s += "," + provision.LabelRun + "=" + labelValue(run)
+	for _, of := range [][2]string{{provision.LabelLab, r.Lab}, {provision.LabelRun, r.Run}} {
+		if of[1] != "" {
+			s += "," + of[0] + "=" + labelValue(of[1])
+		}
 	}
 	return s
 }
@@ -145,12 +169,12 @@ func (r RunOf) meta(part, host string, annotations map[string]string, more ...ma
 	for _, m := range more {
 		maps.Copy(full, m)
 	}
+	if r.Store != "" {
+		full[labelStore] = r.Store
+	}
 	labels, notes := object{labelPart: part}, object{}
 	if r.Holder != "" {
 		notes[labelHolder] = r.Holder
-	}
-	if r.Store != "" {
-		notes[labelStore] = r.Store
 	}
 	for name, value := range full {
 		labels[name] = labelValue(value)
@@ -168,7 +192,7 @@ func (r RunOf) meta(part, host string, annotations map[string]string, more ...ma
 	return meta
 }
 
-func podSpec(cluster *provision.Cluster, spec PodSpec) object {
+func podSpec(cluster *provision.Cluster, spec PodSpec, lease time.Duration) object {
 	pod := object{
 		"restartPolicy":                 "Never",
 		"automountServiceAccountToken":  false,
@@ -192,7 +216,8 @@ func podSpec(cluster *provision.Cluster, spec PodSpec) object {
 	}
 	set("imagePullSecrets", secrets, len(secrets) > 0)
 
-	c := object{"name": container, "image": spec.Image, "command": []any{"sh", "-c", waiting}}
+	patience := fmt.Sprint(int(math.Ceil(lease.Seconds())))
+	c := object{"name": container, "image": spec.Image, "command": []any{"sh", "-c", waiting, "hcl", patience}}
 	if r := resources(cluster, spec); len(r) > 0 {
 		c["resources"] = r
 	}

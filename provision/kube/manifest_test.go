@@ -29,18 +29,18 @@ func mi300x(c *provision.Cluster) *provision.Host {
 }
 
 func TestManifest(t *testing.T) {
-	run := RunOf{Lab: "Größe/7b", Run: "2026-11-22-1530-ab12", Holder: "ada@laptop, hcl apply, pid 4711", Deadline: 2 * time.Hour}
+	run := RunOf{Lab: "Größe/7b", Run: "2026-11-22-1530-ab12", Holder: "ada@laptop, hcl apply, pid 4711", Store: "f1e2", Lease: 15 * time.Minute, Deadline: 2 * time.Hour}
 	spec := PodSpec{
 		Host: mi300x(moai()), Image: "vllm/vllm-openai:v0.7.3", Shm: 64 << 30, CapAdd: []string{"IPC_LOCK"},
 		Mounts: []provision.Mount{{Source: "/nvme/models", Target: "/cache", ReadOnly: true}},
 		Labels: map[string]string{"hcl.engine": "vllm.7b", "hcl.member": "decode 0 rank 1"},
 	}
-	both := YAML(RootManifest(moai(), "bench", run)) + "---\n" + YAML(Manifest(moai(), "bench", run, spec, 2, "4f1e"))
+	both := YAML(FuseManifest(moai(), "bench", run)) + "---\n" + YAML(RootManifest(moai(), "bench", run, "a3c2")) + "---\n" + YAML(Manifest(moai(), "bench", run, spec, 2, "4f1e"))
 	golden.Check(t, "run.golden.yaml", both)
 
 	least := &provision.Cluster{Name: "moai", Image: "busybox"}
 	spec = PodSpec{Host: &provision.Host{Name: "cpu", Cluster: least}, Image: "busybox", Privileged: true}
-	golden.Check(t, "least.golden.yaml", YAML(Manifest(least, "default", RunOf{Lab: "l", Run: "r", Deadline: time.Minute}, spec, 1, "4f1e")))
+	golden.Check(t, "least.golden.yaml", YAML(Manifest(least, "default", RunOf{Lab: "l", Run: "r", Lease: time.Minute, Deadline: time.Minute}, spec, 1, "4f1e")))
 }
 
 func TestNames(t *testing.T) {

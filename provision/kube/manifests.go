@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -30,16 +31,11 @@ type Made struct {
 	its     map[string]bool // whether an object of this uid comes of what was made
 }
 
-// madeObject is one that is there, at its path in the API.
+// madeObject is one that is there, or may be.
 type madeObject struct {
 	provision.Object
-	resource string // "deployments.apps", as kubectl has it
-	path     string
-	uid      string
+	thing
 }
-
-// partObject is the label of what engines of manifests are made of.
-const partObject = "object"
 
 // fieldManager is who says what stands in an object.
 const fieldManager = "hcl"
@@ -63,12 +59,16 @@ func (r *Root) Make(ctx context.Context, objects []provision.Object, want []prov
 	if err := errors.Join(errs...); err != nil {
 		return m, err
 	}
-	for _, p := range planned {
-		var err error
-		if p.uid, err = m.create(ctx, p, labels, false); err != nil {
+	for i, p := range planned {
+		m.objects = append(m.objects, p)
+		made, err := m.create(ctx, p, labels, false)
+		if Refused(err) {
+			m.objects = m.objects[:i]
+		}
+		if err != nil {
 			return m, provision.Wrap(r.client.host, "make "+p.String(), err)
 		}
-		m.objects = append(m.objects, p)
+		m.objects[i].uid = made.Metadata.UID
 	}
 	return m, nil
 }
@@ -115,7 +115,7 @@ func (m *Made) vacant(ctx context.Context) error {
 	return nil
 }
 
-func names(pods []servingPod) string {
+func names(pods []pod) string {
 	var all []string
 	for _, p := range pods {
 		all = append(all, p.Metadata.Name)
@@ -173,43 +173,27 @@ func (c *Client) place(ctx context.Context, o provision.Object, known map[string
 	case !all[i].Namespaced:
 		return madeObject{}, provision.Fail(c.host, provision.ErrForbidden, wide, o)
 	}
-	path := base + "/namespaces/" + c.namespace + "/" + all[i].Name
-	return madeObject{Object: o, resource: strings.TrimSuffix(all[i].Name+"."+group, "."), path: path}, nil
+	at := base + "/namespaces/" + c.namespace + "/" + all[i].Name + "/" + o.Name
+	return madeObject{o, thing{kind: strings.TrimSuffix(all[i].Name+"."+group, "."), path: at}}, nil
 }
 
 // create makes an object, or asks what the API server would say to it. Fields that it does not know
 // are mistakes.
-func (m *Made) create(
-	ctx context.Context, p madeObject, labels map[string]string, dry bool,
-) (uid string, err error) {
+func (m *Made) create(ctx context.Context, p madeObject, labels map[string]string, dry bool) (made named, err error) {
 	var body object
 	if err := json.Unmarshal([]byte(p.Text.Reveal()), &body); err != nil {
-		return "", err
+		return made, err
 	}
 	m.root.own(body, labels)
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
 	if dry {
 		query.Set("dryRun", "All")
 	}
-	c, again := m.root.client, false
-	var made there
-	err = c.again(ctx, func() error {
-		err := c.do(ctx, request{method: http.MethodPost, path: p.path, query: query, body: body}, &made)
-		if again && hasCode(err, http.StatusConflict) && m.ours(ctx, p, &made) {
-			return nil // an answer that did not arrive
-		}
-		again = true
-		return err
-	})
+	made, err = m.root.client.create(ctx, path.Dir(p.path), query, body)
 	if hasCode(err, http.StatusConflict) {
 		err = m.taken(ctx, p, dry, err)
 	}
-	return made.Metadata.UID, err
-}
-
-// there is what is read of an object of any kind.
-type there struct {
-	Metadata meta
+	return made, err
 }
 
 // bindsOurs reports whether an object binds a role that is made first: the API server looks for it, also
@@ -243,11 +227,6 @@ func (r *Root) own(body object, labels map[string]string) {
 	}}
 }
 
-func (m *Made) ours(ctx context.Context, p madeObject, now *there) bool {
-	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, now)
-	return err == nil && now.Metadata.of(provision.LabelRun) == m.root.Run
-}
-
 const (
 	othersObject = "it is there already, and not of hcl, which does not touch it. Give yours another name, or delete " +
 		"that one: %s"
@@ -258,8 +237,8 @@ const (
 // in nobody's way: it goes before.
 func (m *Made) taken(ctx context.Context, p madeObject, dry bool, err error) error {
 	c := m.root.client
-	var now there
-	if c.do(ctx, request{path: p.path + "/" + p.Name}, &now) != nil {
+	var now named
+	if c.do(ctx, request{path: p.path}, &now) != nil {
 		return err
 	}
 	if lab := now.Metadata.of(provision.LabelLab); lab != "" && now.Metadata.of(labelPart) != "" {
@@ -268,37 +247,20 @@ func (m *Made) taken(ctx context.Context, p madeObject, dry bool, err error) err
 		}
 		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, now.Metadata.of(provision.LabelRun), lab)
 	}
-	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.resource, p.Name))
+	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.kind, p.Name))
 }
 
 // Delete deletes the objects, the last first, each when the one before is gone with all that it owns,
-// and waits until none of the pods of the roles that were seen is left. What has the name of an object and
-// is another by now is somebody else's.
+// and waits until none of the pods of the roles that were seen is left.
 func (m *Made) Delete(ctx context.Context) error {
-	patient := *m.root.client
-	c := &patient
-	c.patience.going += m.Grace(ctx)
+	c := m.root.client
 	var errs []error
-	for _, p := range slices.Backward(m.objects) {
-		err := c.again(ctx, func() error {
-			return c.do(ctx, request{
-				method: http.MethodDelete, path: p.path + "/" + p.Name,
-				body: object{
-					"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Foreground",
-					"preconditions": object{"uid": p.uid},
-				},
-			}, nil)
-		})
-		if err == nil {
-			err = c.gone(ctx, c.host, func(ctx context.Context) ([]left, error) { return m.still(ctx, p) })
-		}
-		if err != nil && !notFound(err) && !hasCode(err, http.StatusConflict) {
-			errs = append(errs, provision.Wrap(c.host, "delete "+p.String(), err))
-		}
+	for _, o := range slices.Backward(m.objects) {
+		errs = append(errs, c.end(ctx, c.host, m.root.RunOf, nil, o.thing))
 	}
-	err := c.gone(ctx, c.host, func(ctx context.Context) (there []left, err error) {
+	return errors.Join(append(errs, c.end(ctx, c.host, m.root.RunOf, func(ctx context.Context) (there []left, err error) {
 		for _, role := range m.roles {
-			pods, listed := m.root.client.podsOf(ctx, role)
+			pods, listed := c.podsOf(ctx, role)
 			for _, p := range pods {
 				if m.seen[p.Metadata.UID] {
 					there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
@@ -307,71 +269,45 @@ func (m *Made) Delete(ctx context.Context) error {
 			err = cmp.Or(err, listed)
 		}
 		return there, err
-	})
-	return errors.Join(append(errs, err)...)
-}
-
-// Grace is how long the pods of the roles may take to stop.
-func (m *Made) Grace(ctx context.Context) (most time.Duration) {
-	for _, role := range m.roles {
-		pods, _ := m.root.client.podsOf(ctx, role)
-		for _, p := range pods {
-			most = max(most, time.Duration(p.Spec.TerminationGracePeriodSeconds)*time.Second)
-		}
-	}
-	return most
-}
-
-// still is the object while it is there.
-func (m *Made) still(ctx context.Context, p madeObject) ([]left, error) {
-	var now there
-	err := m.root.client.do(ctx, request{path: p.path + "/" + p.Name}, &now)
-	if notFound(err) || err == nil && now.Metadata.UID != p.uid {
-		return nil, nil
-	}
-	return []left{{p.resource, now.Metadata, ""}}, err
+	}))...)
 }
 
 const (
 	notOurs = "nobody has seen whose servers answer: service %s was not made by this engine"
-	others  = "%s behind service %s is of no role: it serves a part of the requests"
+	notSeen = "nobody has seen whose servers answer: what is behind service %s cannot be listed: %v"
+	others  = "%s behind service %s is not known to be of this engine: it serves a part of the requests"
 )
 
 // Strangers says of the service that requests go to what is not the engine's own, as far as it may be seen:
-// a service that is made neither by it nor by what it has made, or pods of no role behind one that is.
+// a service that is made neither by it nor by what it has made, or what is behind one that is.
 func (m *Made) Strangers(ctx context.Context, name string) string {
 	c := m.root.client
-	var service there
+	var service named
 	if strings.Contains(name, ".") || c.do(ctx, request{path: c.in("services/" + name)}, &service) != nil {
 		return fmt.Sprintf(notOurs, name)
 	}
-	has := func(uid string) bool {
-		return slices.ContainsFunc(m.objects, func(o madeObject) bool { return o.uid == uid })
-	}
-	made := has(service.Metadata.UID)
-	for _, owner := range service.Metadata.OwnerReferences {
-		if has(owner.UID) { // such as a gateway's
-			return ""
-		}
-	}
-	if !made {
+	comes := func(of involved) bool { return m.comesOf(ctx, of, furthest) }
+	if !comes(involved{"v1", "Service", name, service.Metadata.UID}) { // such as a gateway's may
 		return fmt.Sprintf(notOurs, name)
 	}
 	type slice struct {
 		Endpoints []struct {
-			TargetRef struct{ Kind, Name, UID string }
+			Addresses []string
+			TargetRef involved
 		}
 	}
-	path := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices"
+	at := "/apis/discovery.k8s.io/v1/namespaces/" + c.namespace + "/endpointslices"
 	of := url.Values{"labelSelector": {"kubernetes.io/service-name=" + name}}
-	slicesOf, err := listAt[slice](ctx, &c.server, path, of)
-	if err != nil || len(m.roles) == 0 {
-		return ""
+	slicesOf, err := listAt[slice](ctx, &c.server, at, of)
+	if err != nil {
+		return fmt.Sprintf(notSeen, name, err)
 	}
 	for _, s := range slicesOf {
 		for _, e := range s.Endpoints {
-			if e.TargetRef.Kind == "Pod" && !m.seen[e.TargetRef.UID] {
-				return fmt.Sprintf(others, "pod "+e.TargetRef.Name, name)
+			if of := e.TargetRef; of.Kind == "" {
+				return fmt.Sprintf(others, strings.Join(e.Addresses, ", "), name)
+			} else if of.APIVersion = "v1"; !m.seen[of.UID] && !comes(of) {
+				return fmt.Sprintf(others, "pod "+of.Name, name)
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package kube
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"path"
 	"slices"
 	"time"
 
@@ -43,7 +45,7 @@ func (c *Client) MakeNamespace(ctx context.Context, run RunOf) error {
 			body := NamespaceManifest(c.namespace, run)
 			err = c.do(ctx, request{method: http.MethodPost, path: "/api/v1/namespaces", body: body}, &now)
 		case err == nil && now.Labels[labelPart] == partNamespace && now.DeletionTimestamp == nil:
-			now, err = c.claim(ctx, labelValue(run.Run))
+			now, err = c.claim(ctx, labelValue(run.Run), labelValue(run.Store))
 		}
 		account := false
 		if err == nil && now.DeletionTimestamp == nil {
@@ -72,15 +74,15 @@ func (c *Client) look(ctx context.Context) (meta, error) {
 }
 
 // claim says whose the namespace is; nil: nobody's.
-func (c *Client) claim(ctx context.Context, run any) (meta, error) {
+func (c *Client) claim(ctx context.Context, run, store any) (meta, error) {
 	var now struct{ Metadata meta }
-	body := object{"metadata": object{"labels": object{provision.LabelRun: run}}}
+	body := object{"metadata": object{"labels": object{provision.LabelRun: run, labelStore: store}}}
 	err := c.do(ctx, request{method: http.MethodPatch, path: c.space(), body: body}, &now)
 	return now.Metadata, err
 }
 
 // LeaveNamespace deletes the namespace when hcl has made it, it is the run's or nobody's, and there is
-// nothing in it. Where run is not said it may be any of the lab's.
+// nothing in it. Where run is not said it may be any of the lab's, of the store where one is said.
 func (c *Client) LeaveNamespace(ctx context.Context, run RunOf) error {
 	if !c.cluster.CreateNamespace {
 		return nil
@@ -90,39 +92,18 @@ func (c *Client) LeaveNamespace(ctx context.Context, run RunOf) error {
 		return nil
 	}
 	by := now.Labels[provision.LabelRun]
-	ours := by == "" || by == labelValue(run.Run) || run.Run == "" && now.Labels[provision.LabelLab] == labelValue(run.Lab)
+	ofLab := now.of(provision.LabelLab) == run.Lab && (run.Store == "" || now.Labels[labelStore] == labelValue(run.Store))
+	ours := by == "" || by == labelValue(run.Run) || run.Run == "" && ofLab
 	if err != nil || !ours {
 		return err
 	}
-	used, err := c.used(ctx)
-	switch {
-	case err != nil:
-		return provision.Wrap(c.host, "look what is in namespace "+c.namespace, err)
-	case used && by != "":
-		_, err = c.claim(ctx, nil) // who leaves last deletes it
+	if used := c.used(ctx); used && by != "" {
+		_, err = c.claim(ctx, nil, nil) // who leaves last deletes it
 		return err
-	case used:
+	} else if used {
 		return nil
 	}
-	err = c.again(ctx, func() error {
-		return c.do(ctx, request{method: http.MethodDelete, path: c.space(), body: object{
-			"apiVersion": "v1", "kind": "DeleteOptions",
-			"preconditions": object{"uid": now.UID, "resourceVersion": now.ResourceVersion},
-		}}, nil)
-	})
-	if hasCode(err, http.StatusConflict) {
-		return nil // somebody has just taken it
-	}
-	if err != nil && !notFound(err) {
-		return err
-	}
-	return c.gone(ctx, c.host, func(ctx context.Context) ([]left, error) {
-		now, err := c.look(ctx)
-		if notFound(err) {
-			return nil, nil
-		}
-		return []left{{"namespace", now, ""}}, err
-	})
+	return c.end(ctx, c.host, run, nil, thing{kind: "namespace", path: c.space(), uid: now.UID, version: now.ResourceVersion})
 }
 
 // ofEvery are what every namespace has.
@@ -131,34 +112,49 @@ var ofEvery = []string{
 	"serviceaccounts/default",
 }
 
-// used reports whether there is anything in the namespace, of whatever kind. What may not be read is
-// there.
-func (c *Client) used(ctx context.Context) (bool, error) {
+// used reports whether there is anything in the namespace, of whatever kind. What cannot be listed is there.
+func (c *Client) used(ctx context.Context) bool {
 	kinds, err := c.kinds(ctx)
-	if err != nil {
-		return false, err
-	}
-	for path, name := range kinds {
-		all, err := listAt[struct{ Metadata meta }](ctx, &c.server, path, nil)
-		if hasCode(err, http.StatusForbidden) {
-			return true, nil
+	for at, name := range kinds {
+		if err != nil {
+			break
 		}
-		if err != nil && !notFound(err) && !hasCode(err, http.StatusMethodNotAllowed) {
-			return false, err
+		var all []named
+		if all, err = listAt[named](ctx, &c.server, at, nil); notFound(err) || hasCode(err, http.StatusMethodNotAllowed) {
+			err = nil
 		}
 		for _, o := range all {
 			if !slices.Contains(ofEvery, name+"/"+o.Metadata.Name) {
-				return true, nil
+				return true
 			}
 		}
 	}
-	return false, nil
+	if err != nil && unknown(err) != nil {
+		c.say(fmt.Sprintf(notListed, c.namespace, err))
+	}
+	return err != nil
 }
 
-// kinds are what a namespace can have, names by path; events are no things.
+const notListed = "namespace %s stays, since nobody can say what is in it: %v"
+
+// kinds are what a namespace can have, in all versions, names by path; events are no things.
 func (c *Client) kinds(ctx context.Context) (map[string]string, error) {
 	kinds := map[string]string{}
-	read := func(at string) error {
+	var groups struct {
+		Groups []struct {
+			Versions []struct{ GroupVersion string }
+		}
+	}
+	if err := c.do(ctx, request{path: "/apis"}, &groups); err != nil {
+		return nil, err
+	}
+	paths := []string{"/api/v1"}
+	for _, g := range groups.Groups {
+		for _, v := range g.Versions {
+			paths = append(paths, "/apis/"+v.GroupVersion)
+		}
+	}
+	for _, at := range paths {
 		var list struct {
 			Resources []struct {
 				Name       string
@@ -167,7 +163,7 @@ func (c *Client) kinds(ctx context.Context) (map[string]string, error) {
 			}
 		}
 		if err := c.do(ctx, request{path: at}, &list); err != nil {
-			return err
+			return kinds, fmt.Errorf("ask for the kinds of %s: %w", path.Base(path.Dir(at))+"/"+path.Base(at), err)
 		}
 		for _, r := range list.Resources {
 			thing := r.Namespaced && r.Name != "events" && slices.Contains(r.Verbs, "create")
@@ -175,19 +171,6 @@ func (c *Client) kinds(ctx context.Context) (map[string]string, error) {
 				kinds[at+"/namespaces/"+c.namespace+"/"+r.Name] = r.Name
 			}
 		}
-		return nil
 	}
-	var groups struct {
-		Groups []struct{ PreferredVersion struct{ GroupVersion string } }
-	}
-	err := c.do(ctx, request{path: "/apis"}, &groups)
-	if err == nil {
-		err = read("/api/v1")
-	}
-	for _, g := range groups.Groups {
-		if err == nil {
-			err = read("/apis/" + g.PreferredVersion.GroupVersion)
-		}
-	}
-	return kinds, err
+	return kinds, nil
 }

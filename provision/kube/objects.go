@@ -17,11 +17,15 @@ type meta struct {
 	ResourceVersion   string
 	CreationTimestamp time.Time
 	DeletionTimestamp *time.Time
+	DeletionGrace     int `json:"deletionGracePeriodSeconds"`
 	Finalizers        []string
 	OwnerReferences   []involved
 	Labels            map[string]string
 	Annotations       map[string]string
 }
+
+// named is what is read of an object of any kind.
+type named struct{ Metadata meta }
 
 // of is what an object says of itself: an annotation, or the label that needs none.
 func (m meta) of(name string) string {
@@ -55,12 +59,13 @@ type pod struct {
 	Metadata meta
 	Spec     podNeeds
 	Status   struct {
-		Phase             string
-		Reason            string
-		Message           string
-		PodIP             string
-		Conditions        conditions
-		ContainerStatuses []containerStatus
+		Phase                 string
+		Reason                string
+		Message               string
+		PodIP                 string
+		Conditions            conditions
+		ContainerStatuses     []containerStatus
+		InitContainerStatuses []containerStatus
 	}
 }
 
@@ -80,9 +85,12 @@ type needs struct {
 }
 
 type containerStatus struct {
-	Name    string
-	ImageID string
-	State   struct {
+	Name         string
+	Image        string
+	ImageID      string
+	RestartCount int
+	LastState    struct{ Terminated *ended }
+	State        struct {
 		Waiting    *because
 		Running    *struct{ StartedAt time.Time }
 		Terminated *ended

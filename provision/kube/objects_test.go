@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -22,8 +23,8 @@ func (b *bench) tried() {
 	b.apply("{apiVersion: v1, kind: LimitRange, metadata: {name: usual}, spec: {limits: [{type: Container, default: {memory: 1Gi}, defaultRequest: {memory: 64Mi}}]}}")
 	h := b.host("a", 8)
 	spec := PodSpec{Host: h, Image: image, Shm: 1 << 30}
-	run := RunOf{Lab: "l", Run: "plan", Deadline: 3600e9}
-	root, pod := RootManifest(b.cluster, b.name, run), Manifest(b.cluster, b.name, run, spec, 1, "")
+	run := RunOf{Lab: "l", Run: "plan", Lease: time.Minute, Deadline: 3600e9}
+	root, pod := RootManifest(b.cluster, b.name, run, ""), Manifest(b.cluster, b.name, run, spec, 1, "")
 	for _, tt := range []struct {
 		manifest object
 		want     string
@@ -40,7 +41,7 @@ func (b *bench) tried() {
 	}
 	b.empty()
 	b.apply(YAML(root) + "---\n" + YAML(pod))
-	b.kubectl("-n", b.name, "wait", "--for=condition=Ready", "--timeout=1m", "pod", "-l", selector("l", "plan"))
+	b.kubectl("-n", b.name, "wait", "--for=condition=Ready", "--timeout=1m", "pod", "-l", run.selector())
 	found, err := c.Find(t.Context(), "l")
 	testhost.OK(t, err)
 	if len(found) != 1 {

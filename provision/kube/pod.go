@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -114,15 +113,5 @@ func (p *Pod) lost(why string) error {
 
 // Delete deletes the pod and waits until it is gone.
 func (p *Pod) Delete(ctx context.Context) error {
-	err := p.client.delete(ctx, p.client.in("pods/"+p.name), "Background")
-	if err != nil {
-		return err
-	}
-	return p.client.gone(ctx, p.host, func(ctx context.Context) ([]left, error) {
-		now, err := p.look(ctx)
-		if errors.Is(err, provision.ErrPodLost) {
-			return nil, nil
-		}
-		return []left{{"pod", now.Metadata, now.Spec.NodeName}}, err
-	})
+	return p.client.end(ctx, p.host, RunOf{}, nil, thing{kind: "pod", path: p.client.in("pods/" + p.name), uid: p.uid})
 }

@@ -49,9 +49,9 @@ var steps = map[string]string{
 	"Started":   "%[1]s starts it",
 }
 
-// look tells how far a pod is that shall run.
-func look(p pod, events []event, image string, wait patience) seen {
-	state := p.state().State
+// look tells how far a pod is that shall run, by one of its containers.
+func look(p pod, of containerStatus, events []event, image string, wait patience) seen {
+	state := of.State
 	switch w := state.Waiting; {
 	case p.Metadata.DeletionTimestamp != nil:
 		return seen{kind: provision.ErrPodLost, why: deleted(p)}
@@ -120,16 +120,16 @@ func pulling(w because, events []event, image string, wait patience) seen {
 		}
 	}
 	said = plain.Line(cmp.Or(said, w.Reason))
-	lower := strings.ToLower(said)
+	lower := strings.ToLower(strings.ReplaceAll(said, image, "")) // in whose name there may be anything
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(lower, word) })
 	}
 	s := seen{kind: provision.ErrImageNotFound}
 	advice := "see the way from the node to the registry"
 	switch {
-	case has("unauthorized", "denied", "forbidden", "401", "403", "authentication"):
+	case has("unauthorized", "denied", "forbidden", "authentication"):
 		advice = "image_pull_secrets of the block names secrets with a login"
-	case has("not found", "manifest unknown", "404"), slices.Contains(pullReasons[2:4], w.Reason):
+	case has("not found", "manifest unknown"), slices.Contains(pullReasons[2:4], w.Reason):
 		advice = "is its name right?"
 	case has("no space left"):
 		advice = "the node's disk is full"

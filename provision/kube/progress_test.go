@@ -52,7 +52,7 @@ func TestLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var p pod
 			testhost.OK(t, json.Unmarshal([]byte(tt.pod), &p))
-			got := look(p, tt.events, "x", usual)
+			got := look(p, p.state(), tt.events, "x", usual)
 			if got.kind != tt.kind || got.runs != (name == "runs") || (got.after > 0) != tt.later {
 				t.Errorf("look = %+v, want kind %v, later %v", got, tt.kind, tt.later)
 			}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,57 +16,51 @@ import (
 // Root is a run in a cluster: a Job that owns everything of it, and the Job's pod.
 type Root struct {
 	RunOf
-	client  *Client
-	name    string
-	uid     string // of the Job; empty: that is gone
-	created time.Time
-	self    *Pod
-	made    atomic.Int64 // pods, for their names
+	client *Client
+	uid    string    // of the Job; empty: that is gone, or goes
+	ends   time.Time // when the cluster ends it, unless an agent holds it before; zero: one does, or did
+	self   *Pod
+	made   atomic.Int64 // pods, for their names
 }
 
-// Begin makes the root of a run, and waits until its pod runs. say is told what it waits for.
-// A root that could not be begun is deleted.
+const late = "it does not run within %s: set wait_for_node of the block where a node or an image takes longer"
+
+// Begin makes the root of a run, and waits until its pod runs. say is told what it waits for. Until [Root.Keep] it
+// ends by itself; one that could not be begun is ended.
 func (c *Client) Begin(ctx context.Context, run RunOf, say func(string)) (*Root, error) {
-	r := &Root{RunOf: run, client: c, name: run.rootName()}
-	var made job
-	err := c.create(ctx, "jobs", r.name, RootManifest(c.cluster, c.namespace, run), &made)
+	r := &Root{RunOf: run, client: c}
+	within := c.patience.begins()
+	ctx, done := context.WithTimeoutCause(ctx, within, provision.Fail(c.host, provision.ErrNoRoom, late, within))
+	defer done()
+	err := r.begin(ctx, say)
 	if err != nil {
-		return nil, provision.Wrap(c.host, "make the run's root", err)
-	}
-	r.uid, r.created = made.Metadata.UID, made.Metadata.CreationTimestamp
-	name, err := r.firstPod(ctx)
-	if err == nil {
-		r.self, err = c.await(ctx, name, PodSpec{Host: c.host, Image: c.cluster.Image}, say)
-	}
-	if err != nil {
-		return nil, errors.Join(err, r.End(context.WithoutCancel(ctx)))
+		return nil, errors.Join(provision.Wrap(c.host, "make the run's root", err), r.End(ctx))
 	}
 	return r, nil
 }
 
-const maybeMade = "it may have been made all the same: %s removes it"
-
-// create makes an object. One that was made by an answer which did not arrive is ours; where none
-// arrives at all it is deleted.
-func (c *Client) create(ctx context.Context, resource, name string, object, into any) error {
-	again := false
-	err := c.again(ctx, func() error {
-		err := c.do(ctx, request{method: http.MethodPost, path: c.in(resource), body: object}, into)
-		if again && hasCode(err, http.StatusConflict) {
-			return c.do(ctx, request{path: c.in(resource + "/" + name)}, into)
-		}
-		again = true
-		return err
-	})
-	if err == nil || !away(err) && ctx.Err() == nil {
+func (r *Root) begin(ctx context.Context, say func(string)) error {
+	c := r.client
+	fuse, err := c.create(ctx, c.in("jobs"), nil, FuseManifest(c.cluster, c.namespace, r.RunOf))
+	if err != nil {
 		return err
 	}
-	policy := url.Values{"propagationPolicy": {"Background"}}
-	remove := request{method: http.MethodDelete, path: c.in(resource + "/" + name), query: policy}
-	if left := c.do(context.WithoutCancel(ctx), remove, nil); left != nil && !notFound(left) {
-		err = fmt.Errorf("%w; "+maybeMade, err, c.byHand("delete %s %s", strings.TrimSuffix(resource, "s"), name))
+	root, err := c.create(ctx, c.in("jobs"), nil, RootManifest(c.cluster, c.namespace, r.RunOf, fuse.Metadata.UID))
+	if err != nil {
+		return err
+	}
+	r.uid = root.Metadata.UID
+	name, err := r.firstPod(ctx)
+	if err == nil {
+		r.self, err = c.await(ctx, name, PodSpec{Host: c.host, Image: c.cluster.Image}, say)
 	}
 	return err
+}
+
+// Keep takes the fuse away: from now on the run ends with the agent in the root's pod.
+func (r *Root) Keep(ctx context.Context) error {
+	fuse := thing{kind: "job", path: r.client.in("jobs/" + r.fuseName()), alone: true}
+	return r.client.end(ctx, r.client.host, r.RunOf, nil, fuse)
 }
 
 const noPod = "the root's pod was not made: %s"
@@ -79,7 +71,7 @@ func (r *Root) firstPod(ctx context.Context) (name string, err error) {
 	for {
 		var pods []pod
 		err := r.client.again(ctx, func() (err error) {
-			pods, err = items[pod](ctx, &r.client.server, "pods", selector(r.Lab, r.Run)+","+labelPart+"="+partRoot)
+			pods, err = items[pod](ctx, &r.client.server, "pods", r.selector()+","+labelPart+"="+partRoot)
 			return err
 		})
 		if err != nil {
@@ -88,7 +80,7 @@ func (r *Root) firstPod(ctx context.Context) (name string, err error) {
 		if len(pods) > 0 {
 			return pods[0].Metadata.Name, nil
 		}
-		why := r.client.byHand("describe job %s", r.name) + " shows why"
+		why := r.client.byHand("describe job %s", r.rootName()) + " shows why"
 		refused := false
 		for _, e := range r.client.events(ctx, r.uid) {
 			if e.Reason == "FailedCreate" {
@@ -126,7 +118,7 @@ func (c *Client) await(ctx context.Context, name string, spec PodSpec, say func(
 			return nil, err
 		}
 		waiting.uid = now.Metadata.UID
-		s := look(now, events, spec.Image, c.patience)
+		s := look(now, now.state(), events, spec.Image, c.patience)
 		if s.runs {
 			return c.podOf(now, spec.Host), nil
 		}
@@ -149,51 +141,63 @@ func (c *Client) await(ctx context.Context, name string, spec PodSpec, say func(
 // Pod creates a pod and waits until it runs. say is told of each step: where it was scheduled, what
 // is pulled. It fails as soon as waiting cannot help, and says what to do. The pod of a failure is
 // deleted.
-func (r *Root) Pod(ctx context.Context, spec PodSpec, say func(string)) (*Pod, error) {
-	n := int(r.made.Add(1))
+func (r *Root) Pod(ctx context.Context, spec PodSpec, say func(string)) (p *Pod, err error) {
+	c, n := r.client, int(r.made.Add(1))
 	name := r.podName(spec.Host.Name, n)
-	var made pod
-	object := Manifest(r.client.cluster, r.client.namespace, r.RunOf, spec, n, r.uid)
-	err := r.client.create(ctx, "pods", name, object, &made)
+	made, err := c.create(ctx, c.in("pods"), nil, Manifest(c.cluster, c.namespace, r.RunOf, spec, n, r.uid))
 	if err != nil {
-		return nil, provision.Wrap(spec.Host, "make pod "+name, err)
+		err = provision.Wrap(spec.Host, "make pod "+name, err)
+	} else if p, err = c.await(ctx, name, spec, say); err == nil {
+		return p, nil
 	}
-	p, err := r.client.await(ctx, name, spec, say)
-	if err != nil {
-		return nil, errors.Join(err, r.client.podOf(made, spec.Host).Delete(context.WithoutCancel(ctx)))
-	}
-	return p, nil
+	return nil, errors.Join(err, c.end(ctx, spec.Host, r.RunOf, nil, thing{kind: "pod", path: c.in("pods/" + name), uid: made.Metadata.UID}))
 }
 
 // Self is the root's own pod, in which the caller's agent holds the lease; nil when it is gone.
 func (r *Root) Self() *Pod { return r.self }
 
-// Created is when the root was made, by the cluster's clock.
-func (r *Root) Created() time.Time { return r.created }
+// Alive reports whether the run may be at work, and until when if no agent takes it: zero where one did. Its root
+// neither ends nor has ended.
+func (r *Root) Alive(ctx context.Context) (until time.Time, alive bool) {
+	if r.uid == "" {
+		return until, false
+	}
+	if r.self != nil {
+		if st, err := r.self.State(ctx); errors.Is(err, provision.ErrPodLost) || err == nil && !st.Finished.IsZero() {
+			return until, false
+		}
+	}
+	return r.ends, true
+}
 
 // Find returns the roots of a lab, whoever has made them and whatever is left of them; of all labs
 // where it is empty.
 func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
-	jobs, pods, err := c.all(ctx, lab, "")
+	jobs, pods, err := c.all(ctx, RunOf{Lab: lab})
 	if err != nil {
 		return nil, provision.Wrap(c.host, "look for what runs left", err)
 	}
 	var found []*Root
 	root := func(m meta) *Root {
 		run := RunOf{Lab: m.of(provision.LabelLab), Run: m.of(provision.LabelRun), Holder: m.of(labelHolder), Store: m.of(labelStore)}
-		i := slices.IndexFunc(found, func(r *Root) bool { return r.Lab == run.Lab && r.Run == run.Run })
+		i := slices.IndexFunc(found, func(r *Root) bool { return r.Lab == run.Lab && m.isIn(r.RunOf) })
 		if i < 0 {
 			i = len(found)
-			found = append(found, &Root{RunOf: run, client: c, name: run.rootName(), created: m.CreationTimestamp})
+			found = append(found, &Root{RunOf: run, client: c})
 		}
 		return found[i]
 	}
 	for _, j := range jobs {
-		if j.Metadata.Labels[labelPart] != partRoot {
-			continue // an object of an engine's
+		switch j.Metadata.Labels[labelPart] {
+		case partFuse:
+			if r := root(j.Metadata); j.Metadata.DeletionTimestamp == nil {
+				r.ends = j.Metadata.CreationTimestamp.Add(time.Duration(j.Spec.ActiveDeadlineSeconds) * time.Second)
+			}
+		case partRoot:
+			if r := root(j.Metadata); j.Metadata.DeletionTimestamp == nil {
+				r.uid = j.Metadata.UID
+			}
 		}
-		r := root(j.Metadata)
-		r.uid, r.Deadline = j.Metadata.UID, time.Duration(j.Spec.ActiveDeadlineSeconds)*time.Second
 	}
 	for _, p := range pods {
 		r := root(p.Metadata)
@@ -204,17 +208,24 @@ func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
 	return found, nil
 }
 
-// all are the objects of a lab, or of one of its runs.
-func (c *Client) all(ctx context.Context, lab, run string) (jobs []job, pods []pod, err error) {
-	if jobs, err = items[job](ctx, &c.server, "jobs", selector(lab, run)); err == nil {
-		pods, err = items[pod](ctx, &c.server, "pods", selector(lab, run))
+// all are the jobs and pods of a lab, or of one of its runs.
+func (c *Client) all(ctx context.Context, run RunOf) (jobs []job, pods []pod, err error) {
+	err = c.again(ctx, func() (err error) {
+		if jobs, err = items[job](ctx, &c.server, "jobs", run.selector()); err == nil {
+			pods, err = items[pod](ctx, &c.server, "pods", run.selector())
+		}
+		return err
+	})
+	if run.Run != "" {
+		jobs = slices.DeleteFunc(jobs, func(j job) bool { return !j.Metadata.isIn(run) })
+		pods = slices.DeleteFunc(pods, func(p pod) bool { return !p.Metadata.isIn(run) })
 	}
 	return jobs, pods, err
 }
 
 // Pods are the pods of the run that are there, but for the root's own.
 func (r *Root) Pods(ctx context.Context) ([]*Pod, error) {
-	_, pods, err := r.client.all(ctx, r.Lab, r.Run)
+	_, pods, err := r.client.all(ctx, r.RunOf)
 	var all []*Pod
 	for _, p := range pods {
 		if p.Metadata.Labels[labelPart] == partPod {
@@ -225,18 +236,22 @@ func (r *Root) Pods(ctx context.Context) ([]*Pod, error) {
 	return all, err
 }
 
-// End deletes the root and all that it owns, and waits until nothing of the run is left. What does
-// not go is named, with who holds it and the command that shows it.
+// End deletes the root and all that it owns, and pods of the run that nobody owns, as those that somebody has made of
+// a plan. It waits until nothing of the run is left.
 func (r *Root) End(ctx context.Context) error {
-	err := r.client.delete(ctx, r.client.in("jobs/"+r.name), "Foreground")
-	if err == nil {
-		err = r.endPods(ctx)
+	c := r.client
+	_, pods, err := c.all(context.WithoutCancel(ctx), r.RunOf)
+	if err != nil { // what may have been made nobody keeps: it ends by itself
+		return provision.Wrap(c.host, "look what there is of run "+r.Run, err)
 	}
-	if err != nil {
-		return provision.Wrap(r.client.host, "delete the root of run "+r.Run, err)
+	things := []thing{{kind: "job", path: c.in("jobs/" + r.rootName())}, {kind: "job", path: c.in("jobs/" + r.fuseName())}}
+	for _, p := range pods {
+		if len(p.Metadata.OwnerReferences) == 0 {
+			things = append(things, thing{kind: "pod", path: c.in("pods/" + p.Metadata.Name), uid: p.Metadata.UID})
+		}
 	}
-	return r.client.gone(ctx, r.client.host, func(ctx context.Context) (there []left, err error) {
-		jobs, pods, err := r.client.all(ctx, r.Lab, r.Run)
+	return c.end(ctx, c.host, r.RunOf, func(ctx context.Context) (there []left, err error) {
+		jobs, pods, err := c.all(ctx, r.RunOf)
 		for _, p := range pods {
 			there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
 		}
@@ -246,20 +261,5 @@ func (r *Root) End(ctx context.Context) error {
 			}
 		}
 		return there, err
-	})
-}
-
-// endPods deletes pods of the run that nobody owns, as those that somebody has made of a plan.
-func (r *Root) endPods(ctx context.Context) error {
-	var pods []pod
-	err := r.client.again(ctx, func() (err error) {
-		_, pods, err = r.client.all(ctx, r.Lab, r.Run)
-		return err
-	})
-	for _, p := range pods {
-		if p.Metadata.DeletionTimestamp == nil && len(p.Metadata.OwnerReferences) == 0 {
-			err = errors.Join(err, r.client.delete(ctx, r.client.in("pods/"+p.Metadata.Name), "Background"))
-		}
-	}
-	return err
+	}, things...)
 }

@@ -37,23 +37,34 @@ type server struct {
 	base      *url.URL
 	http      *http.Client
 	patience  patience
+	say       func(string)
 	outage    *outage
 }
 
 // patience is how long something that may yet become good is waited for.
 type patience struct {
 	room  time.Duration // a node for a pod: others may be about to leave
+	begin time.Duration // the root's pod, on a node
 	pull  time.Duration // an image that could not be pulled for a reason that may pass
 	away  time.Duration // an API server that is gone
 	quiet time.Duration // before it is told that it is gone
-	going time.Duration // what is deleted, and does not go
+	going time.Duration // what is deleted, and does not go, beside the grace of its pods
 	poll  time.Duration
 }
 
 var usual = patience{
-	room: 2 * time.Minute, pull: 2 * time.Minute, away: 2 * time.Minute, quiet: 5 * time.Second, going: 2 * time.Minute,
-	poll: 500 * time.Millisecond,
+	room: 2 * time.Minute, begin: 3 * time.Minute, pull: 2 * time.Minute, away: 2 * time.Minute, quiet: 5 * time.Second,
+	going: 2 * time.Minute, poll: 500 * time.Millisecond,
 }
+
+// of is the patience that a cluster's block says.
+func (p patience) of(cluster *provision.Cluster) patience {
+	p.room = cmp.Or(cluster.WaitForNode, p.room)
+	return p
+}
+
+// begins is how long the root's pod may take until it runs.
+func (p patience) begins() time.Duration { return p.room + p.begin }
 
 // logIn reads the credentials of a cluster.
 func (s *server) logIn(cluster *provision.Cluster) error {
@@ -167,8 +178,16 @@ func (s *server) do(ctx context.Context, r request, into any) error {
 	return nil
 }
 
-// open asks the API server once. Its answer is to be closed.
+// open asks the API server once, and once more where the login is not taken: what gives credentials may make them
+// anew when it sees that, and a clock or a token be late by a moment. Its answer is to be closed.
 func (s *server) open(ctx context.Context, r request) (answer io.ReadCloser, err error) {
+	if answer, err = s.openOnce(ctx, r); hasCode(err, http.StatusUnauthorized) {
+		answer, err = s.openOnce(ctx, r)
+	}
+	return answer, err
+}
+
+func (s *server) openOnce(ctx context.Context, r request) (answer io.ReadCloser, err error) {
 	var body io.Reader
 	if r.body != nil {
 		text, err := json.Marshal(r.body)
@@ -239,21 +258,6 @@ func (s *server) may(ctx context.Context, a access) (bool, error) {
 	return answer.Status.Allowed, err
 }
 
-// delete deletes the object at a path; one that is not there is deleted. A server that is away for a while is
-// asked again.
-func (s *server) delete(ctx context.Context, path, policy string) error {
-	err := s.again(ctx, func() error {
-		return s.do(ctx, request{
-			method: http.MethodDelete, path: path,
-			body: map[string]any{"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy},
-		}, nil)
-	})
-	if notFound(err) {
-		return nil
-	}
-	return err
-}
-
 const waits = "its API server %s does not answer: hcl waits up to %s for it"
 
 // again does what may be done twice until the API server answers.
@@ -264,12 +268,14 @@ func (s *server) again(ctx context.Context, do func() error) error {
 		since := time.Since(begin)
 		switch {
 		case !away(err):
-			s.outage.over()
+			if s.outage.is(false) {
+				s.say("its API server answers again")
+			}
 			return err
 		case ctx.Err() != nil || since > s.patience.away:
 			return err
-		case since > s.patience.quiet:
-			s.outage.tell(fmt.Sprintf(waits, s.base.Host, s.patience.away))
+		case since > s.patience.quiet && s.outage.is(true):
+			s.say(fmt.Sprintf(waits, s.base.Host, s.patience.away))
 		}
 		if !s.pause(ctx) {
 			return errors.Join(context.Cause(ctx), err)
@@ -280,26 +286,16 @@ func (s *server) again(ctx context.Context, do func() error) error {
 // outage is a time in which the API server does not answer, of which people are told once.
 type outage struct {
 	mu   sync.Mutex
-	say  func(string) // nil: nobody listens
 	told bool
 }
 
-func (o *outage) tell(what string) {
+// is notes whether people know of one, and reports whether that is new.
+func (o *outage) is(told bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.told && o.say != nil {
-		o.say(what)
-	}
-	o.told = true
-}
-
-func (o *outage) over() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.told && o.say != nil {
-		o.say("its API server answers again")
-	}
-	o.told = false
+	was := o.told
+	o.told = told
+	return was != told
 }
 
 // pause waits until the next look; false when ctx ended.

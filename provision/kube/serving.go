@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,44 +24,19 @@ type ServingPod struct {
 	restarts int
 }
 
-// servingPod is what is read of a pod that an operator has made.
-type servingPod struct {
-	Metadata meta
-	Spec     struct {
-		podNeeds
-		TerminationGracePeriodSeconds int
-	}
-	Status struct {
-		Phase                 string
-		Reason                string
-		Message               string
-		PodIP                 string
-		Conditions            conditions
-		ContainerStatuses     []servingContainer
-		InitContainerStatuses []servingContainer
-	}
-}
-
 // containers are all of them: those that begin first may go on beside the others.
-func (p servingPod) containers() []servingContainer {
+func (p pod) containers() []containerStatus {
 	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 }
 
 // over reports whether the pod has ended, or is about to: it serves no more, and others come in its place.
-func (p servingPod) over() bool {
+func (p pod) over() bool {
 	return p.Metadata.DeletionTimestamp != nil || p.Status.Phase == "Failed" || p.Status.Phase == "Succeeded"
 }
 
-type servingContainer struct {
-	containerStatus
-	Image        string
-	RestartCount int
-	LastState    struct{ Terminated *ended }
-}
-
-func (c *Client) podsOf(ctx context.Context, role provision.PodRole) (pods []servingPod, err error) {
+func (c *Client) podsOf(ctx context.Context, role provision.PodRole) (pods []pod, err error) {
 	err = c.again(ctx, func() (err error) {
-		pods, err = listAt[servingPod](ctx, &c.server, c.in("pods"), url.Values{"labelSelector": {role.Selector}})
+		pods, err = items[pod](ctx, &c.server, "pods", role.Selector)
 		return err
 	})
 	return pods, err
@@ -118,7 +92,7 @@ func (m *Made) holds(ctx context.Context, o madeObject, name string) (lack []str
 		}
 	}
 	c := m.root.client
-	err = c.again(ctx, func() error { return c.do(ctx, request{path: o.path + "/" + o.Name}, &now) })
+	err = c.again(ctx, func() error { return c.do(ctx, request{path: o.path}, &now) })
 	what := o.Kind + " " + o.Name
 	at := now.Status.Conditions.of(name)
 	switch {
@@ -181,26 +155,22 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 const ends = "its container %s has ended with code %d (%s) and was started again %d times: %s shows why"
 
 // pending is why a pod is not ready. The error says that waiting does not change it.
-func (m *Made) pending(ctx context.Context, p servingPod) (says string, err error) {
+func (m *Made) pending(ctx context.Context, p pod) (says string, err error) {
 	c := m.root.client
-	one := pod{Metadata: p.Metadata, Spec: p.Spec.podNeeds}
-	one.Status.Phase, one.Status.Reason, one.Status.Message = p.Status.Phase, p.Status.Reason, p.Status.Message
-	one.Status.Conditions = p.Status.Conditions
-	image := ""
+	var waits containerStatus
 	for _, s := range p.containers() {
 		switch last := cmp.Or(s.State.Terminated, s.LastState.Terminated); {
 		case s.State.Running == nil && last != nil && (last.ExitCode != 0 || s.State.Waiting != nil): // it begins again
 			show := c.byHand("logs %s -c %s", p.Metadata.Name, s.Name)
 			return fmt.Sprintf(ends, s.Name, last.ExitCode, last.Reason, s.RestartCount, show), nil
-		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing" && image == "":
-			image, s.containerStatus.Name = s.Image, container // which is the one that is looked at
-			one.Status.ContainerStatuses = []containerStatus{s.containerStatus}
+		case s.State.Waiting != nil && s.State.Waiting.Reason != "PodInitializing" && waits.Image == "":
+			waits = s
 		}
 	}
-	if image == "" && p.Status.Conditions.of("PodScheduled").Status != "False" {
+	if waits.Image == "" && p.Status.Conditions.of("PodScheduled").Status != "False" {
 		return "", nil // it runs, and does not answer yet
 	}
-	s := look(one, c.events(ctx, p.Metadata.UID), image, c.patience)
+	s := look(p, waits, c.events(ctx, p.Metadata.UID), waits.Image, c.patience)
 	if !errors.Is(s.kind, provision.ErrImageNotFound) && !errors.Is(s.kind, provision.ErrNoRoom) {
 		return s.says, nil
 	}
@@ -214,7 +184,7 @@ func (m *Made) pending(ctx context.Context, p servingPod) (says string, err erro
 	return "", provision.Fail(c.host, s.kind, "pod %s: %s", p.Metadata.Name, s.why)
 }
 
-func (p servingPod) as(role string) ServingPod {
+func (p pod) as(role string) ServingPod {
 	s := ServingPod{Role: role, Name: p.Metadata.Name, Node: p.Spec.NodeName, IP: p.Status.PodIP, uid: p.Metadata.UID}
 	for _, c := range p.containers() {
 		s.restarts += c.RestartCount
@@ -248,7 +218,7 @@ func (m *Made) Changed(ctx context.Context) error {
 			return err
 		}
 		at := func(uid string) int {
-			return slices.IndexFunc(now, func(p servingPod) bool { return p.Metadata.UID == uid })
+			return slices.IndexFunc(now, func(p pod) bool { return p.Metadata.UID == uid })
 		}
 		for _, was := range m.pods {
 			i := at(was.uid)
@@ -259,9 +229,7 @@ func (m *Made) Changed(ctx context.Context) error {
 			case now[i].Status.Phase == "Failed":
 				return m.lost(podExpires, was.Name, role.Name, plain.Line(now[i].Status.Reason+": "+now[i].Status.Message))
 			case now[i].Metadata.DeletionTimestamp != nil:
-				one := pod{Metadata: now[i].Metadata}
-				one.Status.Conditions = now[i].Status.Conditions
-				return m.lost(podExpires, was.Name, role.Name, deleted(one))
+				return m.lost(podExpires, was.Name, role.Name, deleted(now[i]))
 			case now[i].as("").restarts > was.restarts:
 				return m.lost(podAgain, was.Name, role.Name, now[i].lastEnd())
 			}
@@ -280,7 +248,7 @@ func (m *Made) lost(format string, args ...any) error {
 }
 
 // lastEnd is how a container of the pod has ended last.
-func (p servingPod) lastEnd() string {
+func (p pod) lastEnd() string {
 	for _, c := range p.containers() {
 		if last := c.LastState.Terminated; last != nil {
 			return fmt.Sprintf(": %s exited with code %d (%s)", c.Name, last.ExitCode, last.Reason)

@@ -52,10 +52,10 @@ func (m *Made) comesOf(ctx context.Context, of involved, far int) bool {
 // ownersOf are none of what is gone, or what may not be read.
 func (m *Made) ownersOf(ctx context.Context, of involved) ([]involved, error) {
 	c := m.root.client
-	var now there
+	var now named
 	p, err := c.place(ctx, provision.Object{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}, m.known)
 	if err == nil {
-		err = c.do(ctx, request{path: p.path + "/" + p.Name}, &now)
+		err = c.do(ctx, request{path: p.path}, &now)
 	}
 	if Refused(err) {
 		err = nil

@@ -44,7 +44,7 @@ func TestNoPods(t *testing.T) {
 	})
 	m := &Made{
 		root: &Root{client: c}, known: map[string][]resource{}, its: map[string]bool{}, seen: map[string]bool{},
-		objects: []madeObject{{uid: "1"}},
+		objects: []madeObject{{thing: thing{uid: "1"}}},
 	}
 	lack, err := m.serves(t.Context(), provision.PodRole{Name: "decode", Instances: 2})
 	want := "role decode: 0 of 2 ready: ReplicaSet decode-a: FailedCreate: " + quota

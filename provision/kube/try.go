@@ -54,10 +54,10 @@ const mayNot = "you may not %s, and hcl deletes what it makes: ask who runs the 
 // TryObjects asks the API server what it would say to each object of manifests that a run of the lab made, one
 // error each, and whether it could be looked at and deleted. Nothing is made.
 func (c *Client) TryObjects(ctx context.Context, run RunOf, objects []provision.Object) []error {
-	m := made(&Root{RunOf: run, client: c, name: run.rootName(), uid: nobody}, nil)
+	m := made(&Root{RunOf: run, client: c, uid: nobody}, nil)
 	planned, errs := m.try(ctx, objects, nil)
 	for i, p := range planned {
-		resource, group, _ := strings.Cut(p.resource, ".")
+		resource, group, _ := strings.Cut(p.kind, ".")
 		for _, verb := range []string{"get", "delete"} {
 			if errs[i] != nil {
 				break

@@ -34,18 +34,38 @@ func GPUUse(ctx context.Context, c *reach.Conn) (provision.GPUUse, error) {
 
 type gpuUse struct {
 	provision.GPUUse
-	memory map[int]int64  // of processes, summed over the GPUs
-	names  map[int]string // of processes, as the tools say them
+	memory map[int]int64         // of processes, summed over the GPUs
+	on     map[int]map[int]int64 // the same by GPU, or what it can be at most there
+	names  map[int]string        // of processes, as the tools say them
+}
+
+// uses notes memory of a process on a GPU; -1: it is not known on which.
+func (u *gpuUse) uses(pid, gpu int, bytes int64) {
+	if u.on[pid] == nil {
+		u.on[pid] = map[int]int64{}
+	}
+	u.on[pid][gpu] += bytes
 }
 
 func parseGPUUse(said lines) provision.GPUUse {
-	u := gpuUse{memory: map[int]int64{}, names: map[int]string{}}
+	u := gpuUse{memory: map[int]int64{}, on: map[int]map[int]int64{}, names: map[int]string{}}
 	u.nvidia(said)
 	u.Problems = append(u.Problems, said.ask([]tool{
 		{provision.RocmSMI, "rocm", u.rocm},
 		{provision.AMDSMI, "amdmem", u.amdMemory},
 		{provision.AMDSMI, "amdapp", u.amdProcesses},
 	})...)
+	for _, line := range said.Answers["rocmgpus"] { // of how much on each nothing is said
+		var pid int
+		for i, word := range strings.Fields(line) {
+			n := int(number(word))
+			if i == 0 {
+				pid = n
+			} else {
+				u.uses(pid, n, u.memory[pid])
+			}
+		}
+	}
 	for _, line := range said.Answers["pid"] {
 		f := strings.SplitN(line, "|", 4)
 		pid, err := strconv.Atoi(f[0])
@@ -54,6 +74,9 @@ func parseGPUUse(said lines) provision.GPUUse {
 			continue
 		}
 		p := provision.GPUProcess{PID: pid, Memory: u.memory[pid], Container: f[1], Mark: f[2], Name: f[3]}
+		if _, unknown := u.on[pid][-1]; !unknown {
+			p.GPUs = u.on[pid]
+		}
 		if p.Name == "" { // it has just ended, or is not ours to look at
 			p.Name = u.names[pid]
 		}
@@ -62,25 +85,36 @@ func parseGPUUse(said lines) provision.GPUUse {
 	return u.GPUUse
 }
 
-// nvidia reads what nvidia-smi has said of GPUs, "index, MiB", and of processes, "pid, MiB, name".
+// nvidia reads what nvidia-smi has said of GPUs, "index, uuid, MiB", and of processes, "uuid, pid, MiB, name".
 func (u *gpuUse) nvidia(said lines) {
+	index := map[string]int{}
 	for _, line := range said.Answers["nvidia"] {
-		index, used, ok := strings.Cut(line, ", ")
-		n, err := strconv.ParseUint(index, 10, 10)
+		fields := strings.Split(line, ", ")
+		n, err := strconv.ParseUint(fields[0], 10, 10)
 		switch {
 		case line == "":
-		case err != nil || !ok || strings.Contains(used, ", "):
+		case err != nil || len(fields) != 3:
 			u.Problems = append(u.Problems, "nvidia-smi: "+line)
 		default:
-			mib, err := strconv.ParseInt(used, 10, 64)
+			mib, err := strconv.ParseInt(fields[2], 10, 64)
 			u.Add(int(n), mib<<20, err == nil)
+			index[fields[1]] = int(n)
 		}
 	}
 	for _, line := range said.Answers["app"] {
-		fields := strings.SplitN(line, ", ", 3)
-		if pid, err := strconv.Atoi(fields[0]); err == nil && len(fields) == 3 {
-			u.memory[pid] += number(fields[1]) << 20
-			u.names[pid] = fields[2]
+		fields := strings.SplitN(line, ", ", 4)
+		if len(fields) < 4 {
+			continue
+		}
+		if pid, err := strconv.Atoi(fields[1]); err == nil {
+			bytes := number(fields[2]) << 20
+			gpu, known := index[fields[0]]
+			if !known { // a part of one
+				gpu = -1
+			}
+			u.memory[pid] += bytes
+			u.uses(pid, gpu, bytes)
+			u.names[pid] = fields[3]
 		}
 	}
 }
@@ -121,6 +155,7 @@ func (u *gpuUse) amdProcesses(gpus []smi.GPU, _ smi.Object) {
 				bytes, _ := p.At("process_info", "memory_usage", "vram_mem").Bytes("")
 				u.names[int(pid)] = p.At("process_info", "name").Text()
 				u.memory[int(pid)] += bytes
+				u.uses(int(pid), g.Index, bytes)
 			}
 		}
 	}

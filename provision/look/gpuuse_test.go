@@ -3,6 +3,10 @@ package look
 import (
 	"bufio"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,9 +26,9 @@ func TestParseGPUUse(t *testing.T) {
 	}{
 		"nothing": {"", provision.GPUUse{}},
 		"nvidia": {
-			"nvidia=0, 1\nnvidia=1, 1025\napp=77, 512, /usr/bin/python3\napp=77, 512, /usr/bin/python3\napp=78, [N/A], [Not Found]\npid=77|" + id + "||VLLM::Worker\npid=77|" + id + "||VLLM::Worker\npid=78|||\n",
+			"nvidia=0, GPU-a, 1\nnvidia=1, GPU-b, 1025\napp=GPU-a, 77, 512, /usr/bin/python3\napp=GPU-b, 77, 512, /usr/bin/python3\napp=MIG-c, 78, [N/A], [Not Found]\npid=77|" + id + "||VLLM::Worker\npid=77|" + id + "||VLLM::Worker\npid=78|||\n",
 			provision.GPUUse{Memory: []int64{1 << 20, 1025 << 20}, Processes: []provision.GPUProcess{
-				{PID: 77, Name: "VLLM::Worker", Memory: 1024 << 20, Container: id}, {PID: 78, Name: "[Not Found]"},
+				{PID: 77, Name: "VLLM::Worker", Memory: 1024 << 20, Container: id, GPUs: map[int]int64{0: 512 << 20, 1: 512 << 20}}, {PID: 78, Name: "[Not Found]"},
 			}},
 		},
 		"nvidia without a driver": {"nvidia=No devices were found\n",
@@ -32,15 +36,15 @@ func TestParseGPUUse(t *testing.T) {
 		"rocm-smi": {
 			`rocm=WARNING: AMD GPU device(s) is/are in a low-power state.` + "\n" +
 				`rocm={"card0": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "297795584"}, "card1": {"VRAM Total Memory (B)": "206141652992", "VRAM Total Used Memory (B)": "1297795584"}, "system": {"PID4711": "sglang::, sched, 2, 1000000000, 0, unknown"}}` + "\n" +
-				"pid=4711||/root/.cache/hcl/agents/a/x|sglang::sched\n",
+				"rocmgpus=4711 0 1 \npid=4711||/root/.cache/hcl/agents/a/x|sglang::sched\n",
 			provision.GPUUse{Memory: []int64{297795584, 1297795584},
 				Processes: []provision.GPUProcess{{PID: 4711, Name: "sglang::sched", Memory: 1000000000,
-					Mark: "/root/.cache/hcl/agents/a/x"}}},
+					Mark: "/root/.cache/hcl/agents/a/x", GPUs: map[int]int64{0: 1000000000, 1: 1000000000}}}},
 		},
 		"amd-smi": {
 			`amdmem=[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}]` + "\n" +
 				`amdapp=[{"gpu": 0, "process_list": [{"process_info": {"name": "python3", "pid": 9, "memory_usage": {"vram_mem": {"value": 1024, "unit": "KB"}}}}]}]` + "\npid=9|||python3\n",
-			provision.GPUUse{Memory: []int64{283 << 20}, Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 1 << 20}}},
+			provision.GPUUse{Memory: []int64{283 << 20}, Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 1 << 20, GPUs: map[int]int64{0: 1 << 20}}}},
 		},
 		"amd-smi of a newer release, idle": {
 			`amdmem={"gpu_data": [{"gpu": 0, "mem_usage": {"used_vram": {"value": 283, "unit": "MB"}}}]}` + "\n" +
@@ -100,8 +104,13 @@ func TestProveGone(t *testing.T) {
 				t.Errorf("given back: %v", err)
 			}
 
-			// Somebody else's process, with a name of its own.
-			stranger := h.Command("sh", "-c", "echo $$; exec sleep 1000")
+			// Somebody else's process, with a name of its own and our mark.
+			traces.Mark = "/agents/ours/"
+			stranger := h.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", provision.ProcessMark+"=/agents/ours/e",
+				"sh", "-c", `printf '\nnvidia=3, x, 9' >/proc/$$/comm; echo $$; read x`)
+			in, err := stranger.StdinPipe()
+			testhost.OK(t, err)
+			defer in.Close()
 			out, err := stranger.StdoutPipe()
 			testhost.OK(t, err)
 			testhost.OK(t, stranger.Start())
@@ -114,8 +123,13 @@ func TestProveGone(t *testing.T) {
 			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 1000, Name: "python3"},
 				testhost.GPUUse{GPU: 1, PID: pid, MiB: 2000, Name: "python3"})
 			others, err := ProveGone(t.Context(), c, traces, time.Second)
-			if err != nil || len(others) != 1 || others[0].PID != pid || others[0].Memory != 3000<<20 {
+			if err != nil || len(others) != 1 || others[0].PID != pid || others[0].Memory != 3000<<20 || others[0].GPUs[1] < 2000<<20 {
 				t.Errorf("somebody else: %+v, %v", others, err)
+			}
+			// What has leaked is no less ours.
+			use(testhost.GPUUse{GPU: 0, PID: pid, MiB: 80_000, Name: "python3"}, testhost.GPUUse{GPU: 5, MiB: 70_000})
+			if _, err := ProveGone(t.Context(), c, traces, 0); !errors.As(err, &unclean) || len(unclean.Left) != 1 || !strings.HasPrefix(unclean.Left[0], "GPU 5 has 70000 MiB more") {
+				t.Errorf("leaked beside somebody else: %v", err)
 			}
 		})
 	}
@@ -128,14 +142,35 @@ func TestStillListens(t *testing.T) {
 	h := testhost.New(t, testhost.Options{Name: "box", Namespace: true})
 	c := process(t, h, "")
 	c.UseHCL(testhost.HCL(t))
-	server := h.Command("sh", "-c",
-		provision.ProcessMark+"=/agents/ours/e "+testhost.HCL(t)+" sim --host "+h.IP+" --port 8000 & read end; kill $!")
-	end, err := server.StdinPipe()
+	open, err := os.MkdirTemp("", "hcl") // to all users
 	testhost.OK(t, err)
-	said, err := server.StderrPipe()
-	testhost.OK(t, err)
-	testhost.OK(t, server.Start())
-	for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "startup complete"); {
+	t.Cleanup(func() { os.RemoveAll(open) })
+	testhost.OK(t, os.Chmod(open, 0o755))
+	hcl := filepath.Join(open, "hcl")
+	if out, err := exec.Command("install", "-m", "755", testhost.HCL(t), hcl).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	start := func(port int, as ...string) (end func()) {
+		words := append(as, "sh", "-c", fmt.Sprintf("%s=/agents/ours/e %s sim --host %s --port %d & read end; kill $!", provision.ProcessMark, hcl, h.IP, port))
+		server := h.Command(words[0], words[1:]...)
+		in, err := server.StdinPipe()
+		testhost.OK(t, err)
+		said, err := server.StderrPipe()
+		testhost.OK(t, err)
+		testhost.OK(t, server.Start())
+		for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(lines.Text(), "startup complete"); {
+		}
+		return func() {
+			in.Close()
+			if err := server.Wait(); err != nil {
+				t.Log(err) // killed
+			}
+		}
+	}
+	end := start(8000)
+	defer start(8001, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")()
+	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/ours/", Ports: []int{8001}}, 0); err != nil {
+		t.Errorf("another user's, with our mark: %v", err)
 	}
 	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/theirs/", Ports: []int{8000}}, 0); err != nil {
 		t.Errorf("somebody else's: %v", err)
@@ -145,10 +180,7 @@ func TestStillListens(t *testing.T) {
 	if !errors.As(err, &unclean) || len(unclean.Left) != 1 || !strings.Contains(unclean.Left[0], "hcl sim) still listens on "+h.IP+":8000") {
 		t.Errorf("ours: %v", err)
 	}
-	end.Close()
-	if err := server.Wait(); err != nil {
-		t.Log(err) // killed
-	}
+	end()
 	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/ours/", Ports: []int{8000}}, time.Minute); err != nil {
 		t.Errorf("ended: %v", err)
 	}

@@ -77,7 +77,7 @@ func TestUseOfReleases(t *testing.T) {
 		want      provision.GPUUse
 	}{
 		{"nvidia-smi, one GPU is lost, another has no memory of its own",
-			as("nvidia", "0, 1\nUnable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error\n2, [N/A]\n3, 133210\n"),
+			as("nvidia", "0, GPU-a, 1\nUnable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error\n2, GPU-c, [N/A]\n3, GPU-d, 133210\n"),
 			provision.GPUUse{Memory: []int64{1 << 20, provision.NotTold, provision.NotTold, 133210 << 20},
 				Problems: []string{"nvidia-smi: Unable to determine the device handle for GPU1: 0000:43:00.0: Unknown Error"}}},
 		{"rocm-smi, cards of which little is known",
@@ -88,7 +88,7 @@ func TestUseOfReleases(t *testing.T) {
 			as("amdmem", `[{"gpu": 0, "mem_usage": {"total_vram": {"value": 196592, "unit": "MB"}, "used_vram": {"value": 283, "unit": "MB"}}}, {"gpu": 1, "mem_usage": "N/A"}]`) +
 				as("amdapp", `[{"gpu": 0, "process_list": [{"process_info": {"name": "python3", "pid": 9, "memory_usage": {"gtt_mem": {"value": 0, "unit": "B"}, "cpu_mem": {"value": 0, "unit": "B"}, "vram_mem": {"value": 4096, "unit": "B"}}, "mem_usage": {"value": 4096, "unit": "B"}, "usage": {"gfx": {"value": 0, "unit": "ns"}}}}]}, {"gpu": 1, "process_list": [{"process_info": {"name": "N/A", "pid": 9, "memory_usage": {"vram_mem": {"value": 4096, "unit": "B"}}}}, {"process_info": {"name": "N/A", "pid": "N/A"}}]}]`) + "pid=9|||python3\n",
 			provision.GPUUse{Memory: []int64{283 << 20, provision.NotTold},
-				Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 8192}}}},
+				Processes: []provision.GPUProcess{{PID: 9, Name: "python3", Memory: 8192, GPUs: map[int]int64{0: 4096, 1: 4096}}}}},
 		{"amd-smi of ROCm 7 by a login that may not",
 			as("amdmem", "amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10\n"),
 			provision.GPUUse{Problems: []string{"amd-smi: amdsmi_cli_exceptions.AmdSmiPermissionDeniedException: Command 'metric' requires elevation. Error code: -10"}}},

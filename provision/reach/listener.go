@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"hclbench/plain"
@@ -126,11 +127,6 @@ func holder(dir string) (h provision.Holder) {
 			h.Container = found[1]
 		}
 	}
-	for v := range strings.SplitSeq(read("environ"), "\x00") {
-		if mark, ok := strings.CutPrefix(v, provision.ProcessMark+"="); ok {
-			h.Mark = mark
-		}
-	}
 	for pid := h.PID; pid > 0; {
 		parent, group, ok := parents(pid)
 		if !ok {
@@ -141,6 +137,14 @@ func holder(dir string) (h provision.Holder) {
 		}
 		h.Lineage = append(h.Lineage, parent)
 		pid = parent
+	}
+	if st, err := os.Stat(dir); err != nil || int(st.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
+		return h // what others write into theirs is no mark
+	}
+	for v := range strings.SplitSeq(read("environ"), "\x00") {
+		if mark, ok := strings.CutPrefix(v, provision.ProcessMark+"="); ok {
+			h.Mark = mark
+		}
 	}
 	return h
 }

@@ -1,0 +1,245 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"hclbench/provision"
+	"hclbench/provision/docker"
+)
+
+// What callers ask for when the agent makes and ends containers and processes. To make one may be asked again,
+// as its answer may be lost: the same name with the same content is the same thing.
+
+// memberOrder is a container or a process as a caller asks for it. It travels over the connection and is not kept: it
+// holds secrets in clear.
+type memberOrder struct {
+	Host       asked             `json:"host"`
+	Runtime    provision.Runtime `json:"runtime"`
+	Container  bare              `json:"container"` // without its texts, which follow
+	Listens    []int             `json:"listens"`
+	StopGrace  time.Duration     `json:"stop_grace"`
+	PID        string            `json:"pid"`
+	Entrypoint []word            `json:"entrypoint"` // nil: the image's own
+	Command    []word            `json:"command"`
+	Env        []named           `json:"env"`
+	Files      []named           `json:"files"`
+}
+
+// asked is how a caller calls this host, for messages.
+type asked struct {
+	Name string `json:"name"`
+	Pos  string `json:"pos,omitempty"`
+}
+
+// bare is a container that JSON takes as it is.
+type bare provision.Container
+
+// word is a text in clear, and what is shown of one with secrets.
+type word struct {
+	Clear   string   `json:"clear"`
+	Shown   string   `json:"shown,omitempty"`
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+type named struct {
+	Name string `json:"name"`
+	word
+}
+
+func (w word) text() provision.Text { return provision.Partly(w.Clear, w.Shown, w.Secrets) }
+
+func wordOf(t provision.Text) word {
+	if !t.IsSecret() {
+		return word{Clear: t.Reveal()}
+	}
+	return word{t.Reveal(), t.String(), t.Secrets()}
+}
+
+func newMemberOrder(h *provision.Host, r provision.Runtime, ct provision.Container) memberOrder {
+	o := memberOrder{
+		Host: asked{h.Name, h.Pos}, Runtime: r, Container: bare(ct),
+		Listens: ct.Listens, StopGrace: ct.StopGrace, PID: ct.PID,
+		Entrypoint: clearly(ct.Entrypoint), Command: clearly(ct.Command),
+	}
+	for _, v := range ct.Env {
+		o.Env = append(o.Env, named{v.Name, wordOf(v.Value)})
+	}
+	for _, f := range ct.Files {
+		o.Files = append(o.Files, named{f.Name, wordOf(f.Text)})
+	}
+	o.Container.Entrypoint, o.Container.Command, o.Container.Env, o.Container.Files = nil, nil, nil, nil
+	return o
+}
+
+func clearly(texts []provision.Text) (words []word) {
+	if texts != nil {
+		words = []word{}
+	}
+	for _, t := range texts {
+		words = append(words, wordOf(t))
+	}
+	return words
+}
+
+// container is what was asked for, whole again.
+func (o memberOrder) container() provision.Container {
+	ct := provision.Container(o.Container)
+	ct.Listens, ct.StopGrace, ct.PID = o.Listens, o.StopGrace, o.PID
+	ct.Entrypoint, ct.Command = readClear(o.Entrypoint), readClear(o.Command)
+	for _, v := range o.Env {
+		ct.Env = append(ct.Env, provision.EnvVar{Name: v.Name, Value: v.text()})
+	}
+	for _, f := range o.Files {
+		ct.Files = append(ct.Files, provision.File{Name: f.Name, Text: f.text()})
+	}
+	return ct
+}
+
+func readClear(words []word) (texts []provision.Text) {
+	if words != nil {
+		texts = []provision.Text{}
+	}
+	for _, w := range words {
+		texts = append(texts, w.text())
+	}
+	return texts
+}
+
+// fault is an error of the agent's work on its host, as it goes to the caller.
+type fault struct {
+	Kind string   `json:"kind"`
+	Text string   `json:"text"`
+	Left []string `json:"left,omitempty"` // of [provision.ErrUnclean]: what, and what holds it
+}
+
+func (f *fault) Error() string { return f.Text }
+
+func faultOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, is := errors.AsType[*statusError](err); is {
+		return err
+	}
+	f := &fault{Kind: provision.Kind(err), Text: err.Error()}
+	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
+		f.Left = unclean.Left
+	}
+	return f
+}
+
+// answer is what an agent has said of its work: to ask again would not change it.
+type agentError struct{ err error }
+
+func (a *agentError) Error() string { return a.err.Error() }
+func (a *agentError) Unwrap() error { return a.err }
+
+// told is the error at the caller's end.
+func (f *fault) told(h *provision.Host) error {
+	if f.Left != nil {
+		return &provision.UncleanError{Host: h, Left: f.Left}
+	}
+	return provision.Told(f.Kind, f.Text)
+}
+
+// started is the answer to who has asked for a container or a process.
+type started struct {
+	ID string `json:"id"`
+}
+
+// gone is the answer to who has it ended, and the claim.
+type gone struct {
+	Removed []provision.Found      `json:"removed,omitempty"`
+	Others  []provision.GPUProcess `json:"others,omitempty"` // that have begun to use the GPUs meanwhile
+	Missed  bool                   `json:"missed,omitempty"` // it was ending by itself: what else was asked is not done
+}
+
+func (c *claim) put(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	var want memberOrder
+	if err := readNamed(r, name, &want); err != nil {
+		return err
+	}
+	id, err := c.make(r.Context(), r.Header.Get(headerRun), name, want)
+	if err != nil {
+		return faultOf(err)
+	}
+	return reply(w, started{id})
+}
+
+func (c *claim) remove(w http.ResponseWriter, r *http.Request) error {
+	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: its own
+	// A caller whose connection is lost must not cost the engine its grace.
+	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
+	defer done()
+	others, err := c.stop(ctx, r.PathValue("name"), grace)
+	if err != nil {
+		return faultOf(err)
+	}
+	return reply(w, gone{Others: others})
+}
+
+// Start has the agent make a container, or a process, under its name, and returns its id.
+func (a *Client) start(ctx context.Context, r provision.Runtime, ct provision.Container) (string, error) {
+	var made started
+	err := a.insist(ctx, func() error {
+		return a.call(ctx, "PUT", "/v1/members/"+url.PathEscape(ct.Name), newMemberOrder(a.host, r, ct), &made)
+	})
+	return made.ID, err
+}
+
+// Stop has the agent stop what it has made under a name: its stop signal, grace (0: its own), SIGKILL; remove
+// it, and prove that it is gone: nothing of it runs or listens, and when it was the last of the claim the GPUs are as
+// they were. What is not there is stopped. others have begun to use the GPUs meanwhile. What is left is an
+// [provision.UncleanError], and the agent's to try again when the claim ends.
+func (a *Client) Stop(ctx context.Context, name string, grace time.Duration) (others []provision.GPUProcess, err error) {
+	var said gone
+	err = a.insist(ctx, func() error {
+		return a.call(ctx, "DELETE", fmt.Sprintf("/v1/members/%s?grace=%s", url.PathEscape(name), grace), nil, &said)
+	})
+	return said.Others, err
+}
+
+// Containers runs engines as containers by the hands of the agent, which is beside the daemon when the network is
+// not. What they do the daemon itself is asked.
+type Containers struct {
+	*Client
+	Daemon *docker.Daemon
+}
+
+// Start makes a container of an image that is on the host, and starts it. What it returns tells it in questions.
+func (c Containers) Start(ctx context.Context, ct provision.Container) (id string, err error) {
+	return c.start(ctx, provision.Docker, ct)
+}
+
+func (c Containers) State(ctx context.Context, id string) (provision.State, error) {
+	return c.Daemon.State(ctx, id)
+}
+
+func (c Containers) Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error) {
+	return c.Daemon.Logs(ctx, id, follow, tail)
+}
+
+func (c Containers) ReadFile(ctx context.Context, id, path string) ([]byte, time.Time, error) {
+	return c.Daemon.ReadFile(ctx, id, path)
+}
+
+func (c Containers) List(ctx context.Context, labels map[string]string) ([]provision.Found, error) {
+	return c.Daemon.List(ctx, labels)
+}
+
+// sum tells one order from another of the same name. What was asked for cannot be read from it.
+func (o memberOrder) sum() string {
+	b, _ := json.Marshal(o) // of texts and numbers
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// ReaperVerb is the verb of the hcl binary that runs [Reap].
+const ReaperVerb = "reaper"
+
+// reaperSays is the file by which a reaper says that its process runs, or why not.
+const reaperSays = 3
+
+// order is what a reaper is told to start. It travels through a pipe: it holds secrets in clear.
+type order struct {
+	Argv []string `json:"argv"`
+	Kept kept     `json:"kept"`
+}
+
+// answer is what a reaper says of its order.
+type answer struct {
+	Kept  kept   `json:"kept"`
+	Error string `json:"error,omitempty"`
+}
+
+// exitName is a file in a process's directory, by which its reaper tells how it has ended.
+const exitName = "exit.json"
+
+type exited struct {
+	Code int `json:"code"`
+}
+
+// Reap starts the process that standard input names, in the directory that it is called in, and
+// stays until nothing is left of what came of it. Engines write over their titles, and with these
+// over their environments, leave their group and session, and outlive their first process. But
+// every orphan among them becomes the reaper's child, whatever has become of the agent: as long as there is
+// one, something is left, and when the reaper has ended, nothing. A signal has it kill them all.
+func Reap(in io.Reader) error {
+	syscall.CloseOnExec(reaperSays)
+	says := os.NewFile(reaperSays, "agent")
+	var o order
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	memory := newSegments()
+	err := json.NewDecoder(in).Decode(&o)
+	if err == nil {
+		o.Kept.identity, err = o.begin()
+	}
+	said := answer{Kept: o.Kept}
+	if err != nil {
+		said.Error = err.Error()
+	}
+	_ = json.NewEncoder(says).Encode(said) // an agent that is gone reads nothing
+	says.Close()
+
+	children := func() []entry { return below(processTable(), os.Getpid()) }
+	go func() {
+		tick := time.NewTicker(segmentPoll)
+		for {
+			select {
+			case <-tick.C:
+				memory.look(children, false)
+			case <-signals:
+				memory.look(children, true)
+				for ; ; time.Sleep(time.Millisecond) { // what they fork meanwhile, too
+					_ = signalAll(children(), syscall.SIGKILL) // the agent tells what does not end
+				}
+			}
+		}
+	}()
+	if err != nil {
+		signals <- syscall.SIGTERM
+	}
+	for {
+		var status syscall.WaitStatus
+		switch pid, failed := syscall.Wait4(-1, &status, 0, nil); {
+		case failed == syscall.ECHILD:
+			memory.remove()
+			return err
+		case failed == nil && pid == o.Kept.PID:
+			err = errors.Join(err, writeJSON(exitName, exited{exitCode(status)}, 0o600))
+		}
+	}
+}
+
+// begin starts the process. Who it is, and who its reaper, is noted before anybody is told.
+func (o *order) begin() (who identity, err error) {
+	if err := adopt(); err != nil {
+		return who, fmt.Errorf("become the parent of orphans: %w", err)
+	}
+	path, err := exec.LookPath(o.Argv[0]) // in the PATH that the process is given
+	if errors.Is(err, exec.ErrNotFound) {
+		err = fmt.Errorf("%w: it is %s", err, os.Getenv("PATH"))
+	}
+	if err != nil {
+		return who, err
+	}
+	o.Kept.Reaper, o.Kept.Started = identityOf(os.Getpid()), time.Now()
+	if err := o.Kept.save("."); err != nil { // and when the agent has cleared up meanwhile, that is all
+		return who, err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return who, err
+	}
+	defer null.Close()
+	pid, err := syscall.ForkExec(path, o.Argv, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{null.Fd(), os.Stdout.Fd(), os.Stderr.Fd()}, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return who, &os.PathError{Op: "exec", Path: path, Err: err}
+	}
+	o.Kept.identity = identityOf(pid)
+	return o.Kept.identity, o.Kept.save(".")
+}
+
+// exitCode is a shell's: 128 + n for a process that signal n ended.
+func exitCode(ws syscall.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+func (k kept) save(dir string) error { return writeJSON(filepath.Join(dir, stateName), k, 0o600) }

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// shared is where POSIX shared memory and semaphores are files. What is killed leaves them there, and they
+// take the machine's memory.
+const shared = "/dev/shm"
+
+const (
+	segmentPoll  = 2 * time.Second // how often it is looked what has come there
+	segmentLooks = 3               // for its user: looking at all that a process maps costs it time
+)
+
+// segment is a file of shared memory, whatever it is called.
+type segment struct{ dev, inode uint64 }
+
+// segments are those that processes have made and used: they are theirs to remove.
+type segments struct {
+	before map[segment]string // what was there already is somebody else's
+	looks  map[segment]int    // at those of which no user was found
+	ours   map[segment]string // paths
+}
+
+func newSegments() *segments {
+	return &segments{before: mine(), looks: map[segment]int{}, ours: map[segment]string{}}
+}
+
+// mine are this user's segments, with their paths.
+func mine() map[segment]string {
+	all := map[segment]string{}
+	entries, _ := os.ReadDir(shared) // there on Linux
+	for _, e := range entries {
+		var st unix.Stat_t
+		path := filepath.Join(shared, e.Name())
+		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) == os.Getuid() {
+			all[segment{uint64(st.Dev), st.Ino}] = path
+		}
+	}
+	return all
+}
+
+// look notes which of the segments that have come are used by processes; with all, also those of which no user
+// was found so far.
+func (s *segments) look(users func() []entry, all bool) {
+	found := mine()
+	for of := range found {
+		if s.before[of] != "" || s.ours[of] != "" || s.looks[of] >= segmentLooks && !all {
+			delete(found, of)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	used := map[segment]bool{}
+	for _, e := range users() {
+		usedBy(e.PID, used)
+	}
+	for of, path := range found {
+		if used[of] {
+			s.ours[of] = path
+		} else {
+			s.looks[of]++
+		}
+	}
+}
+
+// remove removes what was noted, and nobody uses any more.
+func (s *segments) remove() {
+	var left []segment
+	for of, path := range mine() {
+		if s.ours[of] == path {
+			left = append(left, of)
+		}
+	}
+	if len(left) == 0 {
+		return
+	}
+	used := map[segment]bool{}
+	for _, pid := range pids() {
+		usedBy(pid, used)
+	}
+	for _, of := range left {
+		if !used[of] {
+			os.Remove(s.ours[of]) // what does not go, somebody else has removed
+		}
+	}
+}
+
+// usedBy notes the segments that a process has mapped or open, as far as it is ours to look at.
+func usedBy(pid int, used map[segment]bool) {
+	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
+	for line := range strings.Lines(string(maps)) { // 7f12a000-7f12b000 rw-s 00000000 00:1a 42 /dev/shm/psm_1
+		fields := strings.Fields(line)
+		if len(fields) < 6 || !strings.HasPrefix(fields[5], shared+"/") {
+			continue
+		}
+		var major, minor uint32
+		var of segment
+		if _, err := fmt.Sscanf(fields[3]+" "+fields[4], "%x:%x %d", &major, &minor, &of.inode); err == nil {
+			of.dev = unix.Mkdev(major, minor)
+			used[of] = true
+		}
+	}
+	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	for _, link := range links {
+		var st unix.Stat_t
+		if file, err := os.Readlink(link); err == nil && strings.HasPrefix(file, shared+"/") && unix.Stat(link, &st) == nil {
+			used[segment{uint64(st.Dev), st.Ino}] = true
+		}
+	}
+}

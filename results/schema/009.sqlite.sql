@@ -1,0 +1,1 @@
+ALTER TABLE deployments ADD COLUMN clients TEXT; -- JSON: what the hosts are that sent load, by name
