@@ -72,6 +72,46 @@ func paced(t *testing.T, ctx context.Context, w load.Workload, service time.Dura
 	return r.Summary, r.Records
 }
 
+// stopped is a sleeper of a client that is stopped for the first 250 ms of every second.
+type stopped struct{ *timer }
+
+func (s stopped) until(ctx context.Context, t time.Time) bool {
+	end := t.Truncate(time.Second).Add(250 * time.Millisecond)
+	if t.Before(end) {
+		t = end
+	}
+	return s.timer.until(ctx, t)
+}
+
+// TestStoppedClientIsLate: how late an open loop sends counts from its schedule, also where workers
+// that had nothing to do take up what is late, and where a cap holds nothing up.
+func TestStoppedClientIsLate(t *testing.T) {
+	for _, limit := range []int{0, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			w := load.Workload{Rate: 20, Requests: 1200, Concurrency: limit, OutputTokens: 2, Endpoint: load.Completions,
+				Dataset: load.Dataset{Kind: load.Random, InputTokens: 1}}
+			g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.client = served(3 * time.Second)
+			g.newSleeper = func(context.Context) sleeper { return stopped{newTimer()} }
+			r, err := g.run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lag, queue := r.Summary.SendLag, r.Summary.Queue
+			if lag.Percentiles["99"] < 200 || math.Abs(lag.Mean-queue.Mean) > 0.1*queue.Mean {
+				t.Errorf("limit %d: requests left %.3g ms late (p99 %.3g), and waited for %.3g ms (p99 %.3g)", limit,
+					lag.Mean, lag.Percentiles["99"], queue.Mean, queue.Percentiles["99"])
+			}
+			if !slices.ContainsFunc(r.Summary.Verdict.Reasons, func(r load.Reason) bool { return r.Code == sentLate.code }) {
+				t.Errorf("limit %d: %v", limit, r.Summary.Verdict)
+			}
+		})
+	}
+}
+
 // served is a client whose requests all take so long.
 type served time.Duration
 

@@ -124,7 +124,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 			workers.Go(func() {
 				w := &worker{p: p}
 				defer w.finish()
-				w.serve(ctx, t, free)
+				w.serve(ctx, t, free, limit > 0)
 			})
 			continue
 		}
@@ -190,8 +190,9 @@ func (p *phase) arrive(ctx context.Context, sleep sleeper, from time.Duration) b
 	return sleep.until(ctx, p.zero.Add(from))
 }
 
-// serve carries out one session after another, as they come.
-func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
+// serve carries out one session after another, as they come. A capped one has waited for the worker to be
+// free; without a cap nothing but the generator can make it late.
+func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket, capped bool) {
 	p := w.p
 	ready := t.scheduled
 	sleep := newTimer()
@@ -199,11 +200,13 @@ func (w *worker) serve(ctx context.Context, t ticket, more <-chan ticket) {
 	for {
 		w.do(ctx, &t, ready)
 		w.goOn(ctx, sleep)
-		ok := false
+		free, ok := time.Since(p.zero), false
 		if t, ok = <-more; !ok || ctx.Err() != nil {
 			return
 		}
-		ready = max(t.scheduled, time.Since(p.zero))
+		if ready = t.scheduled; capped {
+			ready = max(ready, free)
+		}
 	}
 }
 
