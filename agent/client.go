@@ -253,12 +253,13 @@ func unknown(err error) bool {
 	return ok && status.code == http.StatusNotFound
 }
 
-// final reports whether err is an answer that asking again would not change.
+// final reports whether err is an answer that asking again would not change. A host that shows another key than the
+// one known is not asked twice.
 func final(err error) bool {
 	_, held := errors.AsType[*HeldError](err)
 	_, answered := errors.AsType[*agentError](err)
 	status, ok := errors.AsType[*statusError](err)
-	return held || answered || ok && status.code != http.StatusServiceUnavailable
+	return held || answered || ok && status.code != http.StatusServiceUnavailable || errors.Is(err, provision.ErrHostKey)
 }
 
 // raise brings up a new agent when the last has died, and gives it the lease.

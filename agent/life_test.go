@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -414,6 +415,34 @@ func TestNamesOfFiles(t *testing.T) {
 		ct.Files = []provision.File{{Name: name, Text: provision.Plain("x")}}
 		if _, err := (Processes{a}).Start(t.Context(), ct); err == nil || !strings.Contains(err.Error(), "cannot be named") {
 			t.Errorf("a file %q: %v", name, err)
+		}
+	}
+}
+
+// roundTrip is a way to a host.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (r roundTrip) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
+
+// TestOtherHostKey: a host that shows another key in the middle of a run is asked once, for whatever it is.
+func TestOtherHostKey(t *testing.T) {
+	var asked atomic.Int32
+	other := provision.Fail(&provision.Host{Name: "box"}, provision.ErrHostKey, "it shows another key")
+	a := newClient(local(t), filepath.Join(shortDir(t), "sock"))
+	defer a.Close()
+	a.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
+		asked.Add(1)
+		return nil, other
+	})
+	a.there = func(context.Context) (bool, error) { return false, other }
+	a.lease = &Lease{Run: "run"}
+	for what, call := range map[string]func() error{
+		"release": func() error { return a.Release(t.Context(), 0) },
+		"insist":  func() error { return a.insist(t.Context(), func() error { _, err := a.Info(t.Context()); return err }) },
+	} {
+		asked.Store(0)
+		if err := call(); !errors.Is(err, provision.ErrHostKey) || asked.Load() != 1 {
+			t.Errorf("%s: asked %d times: %v", what, asked.Load(), err)
 		}
 	}
 }
