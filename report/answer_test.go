@@ -29,10 +29,10 @@ func studied(t *testing.T, file string) (rows []results.Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := (formats.Unsaid{Benchmark: "study"}).Complete(all); err != nil {
+		t.Fatal(err)
+	}
 	for i := range all {
-		if err := (formats.Unsaid{Benchmark: "study"}).Complete(&all[i]); err != nil {
-			t.Fatal(err)
-		}
 		rows = append(rows, results.Row{Cell: all[i].Cell, Deployment: all[i].Deployment, Run: results.Run{Command: "import"}})
 	}
 	return rows

@@ -36,8 +36,8 @@ type Cell struct {
 	Repetition   int               `json:"repetition"` // from 1
 	Identity     map[string]string `json:"identity"`   // what the cell id is the hash of
 	Job          Task              `json:"job"`
-	Started      time.Time         `json:"started"`
-	Finished     time.Time         `json:"finished"`
+	Started      time.Time         `json:"started,omitzero"`      // zero: not known
+	Finished     time.Time         `json:"finished,omitzero"`     // likewise
 	CacheReset   string            `json:"cache_reset,omitempty"` // of the prefix cache: "flushed", "unsupported", "failed: …"
 	Error        string            `json:"error,omitempty"`       // why there is no measurement
 	Summary      *load.Summary     `json:"summary,omitempty"`
@@ -158,6 +158,15 @@ type Row struct {
 	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
 	// then void, and says so.
 	Damaged string `json:"-"`
+}
+
+// Kept is when the row became the newest of its cell: when it was measured, or when somebody
+// imported it.
+func (r *Row) Kept() time.Time {
+	if r.Run.Command == "import" {
+		return r.Run.Started
+	}
+	return r.Finished
 }
 
 // damage notes that something of the row cannot be read.

@@ -146,8 +146,11 @@ func (c column) value() (any, error) {
 		}
 		return 0, nil
 	case *time.Time:
-		if at.IsZero() && c.optional {
+		switch {
+		case at.IsZero() && c.optional:
 			return nil, nil
+		case at.IsZero(): // not known, which sorts before all
+			return "", nil
 		}
 		return at.UTC().Format(timeFormat), nil
 	}

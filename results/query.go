@@ -19,7 +19,8 @@ type Query struct {
 	Lab  string // of this lab only; it says nothing when Run is set
 	Cell string // whose id begins so
 	// Latest selects one measurement per cell id: the newest that is not void,
-	// and the newest void one only when there is no other.
+	// and the newest void one only when there is no other; of imported ones the one
+	// that was imported last, whatever it is.
 	Latest bool
 	// Rehearsed selects what was rehearsed instead of what was measured: the two
 	// are never in one answer. It says nothing when Run is set. Runs that came in
@@ -292,8 +293,10 @@ func (d *Deployment) seen(lab string) (all []Seen) {
 	return all
 }
 
-// whatCounts orders the measurements of a cell, the one first that counts.
-const whatCounts = `c.verdict = '` + load.Void + `', c.finished DESC, c.rowid DESC`
+// whatCounts orders the measurements of a cell, the one first that counts: the last, and of what
+// others have measured the last that was imported.
+const whatCounts = `(r.command <> 'import' AND c.verdict = '` + load.Void + `'),
+	CASE WHEN r.command = 'import' THEN r.started ELSE c.finished END DESC, c.rowid DESC`
 
 // from is the part of a statement that says which cells.
 func (q Query) from() (sql string, args []any) {

@@ -52,7 +52,7 @@ func runImport(ctx context.Context, t *console, lab labFlags, unsaid formats.Uns
 	if err != nil {
 		return err
 	}
-	named, err := lab.labIn(store)
+	named, err := lab.name()
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,8 @@ func readFiles(t *console, names []string, unsaid formats.Unsaid) (rows []format
 			continue
 		}
 		read, unused, err := formats.ReadFile(name)
-		for i := range read {
-			if e := unsaid.Complete(&read[i]); e != nil && err == nil {
-				err = fmt.Errorf("%s: %w; say it: --engine vllm.h200", name, e)
-			}
+		if e := unsaid.Complete(read); e != nil && err == nil {
+			err = fmt.Errorf("%s: %w", name, e)
 		}
 		errs = append(errs, err)
 		if len(unused) > 0 && err == nil {

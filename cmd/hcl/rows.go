@@ -22,7 +22,7 @@ func recordsOf(ctx context.Context, store *results.Store) func(*results.Row) ([]
 	return func(r *results.Row) ([]load.Record, error) { return store.Records(ctx, r.RunID, r.ID) }
 }
 
-// newest are of each cell the row that was finished last.
+// newest are of each cell the row that was kept last.
 func newest(rows []results.Row) []results.Row {
 	at := map[string]int{}
 	var out []results.Row
@@ -32,7 +32,7 @@ func newest(rows []results.Row) []results.Row {
 		case !ok:
 			at[r.ID] = len(out)
 			out = append(out, r)
-		case !r.Finished.Before(out[i].Finished):
+		case !r.Kept().Before(out[i].Kept()):
 			out[i] = r
 		}
 	}

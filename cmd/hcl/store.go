@@ -126,12 +126,16 @@ func (f labFlags) locked(ctx context.Context, t *console, lab, who string) (*res
 }
 
 // labIn is the name of the lab that a verb is about, in a store with several: empty
-// in a directory without a lab, which is about all of them. A lab whose name cannot
-// be read is an error, and not all labs.
+// in a directory without a lab, which is about all of them.
 func (f labFlags) labIn(store *results.Store) (string, error) {
 	if store == nil || !store.Shared() {
 		return "", nil
 	}
+	return f.name()
+}
+
+// name is the lab's; empty: there is none. One whose name cannot be read is an error.
+func (f labFlags) name() (string, error) {
 	src, err := hcl.Read(f.path)
 	if errors.Is(err, hcl.ErrNoLab) {
 		return "", nil

@@ -48,26 +48,34 @@ var knownMembers = sync.OnceValue(func() map[string]bool {
 // maxMetadata bounds a text that is an axis.
 const maxMetadata = 100
 
-// texts are the others that hold text, or yes or no: they tell engines and loads apart.
-func (o *object) texts(known map[string]bool) (axes results.Axes) {
+// readTexts takes in the others that hold text, or yes or no: what is not said of the
+// engine or the load by name tells them apart.
+func (r *Result) readTexts(o *object, known map[string]bool) {
 	for _, key := range o.others(known) {
 		switch raw := o.values[key]; raw[0] {
 		case '"':
 			text := strings.TrimSpace(o.text(key))
-			if text == "" || len(text) > maxMetadata || isMoment(key) {
-				continue
+			meant := meanings()[normalName(key)].text
+			switch v, err := strconv.ParseFloat(text, 64); {
+			case text == "" || len(text) > maxMetadata:
+			case meant != nil:
+				meant(r, text)
+			case isMoment(key):
+			case err == nil && !math.IsInf(v, 0) && !math.IsNaN(v):
+				r.Axes = append(r.Axes, results.Axis{Name: key, Value: wholeOr(v)})
+			case measured.MatchString(text):
+				r.rest = append(r.rest, results.Axis{Name: key, Value: text})
+			default:
+				r.Axes = append(r.Axes, results.Axis{Name: key, Value: text})
 			}
-			var value any = text
-			if v, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(v, 0) && !math.IsNaN(v) {
-				value = wholeOr(v)
-			}
-			axes = append(axes, results.Axis{Name: key, Value: value})
 		case 't', 'f':
-			axes = append(axes, results.Axis{Name: key, Value: string(raw) == "true"})
+			r.Axes = append(r.Axes, results.Axis{Name: key, Value: string(raw) == "true"})
 		}
 	}
-	return axes
 }
+
+// measured is a number with a unit in which nobody sets anything.
+var measured = regexp.MustCompile(`(?i)^[-+]?[\d.,]+ *(%|ms|us|s|sec|seconds|w|j|tok/s|tokens/s|req/s)$`)
 
 // numbers are the others that hold a number; unread are those that hold a list or an object.
 func (o *object) numbers(known map[string]bool) (all results.Axes, unread []string) {
@@ -83,11 +91,11 @@ func (o *object) numbers(known map[string]bool) (all results.Axes, unread []stri
 	return all, unread
 }
 
-// isMoment reports whether a member says when or by which name something was measured,
+// isMoment reports whether a member says when or under which name something was measured,
 // which is another one each time.
 func isMoment(key string) bool {
 	words := strings.Split(normalName(key), "_")
-	return slices.Contains(strings.Fields("time date timestamp datetime at id uuid sha commit path file filename"), words[len(words)-1])
+	return slices.Contains(strings.Fields("time date timestamp datetime at id uuid path file filename"), words[len(words)-1])
 }
 
 // wholeOr is a number as an axis has it.
@@ -99,9 +107,9 @@ func wholeOr(v float64) any {
 }
 
 // tellApart makes axes of what two results differ in that would otherwise be taken for
-// repetitions: the lengths that their counts give, and then the rest, of numbers those
-// that are whole in all of them, since settings are and figures are not. It returns what
-// is not used: numbers that are no axis, and what cannot be read.
+// repetitions: the lengths that their counts give, and then the rest: whole numbers and texts
+// before fractions, since settings are mostly whole. It returns what is not used: numbers that
+// are no axis, and what cannot be read.
 func tellApart(all []Result) (unused []string) {
 	each := func(tokens func(*load.Summary) int64) func(*Result) any {
 		return func(r *Result) any {
@@ -113,59 +121,64 @@ func tellApart(all []Result) (unused []string) {
 	}
 	differ(all, "input_tokens", each(func(s *load.Summary) int64 { return s.InputTokens }))
 	differ(all, "output_tokens", each(func(s *load.Summary) int64 { return s.OutputTokens }))
-	tried := map[string]bool{}
-	add := func(name string) {
-		if !slices.Contains(unused, name) {
-			unused = append(unused, name)
+	var whole, broken, unread []string
+	add := func(names *[]string, name string) {
+		if !slices.Contains(*names, name) {
+			*names = append(*names, name)
 		}
 	}
 	for _, r := range all {
 		for _, x := range r.rest {
-			axis := !tried[x.Name] && differ(all, x.Name, func(r *Result) any {
-				v, _ := r.rest.Value(x.Name)
-				return v
-			})
-			if _, number := x.Value.(float64); number && !tried[x.Name] && !axis {
-				add(x.Name)
+			if v, number := x.Value.(float64); number && v != math.Trunc(v) {
+				add(&broken, x.Name)
+			} else {
+				add(&whole, x.Name)
 			}
-			tried[x.Name] = true
 		}
-	}
-	for _, r := range all {
 		for _, name := range r.unread {
-			add(name)
+			add(&unread, name)
 		}
 	}
-	return unused
+	whole = slices.DeleteFunc(whole, func(name string) bool { return slices.Contains(broken, name) })
+	for _, name := range slices.Concat(whole, broken) {
+		of := func(r *Result) any { v, _ := r.rest.Value(name); return v }
+		if !differ(all, name, of) && slices.ContainsFunc(all, func(r Result) bool { return isQuantity(of(&r)) }) {
+			add(&unused, name)
+		}
+	}
+	return append(unused, unread...)
+}
+
+func isQuantity(v any) bool {
+	text, _ := v.(string)
+	_, number := v.(float64)
+	return number || measured.MatchString(text)
 }
 
 // differ makes an axis of a value, which is nil where there is none, if two results that
-// are alike in all else differ in it, and it is whole wherever it is a number.
+// are alike in all else differ in it.
 func differ(all []Result, name string, of func(*Result) any) bool {
 	first, apart := map[string]any{}, false
 	for i := range all {
 		r := &all[i]
-		v := of(r)
-		n, number := v.(float64)
-		if _, axis := r.Axes.Value(name); axis || number && n != math.Trunc(n) || figureName.MatchString(normalName(name)) {
+		if _, axis := r.Axes.Value(name); axis || figureName.MatchString(normalName(name)) {
 			return false
 		}
-		key := r.key()
+		key, v := r.key(), of(r)
 		old, seen := first[key]
 		if apart = apart || seen && old != v; !seen {
 			first[key] = v
 		}
 	}
 	for i := range all {
-		c := &all[i].Cell
 		switch v := of(&all[i]).(type) {
 		case float64:
 			if apart {
-				addAxis(c, name, v)
+				addAxis(&all[i].Cell, name, v)
 			}
 		case string, int64:
 			if apart {
-				c.Axes = append(c.Axes, results.Axis{Name: name, Value: v})
+				all[i].Axes = append(all[i].Axes, results.Axis{Name: name, Value: v})
 			}
 		}
 	}
@@ -178,7 +191,7 @@ func (r *Result) key() string {
 	slices.SortFunc(axes, func(x, y results.Axis) int { return cmp.Compare(x.Name, y.Name) })
 	text, _ := json.Marshal(axes) // of numbers and texts
 	d := r.Deployment
-	return fmt.Sprint(d.Kind, d.GPUs, d.Model, d.Command, " ", string(text))
+	return fmt.Sprint(r.Benchmark, r.Repetition, d.Kind, d.Engine, d.GPUs, d.Model, d.Command, " ", string(text))
 }
 
 // figureName is a name of something that was measured, by how such names begin.

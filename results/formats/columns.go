@@ -3,11 +3,12 @@ package formats
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 
 	"hclbench/load"
@@ -84,18 +85,37 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 		add(f.names, meaning{figure: f, axis: true})
 	}
 	for name := range strings.FieldsSeq(settings) {
-		add(name, meaning{figure: figure{name: name}, axis: true})
+		add(name, axisNamed(name))
 	}
 	add("gpu gpus", meaning{text: func(r *Result, s string) { r.Deployment.GPUs = gpuModel(s) }})
-	add("engine backend", meaning{text: func(r *Result, s string) { r.Deployment.Kind = cmp.Or(engineKind(s), strings.ToLower(s)) }})
+	add("engine", meaning{text: func(r *Result, s string) { r.Deployment.Kind, r.Deployment.Engine = engineNamed(s) }})
+	add("backend", meaning{text: func(r *Result, s string) {
+		if r.Deployment.Kind == "" { // else a column says the engine
+			r.Deployment.Kind, r.Deployment.Engine = engineNamed(s)
+		}
+	}})
 	add("model model_id", meaning{text: func(r *Result, s string) { r.Deployment.Model = s }})
 	add("command serve_command", meaning{text: func(r *Result, s string) { r.Deployment.Command = strings.Fields(s) }})
 	add("dataset dataset_name workload", meaning{text: func(r *Result, s string) {
 		r.Job.Workload.Dataset.Kind = s
 		r.Axes = append(r.Axes, results.Axis{Name: "dataset", Value: s})
 	}})
+	add("date timestamp datetime started started_at start_time", meaning{text: func(r *Result, s string) { r.Started = moment(s) }})
+	add("repetition", meaning{text: func(r *Result, s string) { r.Repetition, _ = strconv.Atoi(s) }})
 	return all
 })
+
+func axisNamed(name string) meaning { return meaning{figure: figure{name: name}, axis: true} }
+
+// moment is a time as tables and tools write it; zero: it is none.
+func moment(text string) time.Time {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly, vllmDate} {
+		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
+			return t
+		}
+	}
+	return time.Time{}
+}
 
 // figureOf is the figure that a member of a tool's object is, with SGLang's word for how
 // many requests there were.
@@ -106,15 +126,57 @@ func figureOf(member string) figure {
 	return meanings()[member].figure
 }
 
+// median is how half of all has another name.
+var median = regexp.MustCompile(`(^|_)p50(_|$)`)
+
+// ourLatency is a latency as the tables of hcl name it, which are in milliseconds: ttft_p99.
+var ourLatency = regexp.MustCompile(`^(ttft|tpot|itl|e2el)_(mean|median|std|min|max|p\d+(\.\d+)?)$`)
+
 func guess(name string) meaning {
 	if m, ok := meanings()[name]; ok {
 		return m
 	}
-	f, unit, _ := latencyNamed(strings.Replace(name, "p50_", "median_", 1))
+	name = median.ReplaceAllString(strings.Replace(name, "_ms.", "_ms_", 1), "${1}median$2") // "ttft_ms.p50" in JSON
+	if ourLatency.MatchString(name) {
+		name += "_ms"
+	}
+	f, unit, _ := latencyNamed(name)
 	if unit == "" {
 		return meaning{}
 	}
 	return meaning{figure: f}
+}
+
+// ourColumn is what a column of `hcl report --csv` means that a table of others may have for something else.
+func ourColumn(name string) (m meaning, ok bool) {
+	if axis, ok := strings.CutPrefix(name, "axis_"); ok && axis != "engine" { // which is the column engine
+		return axisOr(guess(axis), axis), true
+	}
+	text := map[string]func(*Result, string){
+		"benchmark":  func(r *Result, s string) { r.Benchmark = s },
+		"kind":       func(r *Result, s string) { r.Deployment.Kind = s },
+		"engine":     func(r *Result, s string) { r.Deployment.Engine = s },
+		"image":      func(r *Result, s string) { r.Deployment.Image = s },
+		"gpu_count":  func(r *Result, s string) { r.Deployment.GPUCount, _ = strconv.Atoi(s) },
+		"started":    func(r *Result, s string) { r.Started = moment(s) },
+		"finished":   func(r *Result, s string) { r.Finished = moment(s) },
+		"command":    func(r *Result, s string) { r.rehearsed = s == "rehearse" },
+		"verdict":    func(r *Result, s string) { r.ours = &load.Verdict{Verdict: s} },
+		"reasons":    func(r *Result, s string) { r.ours.Reasons = load.Because(strings.Split(s, "; ")...) },
+		"repetition": meanings()["repetition"].text,
+	}[name]
+	if slices.Contains(strings.Fields("lab run cell host digest members slo stale axis_engine"), name) {
+		text = func(*Result, string) {}
+	}
+	return meaning{text: text}, text != nil
+}
+
+// axisOr is a meaning that is an axis, or else the axis of that name.
+func axisOr(m meaning, name string) meaning {
+	if m.axis || name == "dataset" {
+		return m
+	}
+	return axisNamed(name)
 }
 
 func columnsNamed(head []string) []column {
@@ -124,8 +186,13 @@ func columnsNamed(head []string) []column {
 		columns[i] = column{written: written, normal: normalName(written)}
 		mean = mean || strings.Contains(columns[i].normal, "max_concurrency")
 	}
+	ours := len(head) > 4 && slices.Equal(head[:4], []string{"lab", "run", "command", "cell"}) // report --csv
 	for i := range columns {
 		c := &columns[i]
+		if m, ok := ourColumn(c.normal); ours && ok {
+			c.meaning = m
+			continue
+		}
 		if c.meaning = guess(c.normal); mean && c.normal == "concurrency" {
 			c.meaning = guess("mean_concurrency") // as SGLang calls it
 		}
@@ -149,13 +216,36 @@ func normalName(column string) string {
 // engineKind is the kind of an engine that others call otherwise, or that is the
 // program of a command; empty: not known.
 func engineKind(name string) string {
-	kinds := map[string]string{"sglang": "sglang", "vllm": "vllm", "trt": "trtllm", "tensorrt": "trtllm"}
-	for _, part := range slices.Sorted(maps.Keys(kinds)) { // SGLang can say that it speaks as vLLM
-		if strings.Contains(strings.ToLower(name), part) {
-			return kinds[part]
+	for _, kind := range [][2]string{{"sglang", "sglang"}, {"tensorrt", "trtllm"}, {"trt", "trtllm"}, {"vllm", "vllm"}} {
+		if strings.Contains(strings.ToLower(name), kind[0]) { // SGLang can say that it speaks as vLLM
+			return kind[1]
 		}
 	}
 	return ""
+}
+
+var (
+	kindAndName = regexp.MustCompile(`^([A-Za-z][A-Za-z_-]*)\.(\S+)$`)
+	// kindWords name an engine's kind, or how a client speaks to it.
+	kindWords = strings.Fields("vllm sglang trt trtllm tensorrt llm rt openai oai native chat completions responses")
+)
+
+// engineNamed is an engine as a text names it: KIND.NAME as it stands, or a kind with what else
+// is said, so that "vLLM v0.11 TP8" is vllm.v0.11-TP8. Of a kind alone there is no label.
+func engineNamed(text string) (kind, label string) {
+	if m := kindAndName.FindStringSubmatch(text); m != nil {
+		kind = cmp.Or(engineKind(m[1]), strings.ToLower(m[1]))
+		return kind, kind + "." + m[2]
+	}
+	if kind = engineKind(text); kind == "" {
+		return strings.ToLower(text), ""
+	}
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("-_/:,()", r) })
+	words = slices.DeleteFunc(words, func(word string) bool { return slices.Contains(kindWords, strings.ToLower(word)) })
+	if len(words) == 0 {
+		return kind, ""
+	}
+	return kind, kind + "." + strings.Join(words, "-")
 }
 
 // gpuModel is a GPU as its maker writes it, its count as we do: "8xH200".

@@ -118,3 +118,28 @@ func TestExport(t *testing.T) {
 		t.Error("Text of a cell without a measurement: no error")
 	}
 }
+
+// TestExportOfAPart: an export says what it is of, a part of a run or of the figures, and its import says no more.
+func TestExportOfAPart(t *testing.T) {
+	window := vllmRow()
+	window.Job.Workload.Requests = 3000 // of which the rest was sent before and after
+	line, err := vllm().JSON(window)
+	check(t, err)
+	if s := importOne(t, string(line)).Summary; s.Requests != 2048 || s.Failed != 0 {
+		t.Errorf("of a window: %d requests, %d failed", s.Requests, s.Failed)
+	}
+	part := onGPUs()
+	part.Summary.TotalThroughput, part.Summary.Unknown = 0, []string{"total_throughput"}
+	var b bytes.Buffer
+	check(t, InferenceX(&b, []results.Row{part}))
+	for _, key := range []string{`"tput_per_gpu"`, `"input_tput_per_gpu"`} {
+		if strings.Contains(b.String(), key) {
+			t.Errorf("%s is there, and the total is not known", key)
+		}
+	}
+	all, _, err := Read(&b)
+	check(t, err)
+	if s := all[0].Summary; s.Knows("total_throughput") || s.OutputThroughput != part.Summary.OutputThroughput {
+		t.Errorf("it comes back as %+v", s)
+	}
+}

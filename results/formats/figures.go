@@ -34,26 +34,26 @@ func figures() []figure {
 		return figure{name: name, names: names, at: func(c *results.Cell) any { return at(c.Summary) }}
 	}
 	return []figure{
-		of("completed", "completed successful_requests num_requests", func(s *load.Summary) any { return &s.Completed }),
-		of("failed", "failed failed_requests", func(s *load.Summary) any { return &s.Failed }),
-		of("requests", "num_prompts", func(s *load.Summary) any { return &s.Requests }),
-		of("duration_s", "duration duration_s elapsed_time benchmark_duration_s", func(s *load.Summary) any { return &s.Duration }),
-		of("input_tokens", "total_input_tokens total_input_text_tokens", func(s *load.Summary) any { return &s.InputTokens }),
-		of("output_tokens", "total_output_tokens total_generated_tokens", func(s *load.Summary) any { return &s.OutputTokens }),
-		of("request_throughput", "request_throughput requests_per_second request_throughput_req_s",
+		of("completed", "completed successful_requests num_requests requests_ok", func(s *load.Summary) any { return &s.Completed }),
+		of("failed", "failed failed_requests requests_failed", func(s *load.Summary) any { return &s.Failed }),
+		of("requests", "num_prompts requests", func(s *load.Summary) any { return &s.Requests }),
+		of("duration_s", "duration duration_s elapsed_time benchmark_duration_s benchmark_duration_sec", func(s *load.Summary) any { return &s.Duration }),
+		of("input_tokens", "total_input_tokens total_input_text_tokens tokens_input", func(s *load.Summary) any { return &s.InputTokens }),
+		of("output_tokens", "total_output_tokens total_generated_tokens tokens_output", func(s *load.Summary) any { return &s.OutputTokens }),
+		of("request_throughput", "request_throughput requests_per_second request_throughput_req_s req_s",
 			func(s *load.Summary) any { return &s.RequestThroughput }),
-		of("input_throughput", "input_throughput input_token_throughput_tok_s",
+		of("input_throughput", "input_throughput input_token_throughput_tok_s throughput_input",
 			func(s *load.Summary) any { return &s.InputThroughput }),
-		of("output_throughput", "output_throughput output_token_throughput_tok_s output_throughput_tok_s",
+		of("output_throughput", "output_throughput output_token_throughput_tok_s output_throughput_tok_s throughput_output",
 			func(s *load.Summary) any { return &s.OutputThroughput }),
-		of("total_throughput", "total_throughput total_token_throughput total_token_throughput_tok_s tokens_per_second",
+		of("total_throughput", "total_throughput total_token_throughput total_token_throughput_tok_s tokens_per_second throughput_total",
 			func(s *load.Summary) any { return &s.TotalThroughput }),
-		of("goodput", "goodput request_goodput", func(s *load.Summary) any { return &s.Goodput }),
-		of("peak_output_throughput", "peak_output_throughput max_output_tokens_per_s",
+		of("goodput", "goodput request_goodput goodput_s", func(s *load.Summary) any { return &s.Goodput }),
+		of("peak_output_throughput", "peak_output_throughput max_output_tokens_per_s throughput_peak",
 			func(s *load.Summary) any { return &s.PeakOutputThroughput }),
-		of("peak_concurrency", "peak_concurrent_requests max_concurrent_requests",
+		of("peak_concurrency", "peak_concurrency peak_concurrent_requests max_concurrent_requests",
 			func(s *load.Summary) any { return &s.PeakConcurrency }),
-		of("mean_concurrency", "mean_concurrency", func(s *load.Summary) any { return &s.MeanConcurrency }),
+		of("mean_concurrency", "mean_concurrency in_flight", func(s *load.Summary) any { return &s.MeanConcurrency }),
 	}
 }
 
@@ -163,9 +163,16 @@ func byValue(a, b string) int {
 }
 
 // judge fills in what follows from the figures that somebody has told: of how many
-// requests they are, which are not known, and the verdict on them.
-func judge(c *results.Cell, told map[string]bool) {
-	s := c.Summary
+// requests they are, which are not known, and the verdict on them, which is ours where
+// we have measured. Nil: the summary is ours, and all of that is in it.
+func (r *Result) judge(told map[string]bool) {
+	c, s := &r.Cell, r.Summary
+	if r.ours != nil {
+		defer func() { s.Verdict = taken(*r.ours) }()
+	}
+	if told == nil {
+		return
+	}
 	for name, t := range latencies(s) {
 		n := s.Completed
 		if name == "itl" { // between tokens that come one by one
@@ -179,6 +186,14 @@ func judge(c *results.Cell, told map[string]bool) {
 	}
 	s.Unknown = unknown(c, told)
 	s.Verdict = verdict(s, c.Job.Workload.Concurrency)
+}
+
+// taken is a verdict of ours on what was measured elsewhere.
+func taken(v load.Verdict) load.Verdict {
+	if v.Verdict == load.Suspect || v.Verdict == load.Void {
+		return v
+	}
+	return load.Verdict{Verdict: load.Imported}
 }
 
 // ours are the figures that only this program's generator measures of itself.

@@ -36,7 +36,8 @@ func ReadFile(name string) (all []Result, unused []string, err error) {
 	for i := range all {
 		c := &all[i].Cell
 		c.Benchmark = cmp.Or(c.Benchmark, strings.TrimSuffix(filepath.Base(name), ext))
-		all[i].Deployment.Engine = all[i].Deployment.Kind
+		d := &all[i].Deployment
+		d.Engine = cmp.Or(d.Engine, d.Kind)
 	}
 	return all, unused, nil
 }
@@ -48,29 +49,46 @@ type Unsaid struct {
 }
 
 // Complete fills in what a file does not say.
-func (u Unsaid) Complete(r *Result) error {
-	d := &r.Deployment
-	d.GPUs = cmp.Or(u.GPUs, d.GPUs)
-	if u.Count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
-		d.GPUs = fmt.Sprintf("%dx%s", u.Count, d.GPUs)
+func (u Unsaid) Complete(all []Result) error {
+	var engines []string
+	for i := range all {
+		r := &all[i]
+		d := &r.Deployment
+		d.GPUs = cmp.Or(u.GPUs, d.GPUs)
+		if u.Count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
+			d.GPUs = fmt.Sprintf("%dx%s", u.Count, d.GPUs)
+		}
+		d.GPUCount = cmp.Or(u.Count, d.GPUCount)
+		d.Model = cmp.Or(u.Model, d.Model)
+		d.Host = "elsewhere"
+		r.Benchmark = cmp.Or(u.Benchmark, r.Benchmark)
+		if d.Kind == "" && u.Engine == "" {
+			return errors.New("the file does not say which engine it was; say it: --engine vllm.h200")
+		}
+		as := d.Engine
+		if as == "" || as == d.Kind { // else the file has its name
+			as = strings.TrimSuffix(d.Kind+"."+r.server, ".")
+			parts := slices.DeleteFunc([]string{gpuName(d.GPUs), r.server}, func(s string) bool { return s == "" })
+			d.Engine = d.Kind + "." + cmp.Or(strings.Join(parts, "-"), "elsewhere")
+		}
+		if !slices.Contains(engines, as) {
+			engines = append(engines, as)
+		}
 	}
-	d.GPUCount = cmp.Or(u.Count, d.GPUCount)
-	d.Model = cmp.Or(u.Model, d.Model)
-	d.Host = "elsewhere"
 	kind, name, _ := strings.Cut(u.Engine, ".")
 	switch {
-	case kind != "" && name != "":
-		d.Kind, d.Engine = kind, u.Engine
-	case u.Engine != "":
-		return errors.New("an engine is written KIND.NAME, such as vllm.h200")
-	case d.Kind == "":
-		return errors.New("the file does not say which engine it was")
-	default:
-		parts := slices.DeleteFunc([]string{gpuName(d.GPUs), r.server}, func(s string) bool { return s == "" })
-		d.Engine = d.Kind + "." + cmp.Or(strings.Join(parts, "-"), "elsewhere")
+	case u.Engine != "" && (kind == "" || name == ""):
+		return errors.New("an engine is written KIND.NAME, such as --engine vllm.h200")
+	case u.Engine != "" && len(engines) > 1:
+		return fmt.Errorf("it is of several engines, %s, and --engine names one", strings.Join(engines, ", "))
 	}
-	r.Cell.Benchmark = cmp.Or(u.Benchmark, r.Cell.Benchmark)
-	r.Cell.Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, r.Cell.Axes...)
+	for i := range all {
+		d := &all[i].Deployment
+		if u.Engine != "" {
+			d.Kind, d.Engine = kind, u.Engine
+		}
+		all[i].Axes = append(results.Axes{{Name: "engine", Value: d.Engine}}, all[i].Axes...)
+	}
 	return nil
 }
 
@@ -82,13 +100,10 @@ func Keep(ctx context.Context, store *results.Store, run results.Run, all []Resu
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
-	repeated := map[string]int{}
+	taken := map[string]bool{}
 	for i := range all {
 		r := &all[i]
-		key := fmt.Sprint(r.Deployment.Engine, r.Deployment.GPUs, r.Deployment.Model, r.Cell.Benchmark, r.Cell.Axes)
-		repeated[key]++
-		r.Cell.Repetition = repeated[key]
-		identify(r, run.ID)
+		identify(r, run.ID, taken)
 		if r.Records != nil {
 			if err := layDown(stage, r); err != nil {
 				return 0, err
@@ -130,14 +145,20 @@ func gpuName(gpus string) string {
 	return strings.TrimSpace(name)
 }
 
-// identify gives ids that the same figures get again, and no plan ever does.
-func identify(r *Result, run string) {
+// identify gives ids that the same figures get again, and no plan ever does. Results that are
+// alike are repetitions, counted where they do not say which.
+func identify(r *Result, run string, taken map[string]bool) {
 	d, c := &r.Deployment, &r.Cell
 	d.Identity = map[string]string{
 		"imported": "true", "engine": d.Engine, "gpus": d.GPUs, "model": d.Model, "command": strings.Join(d.Command, " "),
 	}
 	c.Identity = maps.Clone(d.Identity)
 	c.Identity["benchmark"], c.Identity["axes"] = c.Benchmark, fmt.Sprint(c.Axes)
+	alike := hashOf(c.Identity)
+	for c.Repetition = max(c.Repetition, 1); taken[fmt.Sprint(alike, c.Repetition)]; {
+		c.Repetition++
+	}
+	taken[fmt.Sprint(alike, c.Repetition)] = true
 	c.Identity["repetition"] = fmt.Sprint(c.Repetition)
 	d.RunID, d.ID, d.Started = run, hashOf(d.Identity), c.Started
 	c.RunID, c.DeploymentID, c.ID = run, d.ID, hashOf(c.Identity)

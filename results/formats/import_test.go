@@ -43,3 +43,35 @@ func TestKeepIsWhole(t *testing.T) {
 		t.Errorf("rows %+v; want one of a run that is done", rows)
 	}
 }
+
+// TestNewerImport: what was imported last counts, also where it has no date, is faster than before or void.
+func TestNewerImport(t *testing.T) {
+	s, err := results.Open(t.Context(), t.TempDir())
+	check(t, err)
+	defer s.Close()
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, text := range []string{
+		`{"backend": "sglang", "dataset_name": "random", "completed": 500, "duration": 120.0}`,
+		`{"backend": "sglang", "dataset_name": "random", "completed": 500, "duration": 100.0}`,
+		`{"backend": "sglang", "dataset_name": "random", "completed": 0, "duration": 110.0}`,
+	} {
+		all, _, err := Read(strings.NewReader(text))
+		check(t, err)
+		check(t, Unsaid{}.Complete(all))
+		at = at.Add(time.Hour)
+		_, err = Keep(t.Context(), s, results.Run{ID: results.NewRunID(at), Lab: "lab", Command: "import", Started: at}, all)
+		check(t, err)
+		rows, err := s.Rows(t.Context(), results.Query{Latest: true})
+		check(t, err)
+		if len(rows) != 1 || rows[0].Summary.Duration != all[0].Summary.Duration {
+			t.Errorf("after %s there are %+v", text, rows)
+			continue
+		}
+		if r := rows[0]; !r.Started.IsZero() || !r.Finished.IsZero() || !r.Kept().Equal(at) {
+			t.Errorf("it was from %v to %v, and kept at %v", r.Started, r.Finished, r.Kept())
+		}
+		if line, err := vllm().JSON(rows[0]); err != nil || !strings.Contains(string(line), `"date": null`) {
+			t.Errorf("as vLLM's: %s, %v", line, err)
+		}
+	}
+}

@@ -165,9 +165,14 @@ func roleOf(all []*setup, role string) *setup {
 func addDivision(o *object, s *load.Summary, all []*setup) {
 	gpus := func(s *setup) int { return s.gpus * s.instances }
 	perGPU := func(total, output, input int) {
-		o.addValue("tput_per_gpu", s.TotalThroughput/float64(total))
-		o.addValue("output_tput_per_gpu", s.OutputThroughput/float64(output))
-		o.addValue("input_tput_per_gpu", (s.TotalThroughput-s.OutputThroughput)/float64(input))
+		add := func(key string, v float64, gpus int, of ...string) {
+			if !slices.ContainsFunc(of, func(name string) bool { return !s.Knows(name) }) {
+				o.addValue(key, v/float64(gpus))
+			}
+		}
+		add("tput_per_gpu", s.TotalThroughput, total, "total_throughput")
+		add("output_tput_per_gpu", s.OutputThroughput, output, "output_throughput")
+		add("input_tput_per_gpu", s.TotalThroughput-s.OutputThroughput, input, "total_throughput", "output_throughput")
 	}
 	one := all[0]
 	if !disaggregated(all) && one.hosts < 2 && one.instances < 2 {
@@ -243,7 +248,7 @@ func inferenceXReader() reader {
 	return reader{
 		format: results.OriginInferenceX,
 		is: func(has func(...string) bool) bool {
-			return has("conc") && has("tput_per_gpu") && has("hw", "framework")
+			return has("conc") && has("tput_per_gpu", "output_tput_per_gpu") && has("hw", "framework")
 		},
 		required: []string{"conc"},
 		read:     readInferenceX,

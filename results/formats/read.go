@@ -24,8 +24,10 @@ type Result struct {
 	Deployment   results.Deployment // engine, kind, GPUs, model and command, as far as they are told
 	Records      []load.Record      // where every request was written down; nil: it was not
 	server       string             // what tells its server from others of its kind; empty: there are none
-	rest         results.Axes       // what nobody understands here: each may be a setting or a figure
-	unread       []string           // members that are not read, each a list or an object
+	ours         *load.Verdict      // what hcl itself has said of it; nil: others have measured it
+	rehearsed    bool
+	rest         results.Axes // what nobody understands here: each may be a setting or a figure
+	unread       []string     // members that are not read, each a list or an object
 }
 
 // Read reads what `vllm bench serve`, `throughput` or `latency` or SGLang's
@@ -89,7 +91,7 @@ func readJSON(text []byte) (all []Result, err error) {
 		if err == nil {
 			t := readerOf(o)
 			if one, err = t.result(o); err == nil {
-				one.Axes = append(one.Axes, o.texts(t.known())...)
+				one.readTexts(o, t.known())
 			}
 		}
 		if err == nil {
@@ -170,14 +172,13 @@ func (t reader) result(o *object) (one Result, err error) {
 		return one, err
 	}
 	var errs []string
-	if o.has("errors") && o.into("errors", &errs) == nil { // SGLang counts them nowhere
+	if told != nil && o.has("errors") && o.into("errors", &errs) == nil { // SGLang counts them nowhere
 		failed := len(slices.DeleteFunc(errs, func(e string) bool { return e == "" }))
 		s.Failed, told["failed"] = max(s.Failed, failed), true
 	}
 	s.Requests = max(s.Requests, s.Completed+s.Failed)
-	one.Finished = cmp.Or(one.Finished, one.Started.Add(time.Duration(s.Duration*float64(time.Second))))
-	s.Started = one.Started
-	judge(&one.Cell, told)
+	one.timed()
+	one.judge(told)
 	d := &one.Deployment
 	d.Model = cmp.Or(d.Model, one.Job.Target.Model, o.text("model_id"))
 	d.Kind = cmp.Or(d.Kind, engineKind(o.text("backend")))
@@ -186,6 +187,14 @@ func (t reader) result(o *object) (one Result, err error) {
 }
 
 var errRehearsal = errors.New("it is of a rehearsal, with a simulated engine: nothing was measured")
+
+// timed fills in when it was, where that is known.
+func (r *Result) timed() {
+	r.Summary.Started = r.Started
+	if r.Finished.IsZero() && !r.Started.IsZero() {
+		r.Finished = r.Started.Add(time.Duration(r.Summary.Duration * float64(time.Second)))
+	}
+}
 
 // read reads a result of a tool that sends over HTTP, and returns which figures it has.
 func (t Tool) read(r *Result, o *object) (told map[string]bool, err error) {

@@ -67,7 +67,7 @@ func TestImportVLLM(t *testing.T) {
 	when := time.Date(2026, 11, 20, 9, 30, 0, 0, time.Local)
 	want := results.Cell{
 		Started: when, Finished: when.Add(4 * time.Second),
-		Axes: axes("concurrency", int64(8), "rate", 2.5, "input_tokens", int64(10), "output_tokens", int64(3), "label", "nightly", "gpu", "H200"),
+		Axes: axes("concurrency", int64(8), "rate", 2.5, "input_tokens", int64(10), "output_tokens", int64(3), "label", "nightly"),
 		Job: results.Task{Job: load.Job{
 			Target:   load.Target{Model: "m"},
 			Workload: load.Workload{Requests: 3, Concurrency: 8, Rate: 2.5, Burstiness: 1, Endpoint: load.Chat},

@@ -63,7 +63,7 @@ func TestBenchmarkReport(t *testing.T) {
 	}
 	d := first.Deployment
 	got := fmt.Sprint(first.Benchmark, first.Axes, d.Kind, d.GPUs, d.Model, first.Job.Workload.Concurrency, s.Verdict, s.Knows("normalized_latency_ms"))
-	if want := "online[{concurrency 1024}]vllm16xH200deepseek-ai/DeepSeek-R1-05281024 suspect: 2 of 2050 requests failed true"; got != want {
+	if want := "online[{concurrency 1024}]vllm16xH200deepseek-ai/DeepSeek-R1-05281024 imported true"; got != want {
 		t.Errorf("what comes back: %s\nwant %s", got, want)
 	}
 
@@ -85,6 +85,23 @@ func TestBenchmarkReport(t *testing.T) {
 	rehearsed.Run.Command = "rehearse"
 	if _, _, err := Read(strings.NewReader(reportOne(t, rehearsed))); err == nil || !strings.Contains(err.Error(), "of a rehearsal") {
 		t.Errorf("a rehearsal comes back: %v", err)
+	}
+}
+
+// TestOurReport: a report of ours brings back what hcl thought of the cell, which one it was and its aims.
+func TestOurReport(t *testing.T) {
+	row := reported()
+	row.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{Text: "it drifts", Code: "drift", Metrics: []string{"ttft"}}}}
+	row.Job.Workload.SLO = []load.Objective{{Metric: "ttft", Percentile: 99, Max: load.Duration(time.Second)}}
+	got := importOne(t, reportOne(t, row))
+	if diff := cmp.Diff(row.Summary.Verdict, got.Summary.Verdict); diff != "" {
+		t.Errorf("verdict (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(row.Job.Workload.SLO, got.Job.Workload.SLO); diff != "" || got.Repetition != 2 {
+		t.Errorf("repetition %d, SLO (-want +got):\n%s", got.Repetition, diff)
+	}
+	if !got.Summary.Knows("peak_concurrency") || got.Summary.PeakConcurrency != row.Summary.PeakConcurrency {
+		t.Errorf("peak concurrency %d, known: %v", got.Summary.PeakConcurrency, got.Summary.Knows("peak_concurrency"))
 	}
 }
 

@@ -77,7 +77,31 @@ func readReport(r *Result, o *object) (told map[string]bool, err error) {
 	}
 	r.unread = append(r.unread, unreadOf(o)...)
 	r.readStack(doc.Scenario.Stack)
+	if own := doc.ours(); own != nil {
+		return nil, r.readOwn(own)
+	}
 	return told, r.readLoad(&doc)
+}
+
+// ours is what hcl has written of the cell; nil: others wrote the report.
+func (doc *benchmarkReport) ours() *ownDocument {
+	var own struct{ HCL *ownDocument }
+	if x := doc.Scenario.Load; x == nil || x.Is.Tool != "hcl" || json.Unmarshal(x.Native.Config, &own) != nil {
+		return nil
+	}
+	return own.HCL
+}
+
+// readOwn takes in the cell as it was, with what a report has no place for.
+func (r *Result) readOwn(own *ownDocument) error {
+	*r.Summary = load.Summary{}
+	if err := json.Unmarshal(own.Summary, r.Summary); err != nil {
+		return fmt.Errorf("summary: %w", err)
+	}
+	r.Benchmark, r.Repetition, r.ours = own.Benchmark, own.Repetition, &r.Summary.Verdict
+	r.Axes = slices.DeleteFunc(own.Axes, func(x results.Axis) bool { return x.Name == "engine" })
+	r.Job.Workload, r.Job.Batch = own.Task.Workload, own.Task.Batch
+	return nil
 }
 
 // unreadOf are the results of a report that are not read.
@@ -119,7 +143,7 @@ func (r *Result) readAggregate(doc *benchmarkReport) (told map[string]bool, err 
 	}
 	s.Failed = lost(a.Requests.Failures) + lost(a.Requests.Incomplete)
 	s.Completed = s.Requests - s.Failed
-	told["requests"], told["completed"] = true, told["failed"]
+	told["requests"], told["completed"] = s.Requests > 0, told["failed"]
 	if !told["failed"] { // the total is all that is known
 		s.Completed = 0
 	}
@@ -233,7 +257,7 @@ func (r *Result) readStack(stack []reportComponent) {
 	}
 }
 
-// readLoad takes in what was sent. A report of ours says which cell it is of.
+// readLoad takes in what was sent.
 func (r *Result) readLoad(doc *benchmarkReport) error {
 	r.Benchmark = doc.Run.Experiment
 	x := doc.Scenario.Load
@@ -246,13 +270,6 @@ func (r *Result) readLoad(doc *benchmarkReport) error {
 	}
 	w.Rate = load.Rate(x.Is.Rate)
 	r.Axes = loadAxes(r.Cell)
-	var own struct{ HCL *ownDocument }
-	if x.Is.Tool == "hcl" && json.Unmarshal(x.Native.Config, &own) == nil && own.HCL != nil {
-		r.Benchmark = own.HCL.Benchmark
-		r.Axes = slices.DeleteFunc(own.HCL.Axes, func(x results.Axis) bool { return x.Name == "engine" })
-		w.Dataset, w.OutputTokens = own.HCL.Task.Prompts().Dataset, own.HCL.Task.Prompts().OutputTokens
-		return nil
-	}
 	w.Requests = doc.Results.Requests.Aggregate.Requests.Total
 	for name, of := range map[string]struct {
 		is *reportLength

@@ -1,6 +1,7 @@
 package formats
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,12 +29,50 @@ func TestServers(t *testing.T) {
 			continue
 		}
 		var got []string
+		check(t, Unsaid{}.Complete(rows))
 		for i := range rows {
-			check(t, Unsaid{}.Complete(&rows[i]))
 			got = append(got, rows[i].Deployment.Engine)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestEngineNames: what a file calls an engine is its name, and engines of one kind that it calls
+// otherwise are no repetitions of each other.
+func TestEngineNames(t *testing.T) {
+	for name, c := range map[string]struct{ column, rows, engine, want string }{
+		"as hcl calls them":    {"engine", "vllm.a\nvllm.b\nvllm.a", "", "vllm.a 1, vllm.b 1, vllm.a 2"},
+		"in other words":       {"engine", "vLLM v0.11 TP8\nvLLM v0.11 TP4", "", "vllm.v0.11-TP8 1, vllm.v0.11-TP4 1"},
+		"kinds alone":          {"backend", "sglang-oai\nTensorRT-LLM\nvllm", "", "sglang.elsewhere 1, trtllm.elsewhere 1, vllm.elsewhere 1"},
+		"kinds of others":      {"engine", "tgi.base\nLMDeploy", "", "tgi.base 1, lmdeploy.elsewhere 1"},
+		"an engine and client": {"backend,engine", "openai,vllm.a\nopenai,vllm.b", "", "vllm.a 1, vllm.b 1"},
+		"one, named by a flag": {"engine", "vllm.a\nvllm.a", "vllm.x", "vllm.x 1, vllm.x 2"},
+		"two, named by a flag": {"engine", "vllm.a\nvllm.b", "vllm.x", "it is of several engines, vllm.a, vllm.b, and --engine names one"},
+	} {
+		all, _, err := ReadTable(strings.NewReader(c.column + ",conc,output_throughput\n" + strings.ReplaceAll(c.rows, "\n", ",8,1\n") + ",8,1\n"))
+		check(t, err)
+		got := ""
+		if err := (Unsaid{Engine: c.engine}).Complete(all); err != nil {
+			got = err.Error()
+		} else {
+			var names []string
+			taken := map[string]bool{}
+			for i := range all {
+				identify(&all[i], "r", taken)
+				names = append(names, fmt.Sprint(all[i].Deployment.Engine, " ", all[i].Repetition))
+			}
+			got = strings.Join(names, ", ")
+		}
+		if got != c.want {
+			t.Errorf("%s: %s; want %s", name, got, c.want)
+		}
+	}
+	all, _, err := Read(strings.NewReader(`{"completed": 1, "duration": 1.0, "backend": "openai", "engine": "vllm.a", "gpu": "8xh200"}`))
+	check(t, err)
+	check(t, Unsaid{}.Complete(all))
+	if d := all[0].Deployment; d.Engine != "vllm.a" || d.GPUs != "8xH200" || len(all[0].Axes) != 1 {
+		t.Errorf("of --metadata engine=vllm.a gpu=8xh200: %+v, axes %v", d, all[0].Axes)
 	}
 }

@@ -39,7 +39,7 @@ func ReadTable(r io.Reader) (rows []Result, unused []string, err error) {
 }
 
 func readTable(r io.Reader) (rows []Result, unused []string, err error) {
-	lines, err := readLines(r)
+	lines, decimals, err := readLines(r)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -52,8 +52,11 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 			plain.Cut(plain.Line(strings.Join(lines[0], ", ")), 400))
 	}
 	for n, line := range lines[1:] {
-		made, err := readRow(columns, line)
+		made, err := readRow(columns, line, decimals)
 		for i := range made {
+			if made[i].rehearsed {
+				err = errRehearsal
+			}
 			err = errors.Join(err, door.Summary(made[i].Summary), door.Axes(made[i].Axes))
 		}
 		if err != nil {
@@ -72,16 +75,25 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 	return rows, unused, nil
 }
 
-func readLines(r io.Reader) ([][]string, error) {
+// readLines reads the cells of a table, and with which mark it writes decimals.
+func readLines(r io.Reader) (lines [][]string, decimals rune, err error) {
 	text, err := door.File(r)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	text = []byte(plain.Text(string(bytes.TrimPrefix(text, []byte("\ufeff")))))
 	in := csv.NewReader(bytes.NewReader(text))
 	in.FieldsPerRecord = -1 // spreadsheets end some lines early
 	in.Comma = separator(text)
-	return in.ReadAll()
+	lines, err = in.ReadAll()
+	decimals = '.'
+	any := func(form *regexp.Regexp) bool {
+		return slices.ContainsFunc(lines, func(line []string) bool { return slices.ContainsFunc(line, form.MatchString) })
+	}
+	if !any(decimalPoint) && (any(decimalComma) || in.Comma == ';' && any(thousands)) {
+		decimals = ','
+	}
+	return lines, decimals, err
 }
 
 func separator(text []byte) rune {
@@ -95,7 +107,7 @@ func separator(text []byte) rune {
 }
 
 // readRow makes the rows of a line: one, or one for each engine that its columns name.
-func readRow(columns []column, line []string) (rows []Result, err error) {
+func readRow(columns []column, line []string, decimals rune) (rows []Result, err error) {
 	engines := []string{""}
 	for _, c := range columns {
 		if c.engine != "" && !slices.Contains(engines, c.engine) {
@@ -112,7 +124,7 @@ func readRow(columns []column, line []string) (rows []Result, err error) {
 			if i >= len(line) || c.engine != "" && c.engine != engine {
 				continue
 			}
-			if err := r.readColumn(c, strings.TrimSpace(plain.Line(line[i])), told); err != nil {
+			if err := r.readColumn(c, strings.TrimSpace(plain.Line(line[i])), decimals, told); err != nil {
 				return nil, err
 			}
 		}
@@ -125,8 +137,8 @@ func readRow(columns []column, line []string) (rows []Result, err error) {
 }
 
 // readColumn takes in what a row has in one column, and notes which figures it tells.
-func (r *Result) readColumn(c column, text string, told map[string]bool) error {
-	v, err := parseNumber(text)
+func (r *Result) readColumn(c column, text string, decimals rune, told map[string]bool) error {
+	v, err := parseNumber(text, decimals)
 	number := err == nil && !math.IsNaN(v)
 	switch {
 	case text == "" || c.normal == "":
@@ -142,6 +154,9 @@ func (r *Result) readColumn(c column, text string, told map[string]bool) error {
 		r.Axes = append(r.Axes, results.Axis{Name: c.name, Value: text})
 	case c.name != "":
 		return fmt.Errorf("%s is %q, which is no figure", plain.Line(c.written), plain.Cut(text, 80))
+	case err != nil && isMoment(c.normal):
+	case err != nil && measured.MatchString(text):
+		r.rest = append(r.rest, results.Axis{Name: c.normal, Value: text})
 	case err != nil:
 		r.Axes = append(r.Axes, results.Axis{Name: c.normal, Value: text})
 	case number && !math.IsInf(v, 0):
@@ -150,12 +165,19 @@ func (r *Result) readColumn(c column, text string, told map[string]bool) error {
 	return nil
 }
 
-// thousands is a number in which commas part them; where they part decimals, as in
-// some countries, it is none.
-var thousands = regexp.MustCompile(`^[-+]?\d{1,3}(,\d{3})+(\.\d+)?$`)
+// A number may have commas between its thousands, or one before its decimals. Of one comma
+// before three digits only the rest of the table tells, and a leading 0.
+var (
+	thousands    = regexp.MustCompile(`^[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
+	decimalComma = regexp.MustCompile(`^ *[-+]?(\d+,(\d{1,2}|\d{4,})|0,\d+|\d{1,3}(\.\d{3})+,\d+) *$`)
+	decimalPoint = regexp.MustCompile(`^ *[-+]?(\d+\.(\d{1,2}|\d{4,})|0\.\d+|\d{1,3}(,\d{3})+\.\d+|[\d.]+[eE][-+]?\d+) *$`)
+)
 
-func parseNumber(text string) (float64, error) {
-	if thousands.MatchString(text) {
+func parseNumber(text string, decimals rune) (float64, error) {
+	switch {
+	case decimals == ',':
+		text = strings.ReplaceAll(strings.ReplaceAll(text, ".", ""), ",", ".")
+	case thousands.MatchString(text):
 		text = strings.ReplaceAll(text, ",", "")
 	}
 	return strconv.ParseFloat(text, 64)
@@ -171,8 +193,9 @@ func (r *Result) complete(told map[string]bool) {
 		s.Failed, told["failed"] = max(s.Failed, s.Requests-s.Completed), true
 	}
 	s.Requests = max(s.Requests, s.Completed+s.Failed)
+	r.timed()
 	w := &r.Job.Workload
-	if w.Requests = cmp.Or(w.Requests, s.Requests); w.Concurrency == 0 && w.Rate == 0 && s.Requests > 0 {
+	if w.Requests = cmp.Or(w.Requests, s.Requests); r.ours == nil && w.Concurrency == 0 && w.Rate == 0 && s.Requests > 0 {
 		addAxis(&r.Cell, "batch", float64(s.Requests)) // all at once
 	}
 	if s.Duration > 0 {
@@ -186,7 +209,7 @@ func (r *Result) complete(told map[string]bool) {
 	}
 	r.setLength("input_tokens", s.InputTokens)
 	r.setLength("output_tokens", s.OutputTokens)
-	judge(&r.Cell, told)
+	r.judge(told)
 }
 
 // setLength sets the axis of a length to what was sent: benchmarks print the length that
@@ -212,7 +235,7 @@ func Figures(row map[string]any) *load.Summary {
 	c := results.Cell{Summary: &load.Summary{}}
 	for _, name := range slices.Sorted(maps.Keys(row)) {
 		m := guess(normalName(name))
-		if v, err := parseNumber(strings.TrimSpace(fmt.Sprint(row[name]))); err == nil && m.isFigure() {
+		if v, err := parseNumber(strings.TrimSpace(fmt.Sprint(row[name])), '.'); err == nil && m.isFigure() {
 			m.set(&c, v)
 		}
 	}

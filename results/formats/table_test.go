@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -88,12 +89,86 @@ func TestReadTable(t *testing.T) {
 		"gpu,output_throughput\nH200,fast\n": `row 2: output_throughput is "fast", which is no figure`,
 		"output_throughput\n1\n\"2\n":        "read table",
 		"output_throughput\n-1\n":            "which is no figure",
-		"conc;output_throughput\n8;100,5\n":  `output_throughput is "100,5", which is no figure`,
-		"total_input_tokens\n1e300\n":        "number of tokens",
+		"conc,output_throughput\n8,\"0,125\"\n1.5,1.5\n": `output_throughput is "0,125", which is no figure`,
+		"total_input_tokens\n1e300\n":                    "number of tokens",
 	} {
 		if _, _, err := ReadTable(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("ReadTable(%q) = %v, want %q", text, err, want)
 		}
+	}
+}
+
+// TestOurNames: every name that hcl has for a figure is that figure in a table of others.
+func TestOurNames(t *testing.T) {
+	for names, want := range map[string]string{
+		"ttft_p50 p50_ttft_ms median_ttft_ms ttft_p50_ms ttft_ms.median": "ttft_ms.median",
+		"e2el_p99.9 p99.9_e2el_ms e2el_p99.9_ms":                         "e2el_ms.p99.9",
+		"itl_mean mean_itl_ms itl_mean_ms itl_ms.mean":                   "itl_ms.mean",
+		"output_throughput throughput_output":                            "output_throughput",
+		"input_throughput throughput_input":                              "input_throughput",
+		"total_throughput throughput_total":                              "total_throughput",
+		"peak_output_throughput throughput_peak":                         "peak_output_throughput",
+		"request_throughput req_s":                                       "request_throughput",
+		"goodput goodput_s":                                              "goodput",
+		"completed requests_ok":                                          "completed",
+		"failed requests_failed":                                         "failed",
+		"requests":                                                       "requests",
+		"duration duration_s":                                            "duration_s",
+		"total_input_tokens tokens_input":                                "input_tokens",
+		"total_output_tokens tokens_output":                              "output_tokens",
+		"mean_concurrency in_flight":                                     "mean_concurrency",
+		"peak_concurrency":                                               "peak_concurrency",
+	} {
+		for name := range strings.FieldsSeq(names) {
+			if m := guess(normalName(name)); m.name != want || m.axis {
+				t.Errorf("%s is %q, want %q", name, m.name, want)
+			}
+		}
+	}
+	rows, _, err := ReadTable(strings.NewReader("conc,ttft_p50,completed\n8,250,1\n"))
+	check(t, err)
+	if got := rows[0].Summary.TTFT.Median; got != 250 {
+		t.Errorf("ttft_p50 250 is %v ms", got)
+	}
+}
+
+// TestDecimals: a comma parts thousands or decimals, as the rest of the table tells.
+func TestDecimals(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want float64
+	}{
+		"semicolons":           {"conc;rate\n8;0,125\n9;1,234\n", 0.125},
+		"three decimals":       {"conc;rate\n8;1,234\n", 1.234},
+		"both marks":           {"conc;rate\n8;1.234,5\n", 1234.5},
+		"points after all":     {"conc;rate\n8;1.234\n", 1.234},
+		"points and thousands": {"conc;rate\n8;\"1,234\"\n9;1.5\n", 1234},
+		"tabs":                 {"conc\trate\n8\t12,5\n9\t1,234\n", 12.5},
+		"thousands":            {"conc,rate\n8,\"1,234\"\n", 1234},
+		"of both":              {"conc,rate\n8,\"1,234.5\"\n", 1234.5},
+	} {
+		rows, _, err := ReadTable(strings.NewReader(strings.Replace(c.text, "rate", "output_throughput", 1)))
+		if err != nil || rows[0].Summary.OutputThroughput != c.want {
+			t.Errorf("%s: %v, want %v: %v", name, rows, c.want, err)
+		}
+	}
+}
+
+// TestOurTable: what `hcl report --csv` has written comes back as it was.
+func TestOurTable(t *testing.T) {
+	const head = "lab,run,command,cell,benchmark,engine,kind,host,gpus,gpu_count,model,image,digest,axis_concurrency,axis_ep,repetition,started,finished,verdict,reasons,duration_s,completed,failed,median_ttft_ms\n"
+	const row = "mine,20260101-000000-abcd,apply,0123456789ab,chat,vllm.a,vllm,h1,8xH200,4,org/m,,sha256:1,8,true,2,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,suspect,a; b,60,100,0,12.5\n"
+	all, unused, err := ReadTable(strings.NewReader(head + row))
+	check(t, err)
+	check(t, Unsaid{}.Complete(all))
+	r := all[0]
+	got := fmt.Sprint(r.Benchmark, " ", r.Deployment.Engine, " ", r.Deployment.GPUCount, " ", r.Axes, " ", r.Repetition, " ",
+		r.Started.UTC().Format(time.RFC3339), " ", r.Finished.UTC().Format(time.RFC3339), " ", r.Summary.Verdict, " ", r.Summary.TTFT.Median, unused)
+	if want := "chat vllm.a 4 [{engine vllm.a} {concurrency 8} {ep true}] 2 2026-01-01T00:00:00Z 2026-01-01T00:01:00Z suspect: a; b 12.5 []"; got != want {
+		t.Errorf("it is %s\n want %s", got, want)
+	}
+	if _, _, err := ReadTable(strings.NewReader(head + strings.Replace(row, "apply", "rehearse", 1))); err == nil || !strings.Contains(err.Error(), "rehearsal") {
+		t.Errorf("of a rehearsal: %v", err)
 	}
 }
 

@@ -3,7 +3,6 @@ package formats
 import (
 	"cmp"
 	"strings"
-	"time"
 
 	"hclbench/load"
 	"hclbench/results"
@@ -22,13 +21,13 @@ func vllm() Tool {
 			output_throughput total_token_throughput max_output_tokens_per_s max_concurrent_requests rtfx
 			spec_decode_acceptance_rate spec_decode_acceptance_length`,
 		values: map[string]func(*results.Row) any{
-			"date":                          func(r *results.Row) any { return r.Summary.Started.Local().Format(vllmDate) },
+			"date":                          vllmTime,
 			"endpoint_type":                 vllmBackend,
 			"backend":                       vllmBackend,
 			"label":                         null,
 			"model_id":                      model,
 			"tokenizer_id":                  model,
-			"num_prompts":                   func(r *results.Row) any { return cmp.Or(r.Job.Prompts().Requests, r.Summary.Requests) },
+			"num_prompts":                   func(r *results.Row) any { return cmp.Or(r.Summary.Requests, r.Job.Prompts().Requests) },
 			"request_rate":                  rate,
 			"burstiness":                    func(r *results.Row) any { return float64(cmp.Or(r.Job.Workload.Burstiness, 1)) },
 			"max_concurrency":               maxConcurrency,
@@ -72,6 +71,13 @@ func vllm() Tool {
 // vllmDate is how vLLM writes the time of a measurement, in local time.
 const vllmDate = "20060102-150405"
 
+func vllmTime(r *results.Row) any {
+	if r.Summary.Started.IsZero() {
+		return nil
+	}
+	return r.Summary.Started.Local().Format(vllmDate)
+}
+
 // vllmBackend is what --backend would have been. vLLM has none for SGLang's own
 // endpoint, which SGLang's generator calls "sglang", and none for the Responses API.
 func vllmBackend(r *results.Row) any {
@@ -88,9 +94,7 @@ func vllmBackend(r *results.Row) any {
 
 func readVLLM(c *results.Cell, o *object) {
 	s, w := c.Summary, &c.Job.Workload
-	if t, err := time.ParseInLocation(vllmDate, o.text("date"), time.Local); err == nil {
-		c.Started = t
-	}
+	c.Started = moment(o.text("date"))
 	c.Job.Target.Model = o.text("model_id")
 	w.Burstiness = load.Rate(o.float("burstiness"))
 	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {
