@@ -129,7 +129,7 @@ func (s *Part) at(o Objective, own []float64, records []Record) (count int, valu
 		"normalized_latency": s.PerToken, "ttfa": s.TTFT}[o.Metric]
 	if o.Metric == "ttfa" && s.TTFA != nil {
 		if stats = *s.TTFA; stats.Count < s.E2EL.Count {
-			stats = Stats{} // it leaves out the answers that never got beyond their reasoning
+			stats = Stats{} // it leaves out the answers without a text
 		}
 	}
 	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {

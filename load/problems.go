@@ -161,7 +161,7 @@ func (w Workload) sending(p *problems) {
 		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
 			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)
-		p.add(w.NoStream && w.Generates() && slices.Contains([]string{"ttft", "tpot", "itl"}, o.Metric), "slo",
+		p.add(w.NoStream && w.Generates() && slices.Contains([]string{"ttft", "ttfa", "tpot", "itl"}, o.Metric), "slo",
 			"SLO metric %q: without a stream there is no time to the first token", o.Metric)
 		p.add(!w.Generates() && o.Metric != "e2el", "slo", "SLO metric %q: the endpoint %q generates no tokens, so there is "+
 			"only e2el", o.Metric, w.Endpoint)

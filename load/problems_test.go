@@ -76,6 +76,7 @@ func TestProblems(t *testing.T) {
 		"a metric that is none":        {func(w *Workload) { w.SLO = []Objective{{"tea", 0, 1}} }, "slo"},
 		"a bound of nothing":           {func(w *Workload) { w.SLO = []Objective{{"ttft", 99, 0}} }, "slo"},
 		"a first token without stream": {func(w *Workload) { w.NoStream, w.SLO = true, []Objective{{"ttft", 99, 1}} }, "slo"},
+		"a first text without stream":  {func(w *Workload) { w.NoStream, w.SLO = true, []Objective{{"ttfa", 0, 1}} }, "slo"},
 		"an unknown data set":          {func(w *Workload) { w.Dataset.Kind = "alpaca" }, "dataset.kind"},
 		"no file":                      {func(w *Workload) { w.Dataset = Dataset{Kind: JSONL} }, "dataset.path"},
 		"empty prompts":                {func(w *Workload) { w.Dataset.InputTokens = 0 }, "dataset.input_tokens"},

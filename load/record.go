@@ -13,21 +13,22 @@ type Record struct {
 	Scheduled time.Duration `json:"scheduled"`        // when its arrival was due; closed loop: when it became the next to send
 	Ready     time.Duration `json:"ready"`            // Scheduled, or when the concurrency cap let it go, if that was later
 	Sent      time.Duration `json:"sent"`             // just before the request was written
-	First     time.Duration `json:"first"`            // first chunk with content, or a whole answer; 0: none came
-	Last      time.Duration `json:"last"`             // last chunk with content, or a whole answer
+	First     time.Duration `json:"first"`            // first chunk with a token, or a whole answer; 0: none came
+	Last      time.Duration `json:"last"`             // last chunk with a token, or a whole answer
 	End       time.Duration `json:"end"`              // the answer was complete, or had failed
-	// Gaps are the times between successive content chunks, len = chunks−1. A run
+	// Gaps are the times between successive chunks with tokens, len = chunks−1. A run
 	// of millions of tokens keeps those of every second, fourth, … request.
 	Gaps []time.Duration `json:"gaps,omitempty"`
 	// gaps that were not kept: they are in the summary's ITL only
 	Dropped int `json:"gaps_dropped,omitempty"`
-	// content chunks that one read brought together with the one before: their gap is 0
+	// chunks that one read brought together with the one before: their gap is 0
 	Merged       int `json:"merged,omitempty"`
 	InputTokens  int `json:"input_tokens"`        // by the server's usage
 	OutputTokens int `json:"output_tokens"`       // by the server's usage, never what was asked for
-	Reasoning    int `json:"reasoning,omitempty"` // content chunks with reasoning in them
-	Calls        int `json:"calls,omitempty"`     // content chunks with a part of a tool call in them
-	// first chunk with text or a part of a tool call, of an answer with reasoning; 0: none came
+	Reasoning    int `json:"reasoning,omitempty"` // chunks with reasoning in them
+	Calls        int `json:"calls,omitempty"`     // chunks with a part of a tool call in them
+	Mute         int `json:"mute,omitempty"`      // chunks with nothing in them, as of an end token or a part of a character
+	// first chunk with text or a part of a tool call, of an answer that has other chunks too; 0: none came
 	Answered time.Duration `json:"answered,omitempty"`
 	// by the server's usage, among OutputTokens; 0: there are none, or it does not tell
 	ReasoningTokens int `json:"reasoning_tokens,omitempty"`
@@ -52,10 +53,10 @@ type Record struct {
 // OK reports whether the request succeeded.
 func (r *Record) OK() bool { return r.Class == "" }
 
-// Answer is when the first chunk came that is no reasoning: what the one who asked can read. ok is
-// false when none did.
+// Answer is when the first chunk came with text or a part of a tool call: what the one who asked can
+// read. ok is false when none did.
 func (r *Record) Answer() (at time.Duration, ok bool) {
-	if r.Reasoning == 0 {
+	if r.Reasoning == 0 && r.Mute == 0 {
 		return r.First, true
 	}
 	return r.Answered, r.Answered > 0

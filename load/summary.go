@@ -65,7 +65,7 @@ type Figures struct {
 	TotalThroughput   float64 `json:"total_throughput"`   // tokens/s
 
 	TTFT Stats `json:"ttft_ms"`
-	// TTFA is the time to the first token that is no reasoning; nil: no answer had reasoning.
+	// TTFA is the time to the first chunk with text or a part of a tool call; nil: it is TTFT, of all answers.
 	TTFA *Stats `json:"ttfa_ms,omitempty"`
 	TPOT Stats  `json:"tpot_ms"`
 	ITL  Stats  `json:"itl_ms"`
@@ -113,7 +113,7 @@ type Content struct {
 	Reasoned   int `json:"reasoned"`   // answers with reasoning
 	Called     int `json:"called"`     // answers with a tool call
 	Unanswered int `json:"unanswered"` // answers of reasoning alone
-	// content chunks in all, those with reasoning, and those with a part of a tool call
+	// chunks in all, those with reasoning, and those with a part of a tool call
 	Chunks          int64 `json:"chunks"`
 	ReasoningChunks int64 `json:"reasoning_chunks"`
 	CallChunks      int64 `json:"call_chunks"`

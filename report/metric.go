@@ -201,7 +201,7 @@ type timing struct {
 
 var (
 	ttft = timing{"ttft", "time to first token", func(s *load.Summary) load.Stats { return s.TTFT }}
-	// of answers with reasoning alone: else it is the time to the first token
+	// where it is another than the time to the first token
 	ttfa = timing{"ttfa", "time to first token of the answer", func(s *load.Summary) load.Stats {
 		if s.TTFA == nil {
 			return load.Stats{}

@@ -9,7 +9,7 @@ import (
 
 // speech is what a generation's tokens are: of a chat first reasoning, then text or a tool call.
 type speech struct {
-	tokens    int
+	tokens    int    // that have a text
 	chat      bool   // else it is the text of a completion
 	shift     int    // of the words, where the answer is to be wrong
 	reasoning int    // how many of the first tokens are reasoning
@@ -34,14 +34,14 @@ type responseFormat struct {
 
 // speak decides what the n-th answer of the engine says, and notes it in its job.
 func speak(cfg Config, n int64, req request, j *job, chat bool) (sp speech, no *refusal) {
-	sp = speech{tokens: j.tokens, chat: chat}
+	sp = speech{tokens: j.spoken(), chat: chat}
 	if every := cfg.WrongText; every > 0 && n%int64(every) == 0 {
 		sp.shift = 1
 	}
 	if !chat {
 		return sp, nil
 	}
-	sp.reasoning = min(cfg.Reasoning, j.tokens)
+	sp.reasoning = min(cfg.Reasoning, sp.tokens)
 	j.reasoning = sp.reasoning
 	switch f := req.ResponseFormat; f.Type {
 	case "", "text":
@@ -55,7 +55,7 @@ func speak(cfg Config, n int64, req request, j *job, chat bool) (sp speech, no *
 	default:
 		return sp, bad("response_format: there is no type " + quote(f.Type))
 	}
-	if sp.reasoning == j.tokens || len(req.Tools) == 0 || string(req.ToolChoice) == `"none"` {
+	if sp.reasoning == sp.tokens || len(req.Tools) == 0 || string(req.ToolChoice) == `"none"` {
 		return sp, nil
 	}
 	asked := len(req.ToolChoice) > 0 && string(req.ToolChoice) != `"auto"`
@@ -80,7 +80,10 @@ type said struct {
 func (sp speech) members(b []byte, from, to int) []byte {
 	if !sp.chat {
 		b = append(b, `"text":"`...)
-		return append(appendText(b, from+sp.shift, to+sp.shift), '"')
+		return append(appendText(b, from+sp.shift, min(to, sp.tokens)+sp.shift), '"')
+	}
+	if from >= sp.tokens {
+		return append(b, `"content":""`...)
 	}
 	first := true
 	for p := range sp.pieces(from, to) {

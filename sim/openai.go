@@ -154,16 +154,22 @@ func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
 	before := "data: " + head(sh.chunkObject) + `{"index":0,` + sh.before
 	after := sh.after + `,"logprobs":null,"finish_reason":null,"` + stop + `":null}],"usage":null}` + "\n\n"
 	end := sh.after + `,"logprobs":null,"finish_reason":"` + j.finish + `","` + stop + `":null}],"usage":null}` + "\n\n"
+	ended := before + `"reasoning_content":null` + end
 
 	if sh.chat {
 		j.opening = []byte("data: " + head(sh.chunkObject) + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n")
 	}
 	j.chunk = func(b []byte, from, to int, last bool) []byte {
-		b = says.members(append(b, before...), from, to)
-		if last {
-			return append(b, end...)
+		switch apart := s.cfg.As == SGLang && sh.chat; { // it says in a chunk of its own why the answer ended
+		case last && apart && from >= says.tokens:
+			return append(b, ended...)
+		case last && apart:
+			b = append(says.members(append(b, before...), from, to), after...)
+			return append(b, ended...)
+		case last:
+			return append(says.members(append(b, before...), from, to), end...)
 		}
-		return append(b, after...)
+		return append(says.members(append(b, before...), from, to), after...)
 	}
 	closing := ""
 	if req.StreamOptions.IncludeUsage {

@@ -72,25 +72,29 @@ func items(s *Server, j *job, says speech) {
 	if j.finish == "length" {
 		status = `"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},`
 	}
-	whole := []byte(head + status + `"output":[`)
+	whole, done := []byte(head+status+`"output":[`), []byte(`"output_index":0,"item":null`)
 	for p := range says.pieces(0, j.tokens) {
 		if p.low > 0 {
 			whole = append(whole, ',')
 		}
-		whole = says.item(whole, p, says.text(nil, p))
+		item := says.item(nil, p, says.text(nil, p))
+		whole, done = append(whole, item...), fmt.Appendf(nil, `"output_index":%d,"item":%s`, min(p.from, 1), item)
 	}
 	whole = fmt.Appendf(whole, `],"usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":0},"output_tokens":%d,`+
 		`"output_tokens_details":{"reasoning_tokens":%d},"total_tokens":%d}}`, j.prompt, j.tokens, j.reasoning, j.prompt+j.tokens)
 
 	begun := []byte(`"response":` + head + `"status":"in_progress","output":[],"usage":null}`)
 	j.opening = event(event(nil, "response.created", begun), "response.in_progress", begun)
-	j.chunk = func(b []byte, from, to int, _ bool) []byte {
+	j.chunk = func(b []byte, from, to int, last bool) []byte {
 		for p := range says.pieces(from, to) {
 			at := fmt.Appendf(nil, `"output_index":%d,`, min(p.from, 1))
 			if p.begins() {
 				b = event(b, "response.output_item.added", says.item(append(at, `"item":`...), p, nil))
 			}
 			b = event(b, p.event(), append(says.text(append(at, `"content_index":0,"delta":"`...), p), '"'))
+		}
+		if last {
+			b = event(b, "response.output_item.done", done)
 		}
 		return b
 	}

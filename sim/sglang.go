@@ -53,7 +53,7 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 	}
 	id := s.id("gen")
 	body := func(b []byte, to int, reason string) []byte {
-		b = appendText(append(b, `{"text":"`...), 0, to)
+		b = appendText(append(b, `{"text":"`...), 0, min(to, j.spoken()))
 		return fmt.Appendf(b, `","meta_info":{"id":"%s","finish_reason":%s,"prompt_tokens":%d,"completion_tokens":%d,"cached_tokens":0}}`,
 			id, reason, prompt, to)
 	}

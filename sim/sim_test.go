@@ -78,13 +78,35 @@ func TestChatStream(t *testing.T) {
 		`{"model":"whatever","messages":[{"role":"user","content":"a b"},{"role":"user","content":[{"type":"text","text":"c"}]}],"max_completion_tokens":1,"max_tokens":9,"stream":true}`)
 	want := `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
 
-data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null}
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}
+
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null}
 
 data: [DONE]
 
 `
 	if diff := cmp.Diff(want, fixed(got)); diff != "" {
 		t.Errorf("stream (-want +got):\n%s", diff)
+	}
+}
+
+// TestNaturalEnd: an answer that ends by itself does so with a token of which there is no text, as the engines send it.
+func TestNaturalEnd(t *testing.T) {
+	for as, want := range map[string]string{
+		VLLM: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}
+
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":null}
+`,
+		SGLang: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}
+
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"stop","matched_stop":null}],"usage":null}
+`,
+	} {
+		_, url := start(t, instant(Config{As: as, Model: "m", StopAfter: 2}))
+		_, got := ask(t, "POST", url+"/v1/chat/completions", `{"messages":[{"role":"user","content":"a"}],"max_tokens":9,"stream":true}`)
+		if !strings.Contains(fixed(got), want) {
+			t.Errorf("%s sends\n%s\nwithout\n%s", as, fixed(got), want)
+		}
 	}
 }
 
@@ -107,11 +129,11 @@ func TestNotStreamed(t *testing.T) {
 	s, url := start(t, instant(Config{Model: "m", StopAfter: 3}))
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/completions", `{"prompt":["two words"],"max_tokens":8}`,
-			`{"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the of and","logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null}}`},
+			`{"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the of","logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null}}`},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":1}`,
 			`{"id":X,"object":"chat.completion","created":X,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":" the"},"logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":1,"total_tokens":2,"completion_tokens":1,"prompt_tokens_details":null}}`},
 		{"/generate", `{"text":"one two three"}`,
-			`{"text":" the of and","meta_info":{"id":X,"finish_reason":{"type":"stop","matched":0},"prompt_tokens":3,"completion_tokens":3,"cached_tokens":0}}`},
+			`{"text":" the of","meta_info":{"id":X,"finish_reason":{"type":"stop","matched":0},"prompt_tokens":3,"completion_tokens":3,"cached_tokens":0}}`},
 	} {
 		_, got := ask(t, "POST", url+c.path, c.body)
 		if diff := cmp.Diff(c.want, fixed(got)); diff != "" {

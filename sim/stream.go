@@ -34,6 +34,14 @@ type job struct {
 	whole   func() []byte // the answer when it is not streamed
 }
 
+// spoken is how many of the tokens have a text: the one by which an answer ends has none.
+func (j job) spoken() int {
+	if j.finish == "length" || j.finish == "" {
+		return j.tokens
+	}
+	return j.tokens - 1
+}
+
 // plan makes a generation of a request's body.
 type plan func(s *Server, body []byte) (job, *refusal)
 

@@ -143,7 +143,7 @@ func (l *ledger) complete(j job, sent, due []time.Duration, perChunk int) {
 	if j.stream {
 		l.ttft.add(first)
 	}
-	if j.stream && j.reasoning < j.tokens {
+	if j.stream && j.reasoning < j.spoken() {
 		l.ttfa.add(sent[j.reasoning/perChunk])
 	}
 	if j.stream && j.tokens > 1 {

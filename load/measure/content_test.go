@@ -36,7 +36,7 @@ func TestContent(t *testing.T) {
 			want: &load.Content{Called: 6, Chunks: 48, CallChunks: 48}},
 		{name: "tool calls after reasoning, now and then", sim: sim.Config{Reasoning: 2, CallEvery: 3, StopAfter: 7},
 			extra: fmt.Sprintf(tools, `"auto"`),
-			want:  &load.Content{Reasoned: 6, Called: 2, Chunks: 42, ReasoningChunks: 12, CallChunks: 10}, late: 20},
+			want:  &load.Content{Reasoned: 6, Called: 2, Chunks: 42, ReasoningChunks: 12, CallChunks: 8}, late: 20},
 		{name: "tool calls alone in whole answers", extra: fmt.Sprintf(tools, `"required"`), whole: true,
 			want: &load.Content{Called: 6, Chunks: 6, CallChunks: 6}},
 		{name: "all at once in whole answers", sim: sim.Config{Reasoning: 3}, extra: fmt.Sprintf(tools, `"required"`), whole: true,

@@ -146,6 +146,23 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
+// TestNaturalEnds: answers that end by themselves have as many gaps as the engine has sent, and as its usage counts.
+func TestNaturalEnds(t *testing.T) {
+	for _, as := range []string{sim.VLLM, sim.SGLang} {
+		for _, endpoint := range []string{load.Completions, load.Chat, load.Generate, load.Responses} {
+			for _, tokens := range []int{1, 2, 9} {
+				server, target := engine(t, instant(sim.Config{As: as, StopAfter: tokens}))
+				w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 3}, Requests: 4, Concurrency: 2, OutputTokens: 30, Endpoint: endpoint}
+				s, truth := run(t, target, w).Summary, server.Truth()
+				if s.Completed != 4 || s.UsageMissing > 0 || s.OutputTokens != int64(4*tokens) || s.ITL.Count != truth.ITL.Count || s.ITL.Count != 4*(tokens-1) {
+					t.Errorf("%s, %s: %d of 4 answers of %d tokens (%v), %d tokens, %d gaps, %d by the engine", as, endpoint, s.Completed, tokens, s.ErrorSamples,
+						s.OutputTokens, s.ITL.Count, truth.ITL.Count)
+				}
+			}
+		}
+	}
+}
+
 // TestImages: the engine takes the images that were made, and its count of the prompts' tokens has those of images,
 // of which nobody says that they are too many.
 func TestImages(t *testing.T) {

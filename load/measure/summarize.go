@@ -24,7 +24,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	c := newCut(w, records)
 	e.boundRates(&whole, c, c.drains(records))
 	whole.Verdict = e.verdict(whole, nil)
-	s := load.Summary{Part: whole, Series: newSeries(d, records)}
+	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {
 		s.Part = e.within(load.Window{From: w.CutBeginning, To: load.Duration(d) - w.CutEnd})
 		s.Untrimmed = &whole
@@ -63,6 +63,9 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 		}
 		completed(&f, r)
 		content(&made, r)
+		if at, _ := r.Answer(); at != r.First && e.workload.Streams() {
+			f.TTFA = new(load.Stats)
+		}
 		gaps += len(r.Gaps)
 		lost += r.Dropped
 		between += r.Last - r.First
@@ -118,12 +121,12 @@ func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
 			note(load.Ms(r.First-r.Sent), r.Sent)
 		}
 	})
-	if f.Content != nil && f.Content.Reasoned > 0 && streamed {
-		f.TTFA = new(spread("ttfa_ms", func(r *load.Record, note noting) {
+	if f.TTFA != nil {
+		*f.TTFA = spread("ttfa_ms", func(r *load.Record, note noting) {
 			if at, ok := r.Answer(); ok && r.OK() {
 				note(load.Ms(at-r.Sent), r.Sent)
 			}
-		}))
+		})
 	}
 	f.TPOT = spread("tpot_ms", func(r *load.Record, note noting) {
 		if r.OK() && streamed && r.OutputTokens > 1 {
@@ -176,7 +179,7 @@ func content(c *load.Content, r *load.Record) {
 	if r.Calls > 0 {
 		c.Called++
 	}
-	if _, ok := r.Answer(); !ok {
+	if _, ok := r.Answer(); !ok && r.Reasoning > 0 {
 		c.Unanswered++
 	}
 }

@@ -157,7 +157,7 @@ func steady(w load.Workload, d time.Duration, records []load.Record) (load.Windo
 const maxPoints = 600 // bounds a series: ten minutes at one second
 
 // newSeries is a run of so long over time; nil of nothing.
-func newSeries(d time.Duration, records []load.Record) *load.Series {
+func newSeries(d time.Duration, records []load.Record, streams bool) *load.Series {
 	if d <= 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func newSeries(d time.Duration, records []load.Record) *load.Series {
 	waits := make([][]float64, n)
 	for i := range records {
 		r := &records[i]
-		if !r.OK() {
+		if !r.OK() || !streams {
 			continue
 		}
 		if at := int((r.First - first) / width); at >= 0 {

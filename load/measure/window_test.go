@@ -125,10 +125,14 @@ func TestSeries(t *testing.T) {
 	const s = time.Second
 	records := []load.Record{even(0, s/2, 5*s/2, 5), even(s, s+s/5, 3*s, 1), {Sent: 2 * s, End: 3 * s, Class: load.ClassStall}, even(s, 3*s+s/2, 3*s+s/2, 2)}
 	want := &load.Series{Every: load.Duration(s), InFlight: []float64{1, 3, 3.5, 1}, OutputTokens: []float64{2, 3, 1, 4}, TTFT: []float64{500, 200, 0, 2500}}
-	if diff := cmp.Diff(want, newSeries(3*s+s/2, records), approx(1e-9)); diff != "" {
+	if diff := cmp.Diff(want, newSeries(3*s+s/2, records, true), approx(1e-9)); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
-	if newSeries(0, nil) != nil {
+	want.TTFT = make([]float64, 4)
+	if diff := cmp.Diff(want, newSeries(3*s+s/2, records, false), approx(1e-9)); diff != "" {
+		t.Errorf("series without a stream (-want +got):\n%s", diff)
+	}
+	if newSeries(0, nil, true) != nil {
 		t.Error("a series of nothing")
 	}
 	// Three hours fit into 600 points, and nothing is lost.
@@ -136,7 +140,7 @@ func TestSeries(t *testing.T) {
 	for at := time.Duration(0); at < 3*time.Hour; at += 7 * s {
 		long = append(long, even(at, at+s, at+6*s, 50))
 	}
-	got := newSeries(3*time.Hour, long)
+	got := newSeries(3*time.Hour, long, true)
 	sum := 0.0
 	for i, x := range got.OutputTokens {
 		every := time.Duration(got.Every)

@@ -11,20 +11,23 @@ import (
 // answer writes down what the events of one stream say.
 type answer struct {
 	rec    *load.Record
-	count  *atomic.Int64 // content chunks of the whole run
+	count  *atomic.Int64 // chunks with a token of the whole run
 	text   *[]byte       // takes the content; nil: nobody wants it
 	items  bool          // it is of the Responses API
 	chunk  chunk
-	chunks int   // with content
+	chunks int   // with a token
 	seen   kinds // of content, so far
 	before int   // the read that brought the last of them
 	// Where the text comes whole with every event, and not only what is new, a
-	// chunk has content when it has more tokens than the one before.
+	// chunk has a token when it counts more of them than the one before.
 	counted int
-	moved   time.Duration // when the last content came
+	moved   time.Duration // when the last token came
+	// the chunk that said why generation ended, and nothing else. It is the end token, of which
+	// there is no text, or comes behind the last token: the usage tells.
+	ended event
 }
 
-// mostChunks is how many chunks with content an answer may have for the tokens that
+// mostChunks is how many chunks with a token an answer may have for the tokens that
 // were asked for: a token may come in pieces, and a server that cannot count may
 // send some more, but one that never stops is not waited for.
 func mostChunks(asked int) int { return 2*asked + 1000 }
@@ -61,9 +64,7 @@ func (a *answer) event(ev event) (over bool, err error) {
 	if c.usage {
 		r.InputTokens, r.OutputTokens, r.ReasoningTokens = c.prompt, c.completed, c.reasoned
 		if c.whole {
-			if c.completed <= a.counted {
-				c.content = 0
-			}
+			c.token = c.completed > a.counted
 			a.counted = c.completed
 		}
 	}
@@ -73,7 +74,13 @@ func (a *answer) event(ev event) (over bool, err error) {
 			c.text = nil
 		}
 	}
-	if c.content != 0 {
+	switch said := c.content != 0; {
+	case !c.token:
+	case !said && c.finish != nil:
+		if c.spoke || r.Finish != "length" { // an answer cut off at its length has told its last token
+			a.ended = event{at: ev.at, read: ev.read}
+		}
+	case said || !c.role || a.chunks > 0: // the first chunk of a chat has nothing but the role
 		err = a.took(ev)
 	}
 	if err != nil || !c.over {
@@ -90,7 +97,7 @@ func (a *answer) parse(data []byte) error {
 	return a.chunk.parse(data)
 }
 
-// took writes down that content has come.
+// took writes down that a token has come.
 func (a *answer) took(ev event) error {
 	r, c := a.rec, &a.chunk
 	if a.chunks >= mostChunks(r.AskedOutput) {
@@ -102,10 +109,11 @@ func (a *answer) took(ev event) error {
 		*a.text = append(*a.text, c.text...)
 	}
 	if a.chunks == 0 {
-		r.First = ev.at
-		// Not earlier: requests that fail at once can be many.
-		r.Gaps = make([]time.Duration, 0, min(max(r.AskedOutput-1, 0), firstGaps))
+		r.First, r.Gaps = ev.at, nil
 	} else {
+		if r.Gaps == nil { // not earlier: answers that fail at once, or come in one piece, can be many
+			r.Gaps = make([]time.Duration, 0, min(max(r.AskedOutput-1, 1), firstGaps))
+		}
 		r.Gaps = append(r.Gaps, ev.at-r.Last)
 		if ev.read == a.before {
 			r.Merged++
@@ -122,6 +130,9 @@ func (a *answer) took(ev event) error {
 func (a *answer) noteKinds() {
 	r, kinds := a.rec, a.chunk.content
 	a.seen |= kinds
+	if kinds == 0 {
+		r.Mute++
+	}
 	if kinds&saidReasoning != 0 {
 		r.Reasoning++
 	}
@@ -134,14 +145,20 @@ func (a *answer) noteKinds() {
 }
 
 func (a *answer) close() error {
-	if a.chunks == 0 {
-		return fails(load.ClassEmpty, "the answer was whole but brought no text; tokens by its usage: %d",
-			a.rec.OutputTokens)
+	r := a.rec
+	if a.ended.at > 0 && r.OutputTokens > a.chunks {
+		a.chunk = chunk{}
+		if err := a.took(a.ended); err != nil {
+			return err
+		}
 	}
-	if a.rec.Reasoning == 0 {
-		a.rec.Answered = 0 // it is when the first chunk came, as always
+	if a.chunks == 0 || a.seen == 0 && r.OutputTokens == 0 {
+		return fails(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: %d", r.OutputTokens)
 	}
-	r := a.rec // servers that have not counted say nothing, or 0
+	if r.Reasoning == 0 && r.Mute == 0 {
+		r.Answered = 0 // it is when the first chunk came, as always
+	}
+	// Servers that have not counted say nothing, or 0.
 	if r.InputTokens == 0 {
 		r.NoUsage, r.InputTokens = true, r.AskedInput
 	}

@@ -4,6 +4,9 @@ import "errors"
 
 // chunk is what matters of one chunk of a stream, of whichever protocol.
 type chunk struct {
+	token     bool   // it may bring a token, with or without content
+	role      bool   // it names a role
+	spoke     bool   // it has a text, which may be empty
 	content   kinds  // which kinds are there and not empty
 	text      []byte // the content, without reasoning, as it stands between its quotes
 	finish    []byte // why generation ended; nil: it has not
@@ -33,7 +36,7 @@ var errJSON = errors.New("not a JSON object")
 // The members that it knows, by where they are:
 //
 //	choices[].text, choices[].finish_reason
-//	choices[].{delta,message}.{content,reasoning_content,reasoning}
+//	choices[].{delta,message}.{role,content,reasoning_content,reasoning}
 //	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
 //	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}, also by
 //	the names of the Responses API
@@ -49,7 +52,7 @@ func (c *chunk) parse(data []byte) error {
 			s.elements(func() { c.choice(&s) })
 		case "text":
 			c.fills(s.filled(), saidText)
-			c.whole = true
+			c.whole, c.token = true, true
 		case "usage", "meta_info":
 			if s.peek() == '{' {
 				c.counts(&s)
@@ -80,6 +83,7 @@ func (c *chunk) parse(data []byte) error {
 }
 
 func (c *chunk) choice(s *scanner) {
+	c.token = true
 	s.members(func(key []byte) {
 		switch string(key) {
 		case "text":
@@ -87,6 +91,8 @@ func (c *chunk) choice(s *scanner) {
 		case "delta", "message":
 			s.object(func(key []byte) {
 				switch string(key) {
+				case "role":
+					c.role = s.filled() || c.role
 				case "content":
 					c.says(s)
 				case "reasoning_content", "reasoning":
@@ -116,6 +122,7 @@ func (c *chunk) choice(s *scanner) {
 }
 
 func (c *chunk) says(s *scanner) {
+	c.spoke = s.peek() == '"' || c.spoke
 	if text := s.string(); len(text) > 0 {
 		c.content |= saidText
 		c.text = text

@@ -128,6 +128,11 @@ func text(s string) string {
 	return fmt.Sprintf(`data: {"choices":[{"index":0,"text":%q,"finish_reason":null}],"usage":null}`+"\n\n", s)
 }
 
+// ended is how SGLang ends a chat, whether an end token came or not.
+func ended(why string) string {
+	return fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"reasoning_content":null},"finish_reason":%q}]}`+"\n\n", why)
+}
+
 const stopped = `data: {"choices":[{"index":0,"text":"","finish_reason":"stop"}]}` + "\n\n"
 
 const end = "data: [DONE]\n\n"
@@ -157,7 +162,14 @@ func testAnswers(t *testing.T, with maker) {
 		{"comments", streamHead + ": ping\n\n" + strings.ReplaceAll(whole, "data: ", ":\ndata:"), ok},
 		{"no content type", "HTTP/1.1 200 OK\r\n\r\n" + whole, ok},
 		{"done without an end", streamHead + strings.TrimSuffix(whole, "\n\n"), ok},
-		{"role and empty chunks are no tokens", streamHead + chatRole + text("") + whole, ok},
+		{"the role is no token", streamHead + chatRole + whole, ok},
+		{"a token without text", streamHead + chatRole + text("") + text("b") + text("c") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Gaps: make([]time.Duration, 2)}},
+		{"an end token", streamHead + chatRole + text("a") + text("b") + stopped + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
+		{"an end token in a chunk of its own", streamHead + chatRole + text("a") + text("b") + ended("stop") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
+		{"an end without a token", streamHead + chatRole + text("a") + text("b") + ended("length") + usage(5, 2) + end, load.Record{InputTokens: 5, OutputTokens: 2, Finish: "length", Gaps: make([]time.Duration, 1)}},
+		{"an end behind chunks of several tokens", streamHead + chatRole + text("a b") + text("c d") + ended("length") + usage(5, 4) + end, load.Record{InputTokens: 5, OutputTokens: 4, Finish: "length", Gaps: make([]time.Duration, 1)}},
+		{"nothing but an end token", streamHead + chatRole + stopped + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Mute: 1, Finish: "stop"}},
+		{"an end that nobody counts", streamHead + chatRole + stopped + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
 		{"usage in every chunk, the last counts", streamHead + usage(5, 1) + whole, ok},
 		{"early stop", streamHead + text("a") + stopped + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Finish: "stop", Gaps: []time.Duration{}}},
 		{"several tokens in a chunk", streamHead + text("a b c") + text("d e f") + usage(5, 6) + end, load.Record{InputTokens: 5, OutputTokens: 6, Gaps: make([]time.Duration, 1)}},
@@ -175,7 +187,7 @@ func testAnswers(t *testing.T, with maker) {
 		{"cut in an event", streamHead + text("a") + `data: {"choi`, failed(load.ClassTruncated, "the stream ended without [DONE] after 1 chunks")},
 		{"nothing at all", "", failed(load.ClassTruncated, "EOF")},
 		{"empty stream", streamHead, failed(load.ClassTruncated, "the stream ended without [DONE] after 0 chunks")},
-		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(load.ClassEmpty, "the answer was whole but brought no text; tokens by its usage: 0")},
+		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
 		{"error in the stream", streamHead + text("a") + `data: {"error":{"message":"KV cache","code":500}}` + "\n\n" + end, failed(load.ClassServer, `{"error":{"message":"KV cache","code":500}}`)},
 		{"not JSON", streamHead + "data: <html>\n\n" + end, failed(load.ClassMalformed, "not a JSON object: <html>")},
 		{"invalid UTF-8", streamHead + "data: \xff{\n\n" + end, failed(load.ClassMalformed, "not a JSON object: \uFFFD{")},
@@ -194,7 +206,7 @@ func testAnswers(t *testing.T, with maker) {
 				got = load.Record{Class: got.Class, Error: got.Error, AskedInput: got.AskedInput, AskedOutput: got.AskedOutput}
 			}
 			zero := cmp.Transformer("gaps", func(gaps []time.Duration) int { return len(gaps) })
-			if diff := cmp.Diff(c.want, got, zero, cmpopts.IgnoreFields(load.Record{}, "Sent", "First", "Last", "End", "Merged")); diff != "" {
+			if diff := cmp.Diff(c.want, got, zero, cmpopts.IgnoreFields(load.Record{}, "Sent", "First", "Answered", "Last", "End", "Merged")); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})

@@ -1,6 +1,9 @@
 package wire
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // response reads an event of a stream of the Responses API, or a whole answer of it, in one pass as
 // [chunk.parse] does.
@@ -16,6 +19,7 @@ import "slices"
 // The last event of a stream repeats all that was said.
 func (c *chunk) response(data []byte) error {
 	*c = chunk{}
+	c.token = true
 	s := scanner{b: data}
 	var kind, delta, status, why []byte
 	member := func(key []byte) {
@@ -124,7 +128,7 @@ func (c *chunk) came(kind, delta []byte) {
 		c.over = true
 		return
 	}
-	c.content = 0
+	c.content, c.token = 0, bytes.HasSuffix(kind, []byte(".delta"))
 	switch string(kind) {
 	case "response.output_text.delta", "response.refusal.delta":
 		c.fills(len(delta) > 0, saidText)

@@ -42,6 +42,10 @@ func testResponses(t *testing.T, with maker) {
 		return streamHead + named("response.created", begun) + strings.Join(events, "")
 	}
 	ok := load.Record{InputTokens: 5, OutputTokens: 3, ReasoningTokens: 1, Finish: "length"}
+	mute := func(r load.Record) load.Record {
+		r.Mute++
+		return r
+	}
 	kinds := func(reasoning, calls int) load.Record {
 		r := ok
 		r.Reasoning, r.Calls = reasoning, calls
@@ -58,7 +62,7 @@ func testResponses(t *testing.T, with maker) {
 		{"a refusal", stream(said("refusal", "no"), last), 1, "no", ok},
 		{"reasoning", stream(said("reasoning_text", "hm"), said("reasoning_summary_text", "so"), said("output_text", "a"), last), 3, "a", kinds(2, 0)},
 		{"a call", stream(named("response.output_item.added", `"item":{"type":"function_call","name":"f","arguments":""}`), said("function_call_arguments", "{}"), called), 1, "", kinds(0, 1)},
-		{"empty deltas", stream(said("output_text", ""), said("output_text", "a"), last), 1, "a", ok},
+		{"empty deltas", stream(said("output_text", ""), said("output_text", "a"), last), 2, "a", mute(ok)},
 		{"no deltas, all of it at the end", stream(last), 1, "a b", ok},
 		{"events that nobody knows", stream(named("response.output_text.done", `"text":"a b"`), named("response.new", `"delta":{"x":1}`), said("output_text", "a"), last), 1, "a", ok},
 		{"whole", whole(completed), 1, "a b", ok},
@@ -69,19 +73,20 @@ func testResponses(t *testing.T, with maker) {
 			load.Record{InputTokens: 5, OutputTokens: 1, NoUsage: true, Finish: "stop"}},
 		{"counts of 0", stream(said("output_text", "a"), said("output_text", "b"), named("response.completed", `"response":{"status":"completed","usage":{"input_tokens":0,"output_tokens":0}}`)), 2, "ab",
 			load.Record{InputTokens: 5, OutputTokens: 2, NoUsage: true, Finish: "stop"}},
-		{"a prompt of 0", stream(said("output_text", "a"), named("response.completed", `"response":{"status":"completed","usage":{"input_tokens":0,"output_tokens":3}}`)), 1, "a",
-			load.Record{InputTokens: 5, OutputTokens: 3, NoUsage: true, Finish: "stop"}},
+		{"a prompt of 0", stream(said("output_text", "a"), named("response.completed", `"response":{"status":"completed","usage":{"input_tokens":0,"output_tokens":3}}`)), 2, "a",
+			load.Record{InputTokens: 5, OutputTokens: 3, NoUsage: true, Mute: 1, Finish: "stop"}},
 		{"several texts", whole(`{"status":"completed","output":[{"type":"message","content":[{"text":"one "},{"text":"two "}]},{"type":"message","content":[{"text":"three"}]}],"usage":{"input_tokens":5,"output_tokens":3}}`), 1, "one two three",
 			load.Record{InputTokens: 5, OutputTokens: 3, Finish: "stop"}},
 		{"a call without deltas", stream(said("reasoning_text", "hm"), named("response.completed", `"response":{"status":"completed","output":[{"type":"reasoning","content":[{"text":"hm"}]},{"type":"function_call","name":"f","arguments":"{}"}],"usage":{"input_tokens":5,"output_tokens":3}}`)), 2, "",
 			load.Record{InputTokens: 5, OutputTokens: 3, Finish: "stop", Reasoning: 1, Calls: 1}},
-		{"an end of more than a MiB", stream(said("output_text", "a"), named("response.completed", `"response":{"status":"completed","instructions":"`+strings.Repeat("x", maxLine)+`","usage":{"input_tokens":5,"output_tokens":3}}`)), 1, "a",
-			load.Record{InputTokens: 5, OutputTokens: 3, Finish: "stop"}},
+		{"an end of more than a MiB", stream(said("output_text", "a"), named("response.completed", `"response":{"status":"completed","instructions":"`+strings.Repeat("x", maxLine)+`","usage":{"input_tokens":5,"output_tokens":3}}`)), 2, "a",
+			load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop"}},
 		{"failed", stream(said("output_text", "a"), named("response.failed", `"response":{"status":"failed","error":{"message":"no"}}`)), 0, "", load.Record{Class: load.ClassServer}},
 		{"an error", stream(named("error", `"message":"no"`)), 0, "", load.Record{Class: load.ClassServer}},
 		{"an error without a name", stream("data: {\"error\":{\"message\":\"no\"}}\n\n"), 0, "", load.Record{Class: load.ClassServer}},
 		{"cut off", stream(said("output_text", "a")), 0, "", load.Record{Class: load.ClassTruncated, Error: "the stream ended without response.completed after 1 chunks"}},
-		{"nothing", stream(named("response.completed", `"response":{"status":"completed","output":[],"usage":{"input_tokens":5,"output_tokens":3}}`)), 0, "", load.Record{Class: load.ClassEmpty}},
+		{"nothing", stream(named("response.completed", `"response":{"status":"completed","output":[],"usage":{"input_tokens":5,"output_tokens":3}}`)), 1, "", load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop"}},
+		{"nothing, and no token", stream(named("response.completed", `"response":{"status":"completed","output":[],"usage":{"input_tokens":5,"output_tokens":0}}`)), 0, "", load.Record{Class: load.ClassEmpty}},
 		{"a whole failure", whole(`{"status":"failed","output":[],"error":{"message":"no"}}`), 0, "", load.Record{Class: load.ClassServer}},
 		{"not JSON", stream("data: {\"type\"\n\n"), 0, "", load.Record{Class: load.ClassMalformed}},
 	} {

@@ -182,7 +182,7 @@ func Event(e *results.Event) error {
 // Record makes a record from elsewhere fit to be kept.
 func Record(r *load.Record) error {
 	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Answered, r.Last, r.End), counted("gap", r.Gaps...),
-		counted("number", r.Seq, r.Client, r.Session, r.Turn, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput, r.Texts), Lines(&r.Finish, &r.Class, &r.Adapter))
+		counted("number", r.Seq, r.Client, r.Session, r.Turn, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.Mute, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput, r.Texts), Lines(&r.Finish, &r.Class, &r.Adapter))
 	if err != nil {
 		return fmt.Errorf("request %d: %w", r.Seq, err)
 	}
