@@ -122,11 +122,13 @@ const (
 	OriginLatency    = "vllm-latency"    // vllm bench latency
 	OriginInferenceX = "inferencex"      // a row of InferenceX
 	OriginReport     = "benchmark-report"
+	OriginAIPerf     = "aiperf"   // aiperf profile
+	OriginGuideLLM   = "guidellm" // a benchmark of guidellm run
 )
 
 // OriginFormats are all of them.
 func OriginFormats() []string {
-	return []string{OriginVLLM, OriginSGLang, OriginThroughput, OriginLatency, OriginInferenceX, OriginReport}
+	return []string{OriginVLLM, OriginSGLang, OriginThroughput, OriginLatency, OriginInferenceX, OriginReport, OriginAIPerf, OriginGuideLLM}
 }
 
 // Verdict is the cell's verdict; a cell without a measurement is void.

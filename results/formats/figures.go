@@ -185,7 +185,7 @@ func (r *Result) judge(told map[string]bool) {
 		}
 	}
 	s.Unknown = unknown(c, told)
-	s.Verdict = verdict(s, c.Job.Workload.Concurrency)
+	s.Verdict = verdict(s, c.Job.Workload.Concurrency, r.doubts)
 }
 
 // taken is a verdict of ours on what was measured elsewhere.
@@ -225,9 +225,9 @@ func unknown(c *results.Cell, told map[string]bool) []string {
 }
 
 // verdict is that on figures that others have measured: nobody can look at how, only
-// whether they can be true together, and whether requests failed.
-func verdict(s *load.Summary, concurrency int) load.Verdict {
-	wrong := s.Contradictions(concurrency)
+// whether they can be true together, whether requests failed, and what their tool doubts.
+func verdict(s *load.Summary, concurrency int, doubts []load.Reason) load.Verdict {
+	wrong := append(doubts, s.Contradictions(concurrency)...)
 	if s.Failed > 0 {
 		wrong = append(load.Because(fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)), wrong...)
 	}

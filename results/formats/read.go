@@ -25,6 +25,7 @@ type Result struct {
 	Records      []load.Record      // where every request was written down; nil: it was not
 	server       string             // what tells its server from others of its kind; empty: there are none
 	ours         *load.Verdict      // what hcl itself has said of it; nil: others have measured it
+	doubts       []load.Reason      // of the tool itself
 	rehearsed    bool
 	rest         results.Axes // what nobody understands here: each may be a setting or a figure
 	unread       []string     // members that are not read, each a list or an object
@@ -34,7 +35,8 @@ type Result struct {
 // bench_serving has written or printed, and finds out by itself which of them:
 // objects of --save-result and --append-result, lines of --output-file (where a bare
 // Infinity or NaN is understood), an array of such objects, or text with result
-// blocks in it.
+// blocks in it. It also reads rows of InferenceX, Benchmark Reports, AIPerf's summary
+// and GuideLLM's benchmarks.
 //
 // The summary has the figures that the format has, and names those that it has not
 // in [load.Summary.Unknown]; docs/method.md says where they mean something else than
@@ -86,23 +88,29 @@ func readJSON(text []byte) (all []Result, err error) {
 		}
 	}
 	for i, raw := range raws {
+		var made []Result
 		o, err := readObject(raw)
-		var one Result
 		if err == nil {
-			t := readerOf(o)
-			if one, err = t.result(o); err == nil {
-				one.readTexts(o, t.known())
-			}
-		}
-		if err == nil {
-			err = door.Axes(one.Axes)
+			made, err = resultsOf(o)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read result %d: %w", i+1, err)
 		}
-		all = append(all, one)
+		all = append(all, made...)
 	}
 	return all, nil
+}
+
+func resultsOf(o *object) (all []Result, err error) {
+	parts, err := partsOf(o)
+	for _, part := range parts {
+		one, e := readerOf(part).result(part)
+		if err = errors.Join(err, e); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, err
 }
 
 // reader is a format of objects.
@@ -111,7 +119,7 @@ type reader struct {
 	is       func(has func(keys ...string) bool) bool
 	required []string // numbers without which it is none
 	read     func(r *Result, o *object) (told map[string]bool, err error)
-	known    func() map[string]bool // members whose meaning is known
+	known    func() map[string]bool // members whose meaning is known; nil: of all
 }
 
 // readers are all of them; an object is the first that it is. Of vLLM's own members, some
@@ -127,13 +135,17 @@ func readers() []reader {
 	}
 	either.is = func(func(...string) bool) bool { return true }
 	return []reader{
-		reportReader(), inferenceXReader(), vllm, sglang,
+		reportReader(), inferenceXReader(), aiperfReader(), guideLLMReader(), vllm, sglang,
 		{results.OriginLatency, func(has func(...string) bool) bool {
 			return has("avg_latency") && has("latencies", "percentiles")
 		}, []string{"avg_latency"}, readLatency, knownMembers},
 		{results.OriginThroughput, func(has func(...string) bool) bool {
 			return has("elapsed_time") && has("num_requests") && !has("completed")
 		}, []string{"num_requests", "elapsed_time"}, readThroughput, knownMembers},
+		{format: results.OriginAIPerf, is: func(has func(...string) bool) bool { return has("metadata") && has("metrics") },
+			read: func(*Result, *object) (map[string]bool, error) {
+				return nil, errors.New("it is one request of AIPerf's; import the summary, profile_export_aiperf.json")
+			}},
 		either,
 	}
 }
@@ -164,7 +176,9 @@ func (t reader) result(o *object) (one Result, err error) {
 	}
 	s := &load.Summary{}
 	one.Records = records
-	one.rest, one.unread = o.numbers(t.known())
+	if t.known != nil {
+		one.rest, one.unread = o.numbers(t.known())
+	}
 	one.Summary, one.Origin = s, &results.Origin{Format: t.format, Fields: bytes.TrimSpace(kept.line())}
 	one.Job.Workload.Endpoint = load.Completions
 	told, err := t.read(&one, o)
@@ -179,6 +193,9 @@ func (t reader) result(o *object) (one Result, err error) {
 	s.Requests = max(s.Requests, s.Completed+s.Failed)
 	one.timed()
 	one.judge(told)
+	if t.known != nil {
+		one.readTexts(o, t.known())
+	}
 	d := &one.Deployment
 	d.Model = cmp.Or(d.Model, one.Job.Target.Model, o.text("model_id"))
 	d.Kind = cmp.Or(d.Kind, engineKind(o.text("backend")))

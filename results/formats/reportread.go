@@ -269,16 +269,15 @@ func (r *Result) readLoad(doc *benchmarkReport) error {
 		w.Concurrency = int(n)
 	}
 	w.Rate = load.Rate(x.Is.Rate)
-	r.Axes = loadAxes(r.Cell)
-	w.Requests = doc.Results.Requests.Aggregate.Requests.Total
-	for name, of := range map[string]struct {
-		is *reportLength
-		at *int
-	}{"input_tokens": {&x.Is.Input, &w.Dataset.InputTokens}, "output_tokens": {x.Is.Output, &w.OutputTokens}} {
-		if of.is != nil && of.is.Distribution == "fixed" && of.is.Value >= 1 && of.is.Value < math.MaxInt32 {
-			*of.at = int(of.is.Value)
-			addAxis(&r.Cell, name, math.Trunc(of.is.Value))
-		}
-	}
+	w.Dataset.InputTokens, w.OutputTokens = x.Is.Input.fixed(), x.Is.Output.fixed()
+	r.readAsked()
 	return nil
+}
+
+// fixed is the length of all; 0: they differ.
+func (x *reportLength) fixed() int {
+	if x == nil || x.Distribution != "fixed" || !(x.Value >= 1 && x.Value < math.MaxInt32) {
+		return 0
+	}
+	return int(x.Value)
 }

@@ -47,6 +47,9 @@ func readTable(r io.Reader) (rows []Result, unused []string, err error) {
 		return nil, nil, errors.New("it has no rows")
 	}
 	columns := columnsNamed(lines[0])
+	if columns[0].normal == "metric" {
+		return nil, nil, errors.New("it has a metric a row, as AIPerf's has; import the summary beside it, profile_export_aiperf.json")
+	}
 	if !slices.ContainsFunc(columns, func(c column) bool { return c.isFigure() }) {
 		return nil, nil, fmt.Errorf("none of its columns is a figure that is known here, such as output_throughput or mean_ttft_ms: it has %s",
 			plain.Cut(plain.Line(strings.Join(lines[0], ", ")), 400))
