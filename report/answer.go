@@ -20,7 +20,7 @@ type answer struct {
 
 	cells  []*sample
 	along  *dimension // that they lie along; nil: none
-	places []place    // where they are: their loads or their cases
+	places []spot     // where they are: their loads or their cases
 	at     []int      // of each cell, its place
 }
 
@@ -30,7 +30,7 @@ const maxAnswers = 60
 // answers are those of all workloads: of the slices, those with the most points first, and of the
 // cells that lie along nothing, side by side.
 func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) {
-	cells := samples(rows, all)
+	cells := owned(samples(rows, all))
 	lying := map[*sample]bool{}
 	var found []slice
 	for _, of := range grouped(cells, func(s *sample) string { return s.benchmark }) {
@@ -134,7 +134,7 @@ func (x slice) answer(layout *Layout) *answer {
 	}
 	a, ticks := &answer{Workload: name, cells: x.samples, along: &x.along}, x.ticks()
 	for _, v := range ticks {
-		a.places = append(a.places, place{Name: number.Short(v), value: number.Short(v)})
+		a.places = append(a.places, spot{Name: number.Short(v), value: number.Short(v)})
 	}
 	for _, s := range x.samples {
 		a.at = append(a.at, slices.Index(ticks, s.at[x.along.name]))
@@ -163,7 +163,7 @@ func sideBySide(cells []*sample, layout *Layout) *answer {
 			continue
 		}
 		a.at = append(a.at, len(keys))
-		keys, a.places = append(keys, key), append(a.places, place{Name: names[key], value: names[key]})
+		keys, a.places = append(keys, key), append(a.places, spot{Name: names[key], value: names[key]})
 	}
 	if len(names) == 1 {
 		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")

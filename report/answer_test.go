@@ -53,8 +53,8 @@ func answersText(all []*answer) string {
 				fmt.Fprintf(&b, "  %28s", r.series.Label)
 				for i, c := range r.Choices {
 					text := none
-					if c.Known {
-						text = number.Text(c.Value)
+					if c.known() {
+						text = number.Text(c.Median)
 					}
 					switch {
 					case c.Best:
@@ -139,7 +139,7 @@ func TestWithinSLO(t *testing.T) {
 		rows[i].Summary.Objectives = []load.Attainment{{Count: 64, Met: i != 2 && i < 5}}
 	}
 	d := answersOf(rows, Layout{})[0].Tables[0]
-	at := slices.IndexFunc(d.Places, func(p place) bool { return p.Kind == "slo" })
+	at := slices.IndexFunc(d.Places, func(p spot) bool { return p.Kind == "slo" })
 	if at != 1 {
 		t.Fatalf("places %+v, want the SLO's after the peak's", d.Places)
 	}
@@ -247,13 +247,17 @@ func TestOneBaseline(t *testing.T) {
 
 // told is a table of series at places, of which values say nothing where they are zero, and are suspect
 // where they are negative.
-func told(better int, baseline string, places []place, rows map[string][]float64) *decision {
+func told(better int, baseline string, places []spot, rows map[string][]float64) *decision {
 	d := &decision{Title: "Speed", Better: better, Places: places, Baseline: -1, unit: "in flight",
 		of: metric{unit: "tok/s", better: better}}
 	for i, name := range slices.Sorted(maps.Keys(rows)) {
 		r := decisionRow{series: &chart.Series{Index: i, Label: name}}
 		for _, v := range rows[name] {
-			r.Choices = append(r.Choices, choice{Known: v != 0, Value: math.Abs(v), Doubt: v < 0, N: 1})
+			var c choice
+			if v != 0 {
+				c.Spread, c.Doubt = spread([]float64{math.Abs(v)}), v < 0
+			}
+			r.Choices = append(r.Choices, c)
 		}
 		d.Rows = append(d.Rows, r)
 	}
@@ -262,9 +266,9 @@ func told(better int, baseline string, places []place, rows map[string][]float64
 }
 
 // placesOf are places of these names, the first one the peak's.
-func placesOf(names ...string) (all []place) {
+func placesOf(names ...string) (all []spot) {
 	for _, n := range names {
-		p := place{Name: n, value: n}
+		p := spot{Name: n, value: n}
 		if n == "peak" {
 			p.Kind = n
 		}

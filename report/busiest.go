@@ -23,6 +23,7 @@ const (
 
 // distributionFigures are the latencies of each series in its busiest cell, as cumulative shares.
 func distributionFigures(cells []*sample, about About) ([]*figure, string) {
+	cells = singles(cells)
 	busy := busiest(cells, true, func(s *sample) bool {
 		x := s.rows[0].Summary
 		return max(len(quantiles(ttft.of(x))), len(quantiles(e2el.of(x)))) >= fewestQuantiles
@@ -76,7 +77,7 @@ func distribution(s *sample, t timing, curve []chart.Dot) chart.Line {
 	}
 	for i := range l.Dots {
 		p := &l.Dots[i]
-		p.N, p.Mark = 1, kindOfRun(s.rows[0])
+		p.N, p.Trust = 1, s.trust()
 		p.Hover = fmt.Sprintf("%s, %s\n%s %% within %s ms", s.series.Label, s.load(), number.Text(p.Y), number.Text(p.X))
 	}
 	return l
@@ -167,19 +168,46 @@ func (about About) curves(r *results.Row) (map[string][]chart.Dot, error) {
 	return out, nil
 }
 
+// singles are the cells by one of their repetitions each: by the first that is not suspect, or else the first.
+func singles(cells []*sample) (out []*sample) {
+	for _, s := range cells {
+		one := *s
+		i := slices.IndexFunc(s.rows, func(r *results.Row) bool { return !isSuspect(r.Verdict()) })
+		one.rows = s.rows[max(i, 0):][:1]
+		out = append(out, &one)
+	}
+	return out
+}
+
+// trust is that of a cell as a whole.
+func (s *sample) trust() chart.Trust {
+	v := s.rows[0].Verdict()
+	return chart.Trust{Kind: kindOfRun(s.rows[0]), Suspect: isSuspect(v),
+		Doubt: isSuspect(v) && slices.ContainsFunc(v.Texts(), func(text string) bool { return !slices.Contains(s.shared, text) })}
+}
+
+// which says which repetition is shown, where there are several.
+func (s *sample) which() string {
+	if r := s.rows[0]; r.Repetition > 1 {
+		return fmt.Sprintf("repetition %d", r.Repetition)
+	}
+	return ""
+}
+
 // maxTimelines bounds the cells that are shown over time.
 const maxTimelines = 8
 
 // timelines show the busiest cell of each series over time: what was in flight,
 // what came out, and what GPUs and engine said meanwhile.
 func timelines(cells []*sample, _ About) (figures []*figure, why string) {
+	cells = singles(cells)
 	busy := busiest(cells, false, func(s *sample) bool {
 		r := s.rows[0]
 		return r.Summary.Series != nil && len(r.Summary.Series.InFlight) > 1 || r.Telemetry != nil
 	})
 	for _, s := range busy[:min(len(busy), maxTimelines)] {
 		f := &figure{ID: "time-line-" + slug(s.series.Label), Title: "Time line: " + s.series.Label,
-			Under: strings.Trim(s.benchmark+", "+s.load(), ", "), Wide: true, Charts: overTime(s)}
+			Under: listedWith(", ", s.benchmark, s.load(), s.which()), Wide: true, Charts: overTime(s)}
 		if f.drawn() {
 			figures = append(figures, f)
 		}
@@ -194,7 +222,7 @@ func overTime(x *sample) (charts []*chart.Panel) {
 		l.Series, l.Plain = x.series, true
 		for j := range l.Dots {
 			p := &l.Dots[j]
-			p.N, p.Mark = 1, kindOfRun(x.rows[0])
+			p.N, p.Trust = 1, x.trust()
 			p.Hover = fmt.Sprintf("%s s\n%s", number.Text(p.X), strings.TrimSpace(number.Text(p.Y)+" "+t.unit))
 		}
 		charts = append(charts, &chart.Panel{Title: t.title, Lines: []chart.Line{l},

@@ -53,8 +53,10 @@ func placeIn(told []string) func(r *results.Row) string {
 func (s *sample) ofLoad(name string) bool { return ofLoad(name) || slices.Contains(s.told, name) }
 
 // others are what published columns say of the cell's load beside dimensions and data set, in words.
-func (s *sample) others() []string {
-	return axisWords(s.rows[0].Axes, func(name string) bool { return slices.Contains(s.told, name) })
+func (s *sample) others() []string { return others(s.rows[0], s.told) }
+
+func others(r *results.Row, told []string) []string {
+	return axisWords(r.Axes, func(name string) bool { return name == "burstiness" || slices.Contains(told, name) })
 }
 
 // caseNames are short names of the loads of cells, by [sample.caseKey], each its own.

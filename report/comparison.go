@@ -77,7 +77,8 @@ type FigureDiff struct {
 	// two are not told apart by it, except to hold it against a limit. 0: all have enough.
 	Needs int `json:"needs,omitempty"`
 
-	of metric
+	of   metric
+	a, b evidence
 }
 
 // Percent is a change. From zero it is infinite, which JSON writes as null.
@@ -138,12 +139,12 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 }
 
 func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
-	a, _ := trusted(m.raw(), rowsA, isSuspect)
-	b, _ := trusted(m.raw(), rowsB, isSuspect)
-	if len(a) == 0 || len(b) == 0 {
+	a, okA := weigh(m.raw(), rowsA, nil)
+	b, okB := weigh(m.raw(), rowsB, nil)
+	if !okA || !okB {
 		return FigureDiff{}, false
 	}
-	f := FigureDiff{Metric: m.name, Unit: m.unit, A: spread(a), B: spread(b), P: rankTest(a, b), of: m}
+	f := FigureDiff{Metric: m.name, Unit: m.unit, A: a.Spread, B: b.Spread, P: rankTest(a.values, b.values), of: m, a: a, b: b}
 	f.Better = map[int]string{1: "higher", -1: "lower"}[m.better]
 	f.Change, f.Intervals = changeOf(f.A.Median, f.B.Median), apart(m, rowsA, rowsB)
 	f.Significant = f.P < significance
@@ -151,7 +152,7 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 		f.Needs = max(f.Needs, m.lacks(r))
 	}
 	if !f.Significant {
-		if f.Needed = needed(a, b); f.Needed == 0 && (len(a) < fewest || len(b) < fewest) {
+		if f.Needed = needed(a.values, b.values); f.Needed == 0 && min(a.N, b.N) < fewest {
 			f.Needed = fewest
 		}
 	}
@@ -206,9 +207,13 @@ func (c *CellDiff) figure(name string) *FigureDiff {
 // that says which one is meant. Cells of A come first, in their order.
 func match(a, b [][]*results.Row) (out []CellDiff) {
 	like := map[*results.Row][]*results.Row{} // by the first row of each cell, the other's
-	for _, key := range []func(r *results.Row) string{cellOf, identityOf, labelOf} {
-		unmatched := func(cells [][]*results.Row) map[string][][]*results.Row {
-			by := map[string][][]*results.Row{}
+	for _, key := range []func(r *results.Row) place{
+		func(r *results.Row) place { return place{label: labelOf(r), identity: identityOf(r)} },
+		func(r *results.Row) place { return place{identity: identityOf(r)} },
+		func(r *results.Row) place { return place{label: labelOf(r)} },
+	} {
+		unmatched := func(cells [][]*results.Row) map[place][][]*results.Row {
+			by := map[place][][]*results.Row{}
 			for _, c := range cells {
 				if like[c[0]] == nil {
 					by[key(c[0])] = append(by[key(c[0])], c)

@@ -14,10 +14,10 @@ import (
 var (
 	costOutput = metric{"usd_per_million_output_tokens", "Cost per million output tokens", "USD per million", "output",
 		"USD", -1,
-		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }, nil}
+		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }, nil, priceText}
 	costTotal = metric{"usd_per_million_total_tokens", "Cost per million tokens, input and output", "USD per million",
 		"total", "USD", -1,
-		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }, nil}
+		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }, nil, priceText}
 	energyPerToken = metric{"joules_per_output_token", "Energy per output token", "Energy", "J/token", "J", -1,
 		func(r *results.Row) (float64, bool) {
 			tokens := r.Summary.OutputThroughput * r.Summary.Duration // of the window that the energy is of
@@ -25,14 +25,14 @@ var (
 				return 0, false
 			}
 			return r.Telemetry.Energy / tokens, true
-		}, nil}
+		}, nil, nil}
 	meanPower = metric{"mean_gpu_power_w", "Power of all GPUs, on average", "Energy", "power", "W", 0,
 		func(r *results.Row) (float64, bool) {
 			if r.Telemetry == nil || r.Telemetry.Energy <= 0 || r.Summary.Duration <= 0 {
 				return 0, false
 			}
 			return r.Telemetry.Energy / r.Summary.Duration, true
-		}, nil}
+		}, nil, nil}
 )
 
 // costs are the figures of what a cell's tokens cost, by name, as far as they are known.
@@ -54,6 +54,8 @@ func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
 	}
 	return price / 3600 / tokensPerSecond * 1e6, true
 }
+
+func priceText(r *results.Row) string { return number.Exact(price(&r.Deployment)) + " USD an hour" }
 
 // price is what an engine costs an hour, in USD: of each host the share of its GPUs. A host
 // none of whose GPUs are known to be used counts whole.

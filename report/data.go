@@ -2,12 +2,12 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
 )
@@ -23,6 +23,7 @@ type data struct {
 	Group     []int           `json:"group"`     // of each that is listed: repetitions have the same
 	Doubt     []int           `json:"doubt"`     // of each row, its place in Doubts; 0: none
 	Doubts    [][]string      `json:"doubts"`    // metrics that are in doubt together; "*": all
+	Suspect   []string        `json:"suspect"`   // metrics that are suspect in all cells, which sets none apart
 	Note      []int           `json:"note"`      // of each that is listed, its place in Notes, from 1; 0: nothing
 	Notes     []string        `json:"notes"`     // what stands against a row
 	Foot      []int           `json:"foot"`      // of each of Notes, the number that the page lists it under
@@ -60,6 +61,8 @@ type dataColumn struct {
 	High numbers `json:"high,omitempty"`
 	// Needs is how many values a percentile needs, of rows that have too few; left out where none has.
 	Needs numbers `json:"needs,omitempty"`
+	// Top are the groups that lead under their load.
+	Top []int `json:"top,omitempty"`
 }
 
 // numbers are numbers with as many digits as a page needs, whole ones with all; what is not a number
@@ -91,7 +94,7 @@ const exact = 1 << 53 // whole numbers below it are themselves as float64
 // newData are the current rows, all else that is listed, and what others published, with the answers
 // of what was measured, or else of what was published.
 func newData(current, stale, published []results.Row, all *seriesOf, listed doubts, layout *Layout) *data {
-	d := &data{Doubts: [][]string{nil}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
+	d := &data{Doubts: [][]string{nil}, Suspect: []string{}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
 		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}}
 	for _, s := range all.all {
 		hue, marker, dash := s.Looks()
@@ -105,22 +108,39 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 	d.Listed = len(current) + len(stale)
 	for i := range rows {
 		if rows[i].Run.Command == "published" {
-			d.Published[i] = plain.Line(rows[i].Run.ID)
+			d.Published[i] = plain.Line(creditOf(&rows[i]))
 		}
 	}
-	d.columns(rows, all, layout)
 	d.group(rows[:d.Listed], all, listed)
+	d.columns(rows, all, layout)
+	d.top(rows[:len(current)])
 	d.Times = newTimes(rows[:d.Listed])
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
-	place := map[*results.Row]int{} // of each row
+	at := map[*results.Row]int{} // of each row
 	for i := range current {
-		place[&current[i]] = i
+		at[&current[i]] = i
+	}
+	shared := load.Verdict{Verdict: load.Suspect}
+	for _, text := range sharedReasons(current) {
+		for _, r := range those(current, isMeasured)[0].Verdict().Reasons {
+			if r.Text == text {
+				shared.Reasons = append(shared.Reasons, r)
+			}
+		}
+	}
+	for _, c := range d.Columns {
+		if c.Figure && shared.Reasons != nil && shared.Doubts(c.Key) {
+			d.Suspect = append(d.Suspect, c.Key)
+		}
 	}
 	known := map[string]int{"": 0}
 	drawn := all.withVoid(samples(current, all), current)
 	for n, s := range drawn {
 		for _, r := range s.rows {
-			d.Cell[place[r]], d.Doubt[place[r]] = n, d.doubts(s, r, known)
+			if s.by != "" {
+				d.Published[at[r]] = plain.Line(s.by)
+			}
+			d.Cell[at[r]], d.Doubt[at[r]] = n, d.doubts(s, r, known)
 		}
 	}
 	theirs := map[string][]int{} // cells that others published, by the id of ours
@@ -131,16 +151,22 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 		drawn = append(drawn, all.sample([]*results.Row{r}))
 	}
 	d.places(drawn)
-	all.refs = map[string]int{}
+	all.refs = map[place]int{}
 	for n, s := range drawn {
-		all.refs[all.cell(s.rows[0])] = n + 1
+		all.refs[all.place(s.rows[0])] = n + 1
 	}
 	for _, a := range answers(current, all, layout) {
-		w := newDataWorkload(a)
+		w := newDataWorkload(a, func(s *sample) int { return d.Cell[at[s.rows[0]]] })
 		for n, s := range a.cells {
-			w.Cells, w.At = append(w.Cells, d.Cell[place[s.rows[0]]]), append(w.At, a.at[n])
+			w.Cells, w.At = append(w.Cells, d.Cell[at[s.rows[0]]]), append(w.At, a.at[n])
 			for _, cell := range theirs[s.rows[0].ID] {
-				w.Cells, w.At = append(w.Cells, cell), append(w.At, a.at[n])
+				w.Cells, w.At = append(w.Cells, cell), append(w.At, -1)
+			}
+		}
+		for n, s := range drawn[:len(drawn)-len(published)] {
+			if s.by != "" && !s.void && a.along != nil &&
+				underLoad(s.rows[0], all.told, a.along.name) == underLoad(a.cells[0].rows[0], all.told, a.along.name) {
+				w.Cells, w.At = append(w.Cells, n), append(w.At, -1)
 			}
 		}
 		d.Workloads = append(d.Workloads, w)
@@ -173,7 +199,7 @@ func (d *data) doubts(s *sample, r *results.Row, known map[string]int) int {
 	every := true
 	for _, c := range d.Columns {
 		if m, ok := metricNamed(c.Key); c.Figure && ok {
-			if s.doubtful(v, m) {
+			if doubtful(v, m, s.shared) {
 				names = append(names, c.Key)
 			} else {
 				every = false
@@ -193,10 +219,14 @@ func (d *data) doubts(s *sample, r *results.Row, known map[string]int) int {
 
 // group numbers what are measurements of one thing, and what stands against each row.
 func (d *data) group(rows []results.Row, all *seriesOf, listed doubts) {
-	known, notes := map[string]int{}, map[string]int{"": 0}
+	type cell struct {
+		series int
+		place
+	}
+	known, notes := map[cell]int{}, map[string]int{"": 0}
 	for i := range rows {
 		r := &rows[i]
-		key := fmt.Sprint(all.find(r).Index, "\x00", cellOf(r), "\x00", r.Stale, "\x00", r.Run.Command)
+		key := cell{all.find(r).Index, placeOf(r)}
 		if _, ok := known[key]; !ok {
 			known[key] = len(known)
 		}
@@ -207,6 +237,24 @@ func (d *data) group(rows []results.Row, all *seriesOf, listed doubts) {
 			notes[text] = len(d.Notes)
 		}
 		d.Note = append(d.Note, notes[text])
+	}
+}
+
+// top says of each figure which groups lead under their load. A and B of a comparison are no rivals.
+func (d *data) top(rows []results.Row) {
+	at := map[*results.Row]int{}
+	for i := range rows {
+		if at[&rows[i]] = i; axisOf(rows[i].Axes, sideAxis) != "" {
+			return
+		}
+	}
+	loads, shared := rivals(rows), sharedReasons(rows)
+	for i := range d.Columns {
+		if m, ok := metricNamed(d.Columns[i].Key); d.Columns[i].Figure && ok {
+			for _, of := range leaders(m, loads, shared) {
+				d.Columns[i].Top = append(d.Columns[i].Top, d.Group[at[of[0]]])
+			}
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -21,7 +20,7 @@ type decision struct {
 	Metric   string
 	Unit     string
 	Better   int // more is better: 1; less is: −1
-	Places   []place
+	Places   []spot
 	Rows     []decisionRow
 	Baseline int // the row that changes are against; −1: none
 	Finding  string
@@ -31,8 +30,8 @@ type decision struct {
 	alone bool   // a series that is alone at a place leads there: no other one gets so far
 }
 
-// place is a column of a decision.
-type place struct {
+// spot is a column of a decision.
+type spot struct {
 	Name  string  `json:"name"`            // above the column: "64", "≥ 20"
 	Kind  string  `json:"kind,omitempty"`  // "peak": the most whatever users get; "slo": within the SLO; empty: any other
 	Level float64 `json:"level,omitempty"` // how fast each user is served there at least; 0: whatever
@@ -48,30 +47,23 @@ type decisionRow struct {
 
 // choice is what a series offers at a place.
 type choice struct {
-	Known  bool // false: nothing, and the rest says nothing
-	Value  float64
-	Low    float64 // of repetitions; as High: there was one
-	High   float64
-	N      int      // repetitions that it is the median of
-	Doubt  bool     // suspect: never the best
+	evidence
 	Best   bool     // of all that is not in doubt; several are, where they are level
 	Beyond bool     // it would be the best, were it not in doubt
 	Change *float64 // against the baseline: 0.12 is 12 % more; nil: there is none
 	At     string   // the load of its cell, where the place does not say it: "64 in flight"
 
-	values  []float64 // of its repetitions
-	suspect *choice   // beside one that is not in doubt: the best of its series there that is; nil: there is none
+	cell    *sample
+	suspect *choice // beside one that is not in doubt: the best of its series there that is; nil: there is none
 }
 
+// known reports whether the series offers anything.
+func (c *choice) known() bool { return c.N > 0 }
+
 // choice is what the cell offers of a metric.
-func (s *sample) choice(m metric) (c choice) {
-	d, ok := s.value(m)
-	if !ok {
-		return c
-	}
-	c = choice{Known: true, Value: d.Y, Low: d.Low, High: d.High, N: d.N, Doubt: d.Doubt}
-	c.values, _ = trusted(m, s.rows, func(v load.Verdict) bool { return s.doubtful(v, m) })
-	return c
+func (s *sample) choice(m metric) choice {
+	e, _ := s.weigh(m)
+	return choice{evidence: e, cell: s}
 }
 
 // inFlight are the dimensions as sentences say them after a number.
@@ -111,16 +103,16 @@ func (x slice) byService(m metric) *decision {
 		}
 	}
 	levels := levelsOf(seen)
-	d.Places = []place{{Name: "peak", Kind: "peak", value: "peak"}}
+	d.Places = []spot{{Name: "peak", Kind: "peak", value: "peak"}}
 	if slices.ContainsFunc(x.samples, func(s *sample) bool { return metText(s.rows[0]) != "" }) {
-		d.Places = append(d.Places, place{Name: "within SLO", Kind: "slo", value: "within the SLO"})
+		d.Places = append(d.Places, spot{Name: "within SLO", Kind: "slo", value: "within the SLO"})
 	}
 	first := len(d.Places)
 	if first+len(levels) == 1 {
 		return d
 	}
 	for _, v := range levels {
-		d.Places = append(d.Places, place{Name: "≥ " + number.Short(v), Level: v, value: number.Short(v)})
+		d.Places = append(d.Places, spot{Name: "≥ " + number.Short(v), Level: v, value: number.Short(v)})
 	}
 	least := x.ticks()[0]
 	d.alone = true // as far as each was tried where users wait least
@@ -156,6 +148,9 @@ func newDecision(m metric, along, under, unit string) *decision {
 	return &decision{ID: m.name + "-" + along, Title: m.title, Under: under, Metric: m.name, Unit: m.unit,
 		Better: m.better, Baseline: -1, of: m, unit: unit}
 }
+
+// byService reports whether its places are levels of service.
+func (d *decision) byService() bool { return d.Places[0].Kind == "peak" }
 
 // maxLevels bounds the levels of service of a table.
 const maxLevels = 7
@@ -197,9 +192,9 @@ func levelsOf(values []float64) (levels []float64) {
 // it keeps beside it.
 func surer(m metric, a, b choice) choice {
 	switch {
-	case !a.Known:
+	case !a.known():
 		return b
-	case !b.Known:
+	case !b.known():
 		return a
 	case a.Doubt != b.Doubt:
 		if a.Doubt {
@@ -207,10 +202,10 @@ func surer(m metric, a, b choice) choice {
 		}
 		own := b
 		b.suspect = &own
-	case float64(m.better)*b.Value > float64(m.better)*a.Value:
+	case float64(m.better)*b.Median > float64(m.better)*a.Median:
 		a, b = b, a
 	}
-	if a.suspect == nil || b.suspect != nil && float64(m.better)*(b.suspect.Value-a.suspect.Value) > 0 {
+	if a.suspect == nil || b.suspect != nil && float64(m.better)*(b.suspect.Median-a.suspect.Median) > 0 {
 		a.suspect = b.suspect
 	}
 	return a
@@ -220,7 +215,7 @@ func surer(m metric, a, b choice) choice {
 // against the baseline: that of the answer's first table, where there is one already.
 func (d *decision) judge(layout *Layout, first *decision) {
 	d.Rows = slices.DeleteFunc(d.Rows, func(r decisionRow) bool {
-		return !slices.ContainsFunc(r.Choices, func(c choice) bool { return c.Known })
+		return !slices.ContainsFunc(r.Choices, func(c choice) bool { return c.known() })
 	})
 	for i := range d.Places {
 		d.mark(i)
@@ -232,8 +227,8 @@ func (d *decision) judge(layout *Layout, first *decision) {
 	base := d.Rows[d.Baseline].Choices
 	for n, r := range d.Rows {
 		for i := range r.Choices {
-			if c := &r.Choices[i]; n != d.Baseline && c.Known && base[i].Known && base[i].Value != 0 {
-				c.Change = new(c.Value/base[i].Value - 1)
+			if c := &r.Choices[i]; n != d.Baseline && c.known() && base[i].known() && base[i].Median != 0 {
+				c.Change = new(c.Median/base[i].Median - 1)
 			}
 		}
 	}
@@ -253,45 +248,29 @@ func (d *decision) offers(i int, doubt bool) (all []offer) {
 		if doubt && !c.Doubt && c.suspect != nil {
 			c = c.suspect
 		}
-		if c.Known && c.Doubt == doubt {
+		if c.known() && c.Doubt == doubt {
 			all = append(all, offer{c, r.series})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b offer) int {
-		return cmp.Compare(b.Value*float64(d.Better), a.Value*float64(d.Better))
+		return cmp.Compare(b.Median*float64(d.Better), a.Median*float64(d.Better))
 	})
 	return all
 }
 
-// mark finds the best at a place: one that is not in doubt, and all that are level with it. Of what is
-// in doubt only the best, and all that are level with that, would be ahead of it.
+// mark finds what leads at a place, and what would.
 func (d *decision) mark(i int) {
-	sure, doubted := d.offers(i, false), d.offers(i, true)
-	if d.Better == 0 || len(d.Rows) < 2 {
+	if len(d.Rows) < 2 {
 		return
 	}
-	for _, o := range doubted {
-		ahead := len(sure) == 0 || (o.Value-sure[0].Value)*float64(d.Better) > 0
-		o.Beyond = ahead && (o == doubted[0] || even(doubted[0].choice, o.choice))
+	all := append(d.offers(i, false), d.offers(i, true)...)
+	best, beyond := lead(d.Better, all, func(o offer) evidence { return o.evidence }, d.alone)
+	for _, o := range best {
+		o.Best = true
 	}
-	if len(sure) < 2 && (!d.alone || len(sure) == 0) {
-		return
+	for _, o := range beyond {
+		o.Beyond = true
 	}
-	for _, o := range sure {
-		o.Best = o == sure[0] || even(sure[0].choice, o.choice)
-	}
-}
-
-// even reports whether nobody can say that one is ahead of the other: they are less than [level]
-// apart, or their repetitions do not tell them apart.
-func even(a, b *choice) bool {
-	switch {
-	case a.Value == b.Value || math.Abs(a.Value/b.Value-1) < level:
-		return true
-	case len(a.values) >= fewest && len(b.values) >= fewest:
-		return rankTest(a.values, b.values) >= significance
-	}
-	return a.N+b.N > 2 && a.Low <= b.High && b.Low <= a.High
 }
 
 // baseline is the row that changes are against: that of the lab, or else where loads have names the
@@ -308,7 +287,7 @@ func (d *decision) baseline(layout *Layout, first *decision) int {
 		})
 	}
 	if d.unit != "" || len(d.Rows) < 2 ||
-		slices.ContainsFunc(d.Rows[0].Choices, func(c choice) bool { return !c.Known }) {
+		slices.ContainsFunc(d.Rows[0].Choices, func(c choice) bool { return !c.known() }) {
 		return -1
 	}
 	return 0

@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"html/template"
@@ -71,7 +70,7 @@ func (f *figure) CSV() string {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	write := func(c *chart.Panel, s *chart.Series, rest ...string) {
-		line := append([]string{c.Title, csvText(s.Label), csvText(s.Engine), csvText(s.GPUs)}, rest...)
+		line := append([]string{csvText(c.Title), csvText(s.Label), csvText(s.Engine), csvText(s.GPUs)}, rest...)
 		_ = out.Write(line) // a buffer takes whatever is written
 	}
 	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions",
@@ -87,12 +86,12 @@ func (f *figure) CSV() string {
 				}
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
 					csvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
-					dotVerdict(l.Published, p.Doubt, p.Mark))
+					p.Verdict())
 			}
 		}
 		if h := c.Heat; h != nil {
 			for _, x := range h.Cells {
-				label, value, verdict := h.Across[x.X]+", "+h.Up[x.Y], number.Exact(x.Value), dotVerdict(false, x.Doubt, x.Mark)
+				label, value, verdict := h.Across[x.X]+", "+h.Up[x.Y], number.Exact(x.Value), x.Verdict()
 				if x.Void {
 					value, verdict = "", load.Void
 				}
@@ -109,26 +108,16 @@ func (f *figure) CSV() string {
 					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), csvText(label), "", "", "", verdict)
 				}
 				if !x.None {
-					bar(x.Value, dotVerdict(false, x.Doubt, x.Mark))
+					bar(x.Value, x.Verdict())
 				}
 				for _, p := range x.Published {
-					bar(p.Y, dotVerdict(true, false, ""))
+					bar(p.Y, p.Verdict())
 				}
 			}
 		}
 	}
 	out.Flush()
 	return b.String()
-}
-
-func dotVerdict(published, doubt bool, mark string) string {
-	switch {
-	case published:
-		return "published"
-	case doubt:
-		return load.Suspect
-	}
-	return cmp.Or(mark, load.Valid)
 }
 
 func unit(a chart.Axis) string { return strings.TrimSpace(a.Title + " " + a.Unit) }

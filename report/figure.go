@@ -55,7 +55,7 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section) {
 		if !layout.automatic(f.kind) {
 			continue
 		}
-		figures, why := f.draw(cells, about)
+		figures, why := f.draw(owned(cells), about)
 		whole.Figures = append(whole.Figures, figures...)
 		if len(figures) == 0 {
 			whole.Left = append(whole.Left, why)
@@ -369,17 +369,21 @@ func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *char
 		if !ok || !has || s.void {
 			continue
 		}
-		i, known := byLoad[s.load()]
+		i, known := byLoad[s.caseKey()]
 		if !known {
 			i = len(c.Groups)
-			byLoad[s.load()] = i
-			c.Groups = append(c.Groups, chart.Group{Label: s.load()})
+			byLoad[s.caseKey()] = i
+			label := s.load()
+			if s.benchmark != cells[0].benchmark || cells[len(cells)-1].benchmark != cells[0].benchmark {
+				label = listedWith(", ", s.benchmark, label)
+			}
+			c.Groups = append(c.Groups, chart.Group{Label: label})
 		}
 		g := &c.Groups[i]
 		d.Hover = hover(s, d, "", m)
 		if s.by == "" {
-			g.Bars = append(g.Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: d.Hover, Doubt: d.Doubt,
-				Mark: d.Mark, Ref: d.Ref})
+			g.Bars = append(g.Bars, chart.Bar{Series: s.series, Label: label, Value: d.Y, Hover: d.Hover, Trust: d.Trust,
+				Ref: d.Ref})
 			continue
 		}
 		of := slices.IndexFunc(g.Bars, func(b chart.Bar) bool { return b.Series == s.series && b.Label == label })

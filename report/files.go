@@ -122,9 +122,12 @@ func (s *section) rows(all []results.Row) []results.Row {
 type source struct {
 	what []string // model, GPUs
 	from []string // lab, run, date, hcl
+
+	suspect []string // reasons against all of it
 }
 
 func sourceOf(rows []results.Row, about About) (s source) {
+	s.suspect = sharedReasons(rows)
 	var models, gpus []string
 	for i := range rows {
 		d := &rows[i].Deployment
@@ -158,7 +161,7 @@ func (f *figure) picture(c *chart.Panel, of source) *chart.Drawing {
 
 // alone is a chart with all that it has to say where nothing stands beside it.
 func (f *figure) alone(c *chart.Panel, of source) *chart.Picture {
-	p := &chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c),
+	p := &chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.what, []string{f.Under}), Key: f.key(c, of.suspect),
 		Foot: slices.Concat(of.from, []string{tallied(c)})}
 	empty := func(s string) bool { return s == "" }
 	p.Under, p.Foot = slices.DeleteFunc(p.Under, empty), slices.DeleteFunc(p.Foot, empty)
@@ -180,8 +183,11 @@ func (f *figure) title(c *chart.Panel) string {
 }
 
 // key says what the marks of a chart mean.
-func (f *figure) key(c *chart.Panel) []string {
+func (f *figure) key(c *chart.Panel, suspect []string) []string {
 	key := slices.Clone(f.Notes)
+	for _, reason := range suspect {
+		key = append(key, "All values are suspect: "+strings.TrimSuffix(reason, ".")+".")
+	}
 	if c.Tail != "" {
 		key = append(key, "Light lines: "+c.Tail+".")
 	}
@@ -219,7 +225,7 @@ func tallied(c *chart.Panel) string {
 			continue
 		}
 		for _, p := range l.Dots {
-			add(dotVerdict(l.Published, p.Doubt, p.Mark))
+			add(p.Verdict())
 		}
 		n[load.Void] += len(l.Gaps)
 	}
@@ -228,7 +234,7 @@ func tallied(c *chart.Panel) string {
 			if b.None {
 				all++
 			} else {
-				add(dotVerdict(false, b.Doubt, b.Mark))
+				add(b.Verdict())
 			}
 			n["published"] += len(b.Published)
 		}
@@ -238,7 +244,7 @@ func tallied(c *chart.Panel) string {
 			if x.Void {
 				n[load.Void]++
 			} else {
-				add(dotVerdict(false, x.Doubt, x.Mark))
+				add(x.Verdict())
 			}
 		}
 	}

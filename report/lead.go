@@ -10,24 +10,21 @@ import (
 	"hclbench/report/chart"
 )
 
-// level is how little the first and the second may differ, as a share, before one of them is ahead.
-const level = 0.01
-
-// owned is a value of a chart with its series.
-type owned struct {
+// ownDot is a value of a chart with its series.
+type ownDot struct {
 	chart.Dot
 	of *chart.Series
 }
 
 // dots are all values of a chart, those in doubt or all others.
-func dots(c *chart.Panel, doubt bool) (all []owned) {
+func dots(c *chart.Panel, doubt bool) (all []ownDot) {
 	for _, l := range c.Lines {
 		if l.Published || l.Tail || l.Front {
 			continue
 		}
 		for _, d := range l.Dots {
 			if d.Doubt == doubt {
-				all = append(all, owned{d, l.Series})
+				all = append(all, ownDot{d, l.Series})
 			}
 		}
 	}
@@ -39,9 +36,9 @@ func dots(c *chart.Panel, doubt bool) (all []owned) {
 func fronts(c *chart.Panel, m metric) (all []chart.Line, said string) {
 	count := map[*chart.Series]int{}
 	sure := dots(c, false) // what is suspect leads nothing
-	for _, of := range grouped(sure, func(d owned) string { return d.of.GPUs }) {
-		height := func(d owned) float64 { return d.Y * float64(m.better) }
-		slices.SortStableFunc(of, func(a, b owned) int {
+	for _, of := range grouped(sure, func(d ownDot) string { return d.of.GPUs }) {
+		height := func(d ownDot) float64 { return d.Y * float64(m.better) }
+		slices.SortStableFunc(of, func(a, b ownDot) int {
 			return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(height(b), height(a)))
 		})
 		front := chart.Line{Front: true}
@@ -49,7 +46,7 @@ func fronts(c *chart.Panel, m metric) (all []chart.Line, said string) {
 		for _, p := range of {
 			if height(p) > best {
 				best = height(p)
-				front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1})
+				front.Dots = append(front.Dots, chart.Dot{X: p.X, Y: p.Y, N: 1, Ref: p.Ref})
 				count[p.of]++
 			}
 		}

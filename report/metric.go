@@ -23,7 +23,8 @@ type metric struct {
 	unit   string // "tok/s", "ms"; empty: a count
 	better int    // more is better: 1; less is: −1; neither: 0
 	of     func(r *results.Row) (float64, bool)
-	needs  func(r *results.Row) int // values; 0: it has enough. Nil: any number is enough
+	needs  func(r *results.Row) int    // values; 0: it has enough. Nil: any number is enough
+	judged func(r *results.Row) string // by what, beside what was measured; nil: by nothing
 }
 
 // value is what the cell measured and its requests carry; a void cell measured nothing.
@@ -90,58 +91,58 @@ func fromTelemetry(parts float64, of func(t *telemetry.Record) *float64) func(r 
 // The figures that tables and charts are made of.
 var (
 	requestThroughput = metric{"request_throughput", "Requests per second", "", "req/s", "req/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.RequestThroughput }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.RequestThroughput }), nil, nil}
 	outputThroughput = metric{"output_throughput", "Output throughput", "Throughput", "output", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.OutputThroughput }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.OutputThroughput }), nil, nil}
 	totalThroughput = metric{"total_throughput", "Total throughput", "Throughput", "total", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.TotalThroughput }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.TotalThroughput }), nil, nil}
 	inputThroughput = metric{"input_throughput", "Input throughput", "Throughput", "input", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.InputThroughput }), nil, nil}
 	peakThroughput = metric{"peak_output_throughput", "Output throughput, best second", "Throughput", "peak", "tok/s", 1,
-		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput }), nil, nil}
 	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput/s", "req/s", 1,
 		func(r *results.Row) (float64, bool) {
 			if r.Summary.Goodput == nil {
 				return 0, false
 			}
 			return *r.Summary.Goodput, true
-		}, nil}
+		}, nil, sloText}
 	duration = metric{"duration_s", "Duration of the run", "", "duration", "s", -1,
-		fromSummary(func(s *load.Summary) float64 { return s.Duration }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.Duration }), nil, nil}
 	completed = metric{"completed", "Requests completed", "Requests", "ok", "", 0,
 		func(r *results.Row) (float64, bool) {
 			return float64(r.Summary.Completed), requestsKnown(r) && r.Summary.Knows("completed")
-		}, nil}
+		}, nil, nil}
 	failed = metric{"failed", "Requests failed", "Requests", "failed", "", -1,
 		func(r *results.Row) (float64, bool) {
 			return float64(r.Summary.Failed), requestsKnown(r) && r.Summary.Knows("failed")
-		}, nil}
+		}, nil, nil}
 	inputTokens = metric{"total_input_tokens", "Input tokens", "Tokens", "input", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) }), nil}
+		fromSummary(func(s *load.Summary) float64 { return float64(s.InputTokens) }), nil, nil}
 	outputTokens = metric{"total_output_tokens", "Output tokens", "Tokens", "output", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) }), nil}
+		fromSummary(func(s *load.Summary) float64 { return float64(s.OutputTokens) }), nil, nil}
 	meanConcurrency = metric{"mean_concurrency", "Requests in flight, on average", "", "in flight", "", 0,
-		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency }), nil}
+		fromSummary(func(s *load.Summary) float64 { return s.MeanConcurrency }), nil, nil}
 
 	steadyFrom = metric{"steady_from_s", "Steady state begins", "Steady", "from", "s", 0,
-		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.From).Seconds() }), nil}
+		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.From).Seconds() }), nil, nil}
 	steadyTo = metric{"steady_to_s", "Steady state ends", "Steady", "to", "s", 0,
-		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.To).Seconds() }), nil}
+		ofSteady(func(x *load.Part) float64 { return time.Duration(x.Window.To).Seconds() }), nil, nil}
 	steadyOutput = metric{"steady_output_throughput", "Output throughput in the steady state", "Steady", "output", "tok/s",
 		1,
-		ofSteady(func(x *load.Part) float64 { return x.OutputThroughput }), nil}
+		ofSteady(func(x *load.Part) float64 { return x.OutputThroughput }), nil, nil}
 
 	prefixHits = metric{"prefix_cache_hit_rate", "Prompt tokens found in the prefix cache", "", "cache hits", "%", 0,
-		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.PrefixHitRate }), nil}
+		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.PrefixHitRate }), nil, nil}
 	acceptance = metric{"speculative_acceptance", "Drafted tokens that were accepted", "", "accepted", "%", 1,
-		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.Acceptance }), nil}
+		fromTelemetry(100, func(t *telemetry.Record) *float64 { return t.Acceptance }), nil, nil}
 	stepTokens = metric{"tokens_per_step", "Tokens per step of speculative decoding", "", "per step", "", 1,
-		fromTelemetry(1, func(t *telemetry.Record) *float64 { return t.StepTokens }), nil}
+		fromTelemetry(1, func(t *telemetry.Record) *float64 { return t.StepTokens }), nil, nil}
 	forcedAcceptance = metric{"forced_acceptance", "Tokens per step that the engine was told to accept", "", "forced", "", 0,
 		func(r *results.Row) (float64, bool) {
 			tokens, _ := r.Deployment.ForcedAcceptance()
 			return tokens, tokens > 0
-		}, nil}
+		}, nil, nil}
 
 	medianTTFT = latency(ttft, "median")
 	medianTPOT = latency(tpot, "median")
@@ -151,28 +152,28 @@ var (
 		func(r *results.Row) (float64, bool) {
 			n := r.Deployment.GPUsUsed()
 			return r.Summary.OutputThroughput / float64(max(n, 1)), n > 0 && r.Summary.OutputThroughput > 0
-		}, nil}
+		}, nil, nil}
 	inputPerGPU = metric{"input_throughput_per_gpu", "Input throughput per GPU", "Throughput", "in/GPU", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
 			n := r.Deployment.GPUsUsed()
 			return r.Summary.InputThroughput / float64(max(n, 1)), n > 0 && r.Summary.InputThroughput > 0
-		}, nil}
+		}, nil, nil}
 	perDecodeGPU = metric{"output_throughput_per_decode_gpu", "Output throughput per decode GPU", "Throughput",
 		"out/decode GPU", "tok/s", 1,
-		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput }), nil}
+		perRole("decode", func(s *load.Summary) float64 { return s.OutputThroughput }), nil, nil}
 	perPrefillGPU = metric{"input_throughput_per_prefill_gpu", "Input throughput per prefill GPU", "Throughput",
 		"in/prefill GPU", "tok/s", 1,
-		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput }), nil}
+		perRole("prefill", func(s *load.Summary) float64 { return s.InputThroughput }), nil, nil}
 	streamInterval = metric{"stream_interval", "Tokens that the engine sends at a time", "", "tok/chunk", "", 0,
 		func(r *results.Row) (float64, bool) {
 			n := r.Deployment.StreamInterval()
 			return float64(n), n > 1
-		}, nil}
+		}, nil, nil}
 	interactivity = metric{"interactivity", "Interactivity", "", "per user", "tok/s", 1,
 		func(r *results.Row) (float64, bool) {
 			v, ok := medianTPOT.of(r)
 			return 1000 / max(v, 1e-9), ok && v > 0
-		}, nil}
+		}, nil, nil}
 )
 
 // perRole shares a throughput out to the GPUs of the members of a role, where all are known.

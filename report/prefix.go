@@ -137,9 +137,9 @@ func (p prefixPair) group(m metric) (chart.Group, bool) {
 		label += ", " + number.Short(c) + " in flight"
 	}
 	return chart.Group{Label: label, Bars: []chart.Bar{
-		{Series: s, Label: "without", Value: off.Y, Before: true, Doubt: off.Doubt, Mark: off.Mark,
+		{Series: s, Label: "without", Value: off.Y, Before: true, Trust: off.Trust,
 			Hover: label + "\nwithout: " + said(off.Y, m)},
-		{Series: s, Label: "with", Value: on.Y, After: number.Change(on.Y/off.Y - 1), Doubt: on.Doubt, Mark: on.Mark,
+		{Series: s, Label: "with", Value: on.Y, After: number.Change(on.Y/off.Y - 1), Trust: on.Trust,
 			Hover: label + "\nwith: " + said(on.Y, m)},
 	}}, okOff && okOn
 }

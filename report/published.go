@@ -50,13 +50,22 @@ func (c *Compared) cell(rows []results.Row, planned []Planned) (of *results.Row)
 	return of
 }
 
-// credits say whose figures those of the figure's thin lines are.
+// credits say whose figures those are that the figure draws beside the report's own.
 func (f *figure) credits(cells []*sample, references []Compared) {
-	for _, c := range references {
-		if slices.ContainsFunc(cells, func(s *sample) bool { return s.by == c.Reference && s.benchmark == c.Benchmark }) &&
-			slices.ContainsFunc(f.Charts, func(p *chart.Panel) bool { return p.Published() }) {
-			f.Notes = once(f.Notes, strings.TrimSuffix("Crosses: published by "+c.Reference+", "+c.Source, ", ")+".")
+	for _, s := range cells {
+		if s.by == "" || !slices.ContainsFunc(f.Charts, func(p *chart.Panel) bool { return p.Has(kindOfRun(s.rows[0])) }) {
+			continue
 		}
+		text := s.by
+		for _, c := range references {
+			if s.by == "published by "+c.Reference && s.benchmark == c.Benchmark {
+				text = strings.TrimSuffix(s.by+", "+c.Source, ", ")
+			}
+		}
+		if mark := mark(s.rows[0]); s.by == kindOfRun(s.rows[0]) {
+			text = strings.Replace(mark, ":", ",", 1)
+		}
+		f.Notes = once(f.Notes, "Crosses: "+text+".")
 	}
 }
 

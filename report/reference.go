@@ -42,6 +42,7 @@ type Figure struct {
 	Published float64  `json:"published"`
 	Measured  *float64 `json:"measured,omitempty"`       // the median of the repetitions; nil: not measured
 	Change    *float64 `json:"change_percent,omitempty"` // of measured against published
+	Suspect   bool     `json:"suspect,omitempty"`        // what was measured is
 
 	of metric
 }
@@ -70,8 +71,8 @@ func Compare(rows []results.Row, references []Reference) []Compared {
 				c.Cell = of[0].ID
 			}
 			for _, f := range publishedFigures(published) {
-				if values, _ := trusted(f.of, of, isSuspect); len(values) > 0 {
-					f.Measured = new(spread(values).Median)
+				if e, ok := weigh(f.of, of, nil); ok {
+					f.Measured, f.Suspect = new(e.Median), e.Suspect
 					if f.Published != 0 {
 						f.Change = new((*f.Measured/f.Published - 1) * 100)
 					}
@@ -268,7 +269,9 @@ func (f *Figure) texts() (parts [3]string) {
 	}
 	parts[0] = number.Text(f.Published)
 	if f.Measured != nil {
-		parts[1] = number.Text(*f.Measured)
+		if parts[1] = number.Text(*f.Measured); f.Suspect {
+			parts[1] += " suspect"
+		}
 	}
 	if f.Change != nil {
 		parts[2] = number.Change(*f.Change / 100)

@@ -8,7 +8,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -23,43 +22,25 @@ type sample struct {
 	dataset   string
 	told      []string // columns of published tables that are of the load
 	shared    []string // reasons against all cells, which set none of them apart
-	by        string   // who published it; empty: nobody, it is in the store
+	by        string   // whose it is, beside what the report is about: "imported", "published by …"
 	void      bool     // it measured nothing
 	ref       int      // its place in the page's data, from 1; 0: it has none
-}
-
-// sharedReasons are those that stand against every cell that measured something:
-// they are about the report, not about a cell.
-func sharedReasons(rows []results.Row) (shared []string) {
-	for i, r := range those(rows, isMeasured) {
-		reasons := r.Verdict().Texts()
-		if i == 0 {
-			shared = slices.Clone(reasons)
-		}
-		shared = slices.DeleteFunc(shared, func(reason string) bool { return !slices.Contains(reasons, reason) })
-	}
-	return shared
-}
-
-// doubtful reports whether a metric of a suspect cell is so for reasons of its own.
-func (s *sample) doubtful(v load.Verdict, m metric) bool {
-	if !isSuspect(v) || len(v.Reasons) == 0 {
-		return isSuspect(v)
-	}
-	v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons),
-		func(r load.Reason) bool { return slices.Contains(s.shared, r.Text) })
-	return len(v.Reasons) > 0 && v.Doubts(m.name)
 }
 
 // samples are all cells that measured something, in their order.
 func samples(rows []results.Row, all *seriesOf) (out []*sample) {
 	shared := sharedReasons(rows)
-	for _, c := range grouped(those(rows, isMeasured), all.cell) {
+	for _, c := range grouped(those(rows, isMeasured), all.place) {
 		s := all.sample(c)
 		s.shared = shared
 		out = append(out, s)
 	}
 	return out
+}
+
+// owned are the cells that a report is about: what others measured stands beside them, and leads nothing.
+func owned(cells []*sample) []*sample {
+	return slices.DeleteFunc(slices.Clone(cells), func(s *sample) bool { return s.by != "" })
 }
 
 // withOthers are samples with all else that charts show: void cells, and what others published.
@@ -69,7 +50,7 @@ func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about Abou
 	for i := range published {
 		if r := &published[i]; s.find(r) != nil {
 			x := s.sample([]*results.Row{r})
-			x.by = r.Run.ID
+			x.by = creditOf(r)
 			out = append(out, x)
 		}
 	}
@@ -78,13 +59,13 @@ func (s *seriesOf) withOthers(measured []*sample, rows []results.Row, about Abou
 
 // withVoid are samples with those of cells of which no repetition measured anything.
 func (s *seriesOf) withVoid(measured []*sample, rows []results.Row) []*sample {
-	known := map[string]bool{}
+	known := map[place]bool{}
 	for _, m := range measured {
-		known[s.cell(m.rows[0])] = true
+		known[s.place(m.rows[0])] = true
 	}
 	out := slices.Clone(measured)
-	for _, c := range grouped(those(rows, func(r *results.Row) bool { return !isMeasured(r) }), s.cell) {
-		if !known[s.cell(c[0])] {
+	for _, c := range grouped(those(rows, func(r *results.Row) bool { return !isMeasured(r) }), s.place) {
+		if !known[s.place(c[0])] {
 			x := s.sample(c)
 			x.void = true
 			out = append(out, x)
@@ -93,42 +74,44 @@ func (s *seriesOf) withVoid(measured []*sample, rows []results.Row) []*sample {
 	return out
 }
 
-// cell is what repetitions of a cell have in common. What was published of one cell is no repetition
-// of it: each row stands for itself.
-func (s *seriesOf) cell(r *results.Row) string {
-	by := ""
-	if r.Run.Command == "published" {
-		by = r.Run.ID + "\x00" + r.Group
+// place is that of a row in charts. Where the lab says what is told apart there is of the rest only the
+// load; what was published of one cell is no repetition of it.
+func (s *seriesOf) place(r *results.Row) place {
+	p := placeOf(r)
+	if s.by != nil {
+		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
+		p.label = fmt.Sprint(s.find(r).Index, underLoad(r, nil), axes)
+		if p.kind != "published" {
+			p.identity = ""
+		}
 	}
-	if s.by == nil {
-		return fmt.Sprint(s.find(r).Index, "\x00", by, "\x00", cellOf(r))
-	}
-	// The lab says what is told apart; of the rest there is only the load.
-	axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-	return fmt.Sprint(r.Benchmark, "\x00", s.find(r).Index, "\x00", by, "\x00", dataset(r), placeOf(r), axes)
+	return p
 }
 
 func (s *seriesOf) sample(of []*results.Row) *sample {
-	return &sample{benchmark: of[0].Benchmark, series: s.find(of[0]), rows: of, at: placeOf(of[0]),
-		dataset: dataset(of[0]), told: s.told, ref: s.refs[s.cell(of[0])]}
+	x := &sample{benchmark: of[0].Benchmark, series: s.find(of[0]), rows: of, at: along(of[0]),
+		dataset: dataset(of[0]), told: s.told, ref: s.refs[s.place(of[0])]}
+	if kindOfRun(of[0]) != s.own[axisOf(of[0].Axes, sideAxis)] {
+		x.by = creditOf(of[0])
+	}
+	return x
 }
 
-// value is the median of a metric over the repetitions, with the lowest and the
-// highest: over those that are not in doubt, or, where all of them are, over all.
-func (s *sample) value(m metric) (d chart.Dot, ok bool) {
-	values, sure := trusted(m, s.rows, func(v load.Verdict) bool { return s.doubtful(v, m) })
-	if len(values) == 0 {
-		return d, false
+// creditOf says whose figures those are that are not the report's own.
+func creditOf(r *results.Row) string {
+	if r.Run.Command == "published" {
+		return "published by " + r.Run.ID
 	}
-	of := spread(values)
-	d = chart.Dot{Y: of.Median, Low: of.Min, High: of.Max, N: of.N, Of: len(valuesOf(m, s.rows)), Ref: s.ref,
-		Doubt: !sure, Mark: kindOfRun(s.rows[0])}
-	for _, r := range s.rows {
-		if x, ok := m.interval(r); ok && d.Of == 1 {
-			d.From, d.To = x.Low, x.High
-		}
-	}
-	return d, true
+	return cmp.Or(kindOfRun(r), "measured")
+}
+
+// weigh is the evidence of a metric.
+func (s *sample) weigh(m metric) (evidence, bool) { return weigh(m, s.rows, s.shared) }
+
+// value is the evidence as a chart shows it.
+func (s *sample) value(m metric) (chart.Dot, bool) {
+	e, ok := s.weigh(m)
+	return e.dot(s.ref), ok
 }
 
 // load is the cell's place along the axes of the load, in words.
@@ -152,14 +135,14 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 	if d.Of > d.N {
 		lines = append(lines, fmt.Sprintf("%d of %d repetitions: the others are suspect", d.N, d.Of))
 	}
-	if d.Doubt {
+	if d.Doubt || d.Suspect {
 		lines = append(lines, "suspect")
 	}
 	if text := forced(s.rows[0]); text != "" && !strings.Contains(s.series.Label, text) {
 		lines = append(lines, text)
 	}
 	if s.by != "" {
-		lines = append(lines, "published by "+s.by)
+		lines = append(lines, s.by)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -214,14 +197,8 @@ func enough(all []slice) (n int) {
 // slicesAlong finds the slices with a line in them, those with the most points first.
 func slicesAlong(along dimension, samples []*sample) (out []slice) {
 	lying := slices.DeleteFunc(slices.Clone(samples), func(s *sample) bool { return s.at[along.name] == 0 })
-	for _, of := range grouped(lying, func(s *sample) string {
-		key := fmt.Sprint(s.benchmark, "\x00", s.dataset, "\x00", s.others())
-		for _, d := range dimensions {
-			if d.name != along.name && !(along.name == "batch" && d.name == "concurrency") {
-				key += fmt.Sprintf("\x00%v", s.at[d.name])
-			}
-		}
-		return key
+	for _, of := range grouped(lying, func(s *sample) under {
+		return underLoad(s.rows[0], s.told, along.name, map[string]string{"batch": "concurrency"}[along.name])
 	}) {
 		x := slice{along: along, samples: of}
 		for _, line := range grouped(of, func(s *sample) *chart.Series { return s.series }) {

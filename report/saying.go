@@ -139,8 +139,8 @@ func (d *decision) span(r run, first int, unit string) string {
 func (d *decision) widest(first int) string {
 	most, at := 0.0, -1
 	for i := first; i < len(d.Places); i++ {
-		if all := d.offers(i, false); d.winner(i) != nil && len(all) > 1 && all[1].Value > 0 && all[0].Value > 0 {
-			if by := math.Abs(math.Log(all[0].Value / all[1].Value)); by > most {
+		if all := d.offers(i, false); d.winner(i) != nil && len(all) > 1 && all[1].Median > 0 && all[0].Median > 0 {
+			if by := math.Abs(math.Log(all[0].Median / all[1].Median)); by > most {
 				most, at = by, i
 			}
 		}
@@ -149,7 +149,7 @@ func (d *decision) widest(first int) string {
 		return ""
 	}
 	all := d.offers(at, false)
-	both := amounts(d.of, all[0].Value, all[1].Value)
+	both := amounts(d.of, all[0].Median, all[1].Median)
 	return fmt.Sprintf(": %s at %s, where %s has %s", both[0], d.Places[at].value, all[1].series.Label, both[1])
 }
 
@@ -197,7 +197,7 @@ func (d *decision) level() string {
 func (d *decision) tried(all []*chart.Series) (n int) {
 	for i, p := range d.Places {
 		if p.Kind == "" && !slices.ContainsFunc(d.Rows, func(r decisionRow) bool {
-			return slices.Contains(all, r.series) && !r.Choices[i].Known
+			return slices.Contains(all, r.series) && !r.Choices[i].known()
 		}) {
 			n++
 		}
@@ -216,14 +216,14 @@ func listed(names []string) string {
 
 // peak says who gives most whatever the service is.
 func (d *decision) peak() string {
-	i := slices.IndexFunc(d.Places, func(p place) bool { return p.Kind == "peak" })
+	i := slices.IndexFunc(d.Places, func(p spot) bool { return p.Kind == "peak" })
 	if i < 0 || d.winner(i) == nil {
 		return ""
 	}
 	all := d.offers(i, false)
-	text := fmt.Sprintf("%s peaks highest at %s", all[0].series.Label, amounts(d.of, all[0].Value)[0])
+	text := fmt.Sprintf("%s peaks highest at %s", all[0].series.Label, amounts(d.of, all[0].Median)[0])
 	if len(all) > 1 {
-		text += ", " + number.Change(all[0].Value/all[1].Value-1)
+		text += ", " + number.Change(all[0].Median/all[1].Median-1)
 	}
 	return text
 }
@@ -239,7 +239,7 @@ func (d *decision) doubted() string {
 			case p.Kind == "peak":
 				told = append(told, o.series)
 				parts = append(parts, fmt.Sprintf("%s would peak at %s, but is suspect there",
-					o.series.Label, amounts(d.of, o.Value)[0]))
+					o.series.Label, amounts(d.of, o.Median)[0]))
 			case !slices.Contains(told, o.series):
 				leading = once(leading, o.series.Label)
 			}
@@ -260,7 +260,7 @@ func (d *decision) sayAlone() string {
 	most := func(doubt bool) (best *choice, at string) {
 		for i, p := range d.Places {
 			for _, o := range d.offers(i, doubt) {
-				if best == nil || (o.Value-best.Value)*float64(d.Better) > 0 {
+				if best == nil || (o.Median-best.Median)*float64(d.Better) > 0 {
 					best, at = o.choice, cmp.Or(o.At, strings.TrimSpace(p.value+" "+d.unit))
 				}
 			}
@@ -273,11 +273,11 @@ func (d *decision) sayAlone() string {
 	switch {
 	case best == nil:
 		best, at, end = suspect, there, ", which is suspect."
-	case suspect != nil && (suspect.Value-best.Value)*float64(d.Better) > 0:
-		end = fmt.Sprintf("; %s at %s would be better, but is suspect.", amounts(d.of, suspect.Value)[0], there)
+	case suspect != nil && (suspect.Median-best.Median)*float64(d.Better) > 0:
+		end = fmt.Sprintf("; %s at %s would be better, but is suspect.", amounts(d.of, suspect.Median)[0], there)
 	}
 	return fmt.Sprintf("%s of %s is at best %s, at %s%s", d.Title, d.Rows[0].series.Label,
-		amounts(d.of, best.Value)[0], at, end)
+		amounts(d.of, best.Median)[0], at, end)
 }
 
 // sayChanges holds the series that was tried in the most places against the baseline, place by place.
@@ -303,7 +303,7 @@ func (d *decision) sayChanges() string {
 		case c.Doubt || of.Doubt:
 			part += " (suspect)"
 			sure--
-		case even(c, of):
+		case c.even(of.evidence):
 		case *c.Change*float64(d.Better) > 0:
 			ahead++
 		default:

@@ -17,16 +17,20 @@ import (
 type seriesOf struct {
 	all     []*chart.Series
 	byKey   map[string]*chart.Series
-	varying []string       // axes of the engine that are not the same everywhere
-	told    []string       // columns of published tables that tell loads apart
-	by      []string       // columns that make a series instead; nil: none are said
-	refs    map[string]int // of cells, as [chart.Dot.Ref]; nil: nothing is drawn for a page
+	varying []string          // axes of the engine that are not the same everywhere
+	told    []string          // columns of published tables that tell loads apart
+	by      []string          // columns that make a series instead; nil: none are said
+	refs    map[place]int     // of cells, as [chart.Dot.Ref]; nil: nothing is drawn for a page
+	own     map[string]string // of each side of a comparison, or of all, the kind of run that the report is about
 }
 
 // newSeries finds the series of rows: GPU × engine × whatever the lab varies of
 // engines, or the columns that are said, ordered by GPU and then as they come.
 func newSeries(rows []results.Row, by []string) *seriesOf {
-	s := &seriesOf{byKey: map[string]*chart.Series{}, by: by}
+	s := &seriesOf{byKey: map[string]*chart.Series{}, by: by, own: map[string]string{}}
+	for _, of := range grouped(rows, func(r results.Row) string { return axisOf(r.Axes, sideAxis) }) {
+		s.own[axisOf(of[0].Axes, sideAxis)] = ownKind(of)
+	}
 	var ofCases []string
 	ofCases, s.told = caseAxes(rows)
 	for _, name := range axes(rows) {
@@ -279,8 +283,8 @@ func (d dimension) value(r *results.Row) (float64, bool) {
 	return v, v > 0
 }
 
-// placeOf is where the row lies along each dimension, by its name.
-func placeOf(r *results.Row) map[string]float64 {
+// along is where the row lies along each dimension, by its name.
+func along(r *results.Row) map[string]float64 {
 	at := map[string]float64{}
 	for _, d := range dimensions {
 		if v, ok := d.value(r); ok {

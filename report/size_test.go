@@ -52,7 +52,7 @@ func TestSlowSize(t *testing.T) {
 // holdsSize has the page of rows take so many bytes at most, compressed.
 func holdsSize(t *testing.T, rows []results.Row, most int) {
 	t.Helper()
-	found := len(those(rows, func(r *results.Row) bool { return placeOf(r)["concurrency"] >= 16 }))
+	found := len(those(rows, func(r *results.Row) bool { return along(r)["concurrency"] >= 16 }))
 	path := filepath.Join(t.TempDir(), "report.html")
 	var page, packed bytes.Buffer
 	if err := HTML(&page, noisy(rows), About{Title: "Many cells"}); err != nil {

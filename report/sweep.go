@@ -70,26 +70,13 @@ func (b *benchmark) plane(across, up dimension) []*sample {
 		}
 		return w
 	}
-	planes := grouped(own, func(s *sample) string {
-		key := s.dataset + "\x00" + strings.Join(s.others(), ",")
-		for _, d := range dimensions {
-			if d.name != across.name && d.name != up.name {
-				key += "\x00" + number.Short(s.at[d.name])
-			}
-		}
-		return key
-	})
+	planes := grouped(own, func(s *sample) under { return underLoad(s.rows[0], s.told, across.name, up.name) })
 	if planes == nil {
 		return nil
 	}
 	return slices.MaxFunc(planes, func(x, y []*sample) int {
 		return cmp.Or(cmp.Compare(weight(x[0]), weight(y[0])), cmp.Compare(len(x), len(y)))
 	})
-}
-
-// place is where a cell lies, as indices of the places along both dimensions.
-func (w sweep) place(s *sample) [2]int {
-	return [2]int{slices.Index(w.x, s.at[w.along.name]), slices.Index(w.y, s.at[w.up.name])}
 }
 
 // under says what is the same for all cells of the sweep.
@@ -107,26 +94,45 @@ func (w sweep) under() string {
 // figure is a metric of the sweep, a chart for each series.
 func (w sweep) figure(m metric) *figure {
 	f := &figure{Title: m.title + " by " + lower(w.along.title) + " and " + lower(w.up.title),
-		Notes: []string{"Bold, with an outline: the best of all series at these places; the darker, the better."}}
-	best, at := w.best(m)
+		Notes: []string{"Bold, with an outline: the best of all series at these places, or level with it; the darker, the better."}}
+	type spot struct {
+		*sample
+		evidence
+		x, y int
+	}
+	var known []spot
+	leading, most := map[*sample]bool{}, 1e-9
+	for _, s := range w.samples {
+		if e, ok := s.weigh(m); ok && !s.void {
+			known = append(known, spot{s, e, slices.Index(w.x, s.at[w.along.name]), slices.Index(w.y, s.at[w.up.name])})
+		}
+	}
+	for _, of := range grouped(known, func(p spot) [2]int { return [2]int{p.x, p.y} }) {
+		best, _ := lead(m.better, of, func(p spot) evidence { return p.evidence }, false)
+		for _, p := range best {
+			leading[p.sample] = len(best) < len(of)
+		}
+	}
+	if best, _ := lead(m.better, known, func(p spot) evidence { return p.evidence }, true); best != nil {
+		most = max(most, best[0].Median)
+	}
 	for _, of := range grouped(w.samples, func(s *sample) *chart.Series { return s.series }) {
 		c := &chart.Panel{Title: of[0].series.Label, Better: better(m), X: chart.Axis{Title: lower(w.along.title)},
 			Y: chart.Axis{Title: lower(w.up.title), Unit: m.unit, Key: m.name}, Along: w.along.name + " " + w.up.name}
 		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.x), Up: shorts(w.y)}
 		for _, s := range of {
-			place := w.place(s)
-			cell := chart.HeatCell{X: place[0], Y: place[1], Void: s.void, Ref: s.ref}
+			cell := chart.HeatCell{X: slices.Index(w.x, s.at[w.along.name]), Y: slices.Index(w.y, s.at[w.up.name]),
+				Void: s.void, Ref: s.ref}
 			if s.void {
 				cell.Hover = of[0].series.Label + ", void"
 			}
 			d, ok := s.value(m)
 			if ok {
-				cell.Value, cell.Doubt, cell.Mark = d.Y, d.Doubt, d.Mark
+				cell.Value, cell.Trust, cell.Best = d.Y, d.Trust, leading[s]
 				cell.Hover = hover(s, d, w.along.name, m) + "\n" + lower(w.up.title) + " " + number.Short(s.at[w.up.name])
-				if cell.Share = d.Y / best; m.better < 0 {
-					cell.Share = best / max(d.Y, best)
+				if cell.Share = d.Y / most; m.better < 0 {
+					cell.Share = most / max(d.Y, most)
 				}
-				cell.Best = !d.Doubt && d.Y == at[place]
 			}
 			if ok || s.void {
 				c.Heat.Cells = append(c.Heat.Cells, cell)
@@ -137,36 +143,6 @@ func (w sweep) figure(m metric) *figure {
 		}
 	}
 	return f
-}
-
-// best is the best value of the sweep that is not in doubt, and that at each pair of places where one
-// of several series is ahead.
-func (w sweep) best(m metric) (best float64, at map[[2]int]float64) {
-	at, best = map[[2]int]float64{}, 1e-9
-	count, level, known := map[[2]int]int{}, map[[2]int]bool{}, false
-	ahead := func(a, b float64) bool { return a*float64(m.better) > b*float64(m.better) }
-	for _, s := range w.samples {
-		d, ok := s.value(m)
-		if !ok || d.Doubt || s.void {
-			continue
-		}
-		place := w.place(s)
-		switch count[place]++; {
-		case count[place] == 1 || ahead(d.Y, at[place]):
-			at[place], level[place] = d.Y, false
-		case d.Y == at[place]:
-			level[place] = true
-		}
-		if !known || ahead(d.Y, best) {
-			best, known = d.Y, true
-		}
-	}
-	for place, n := range count {
-		if n < 2 || level[place] {
-			delete(at, place)
-		}
-	}
-	return max(best, 1e-9), at
 }
 
 func shorts(values []float64) (names []string) {

@@ -271,21 +271,21 @@ const chosenWeight = 200
 func figureColumns(rows []results.Row, layout *Layout, automatic []weighted) []column {
 	names := layout.Columns
 	columns := slices.DeleteFunc(counts(rows), func(c column) bool { return slices.Contains(names, c.key) })
-	loads := loadsOf(rows)
+	loads, shared := rivals(rows), sharedReasons(rows)
 	for i, m := range chosen(names) {
 		weight := chosenWeight + len(names) - i
 		if i == 0 {
 			weight = 0 // stays
 		}
 		c := m.column(rows, weight)
-		c.markBest(m, rows, loads)
+		c.markBest(m, rows, loads, shared)
 		c.bound(m, rows, layout)
 		columns = append(columns, c)
 	}
 	if names == nil {
 		for _, m := range automatic {
 			if c := m.column(rows, m.weight); c.known() || m.weight == 0 {
-				c.markBest(m.metric, rows, loads)
+				c.markBest(m.metric, rows, loads, shared)
 				c.bound(m.metric, rows, layout)
 				columns = append(columns, c)
 			}
@@ -315,6 +315,19 @@ func (m metric) column(rows []results.Row, weight int) column {
 		}
 		return entry{Needs: m.lacks(&rows[i])}
 	})
+}
+
+// markBest marks what leads under each load, of cells that were measured once each.
+func (c column) markBest(m metric, rows []results.Row, loads [][][]*results.Row, shared []string) {
+	leading := map[*results.Row]bool{}
+	for _, of := range leaders(m, loads, shared) {
+		leading[of[0]] = len(of) == 1
+	}
+	for i := range rows {
+		if leading[&rows[i]] {
+			c.entries[i].Class = best
+		}
+	}
 }
 
 // sloColumn says which cells meet their SLO, and which lines of it the others miss; nil:

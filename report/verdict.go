@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -177,6 +178,9 @@ func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) (
 		r.Summary, r.Job.Workload.SLO = &s, now
 	}
 }
+
+// sloText is the SLO by which a row is judged.
+func sloText(r *results.Row) string { return fmt.Sprint(r.Job.Workload.SLO) }
 
 // attained says whether a cell meets every line of its SLO, and which it misses; ok is
 // false where there is none.

@@ -8,12 +8,13 @@ type dataWorkload struct {
 	Finding  string       `json:"finding"`
 	Tables   []*dataTable `json:"tables"` // what decides comes first
 	Along    string       `json:"along"`  // the dimension that its cells lie along; empty: none
+	Fronts   [][]int      `json:"fronts"` // of each kind of GPU the cells that none surpasses in both: service and the first table's metric
 	Cells    []int        `json:"cells"`
-	At       []int        `json:"at"` // of each cell, its place in tables that are not by service
+	At       []int        `json:"at"` // of each cell, its place in tables that are not by service; −1: it is drawn, and in no table
 }
 
-// dataTable is a decision without its choices. What leads at a place is told, as repetitions are held
-// against each other by a test; with a filter it is what the script finds.
+// dataTable is a decision without its choices: the script shows of each series what is best of what a
+// filter lets through. What leads is said here, and by no script.
 type dataTable struct {
 	ID      string  `json:"id"`
 	Title   string  `json:"title"`
@@ -22,18 +23,28 @@ type dataTable struct {
 	Unit    string  `json:"unit"`
 	Better  int     `json:"better"`
 	Finding string  `json:"finding"`
-	Places  []place `json:"places"`
+	Places  []spot  `json:"places"`
 	Series  []int   `json:"series"` // a row of the table each, by their index among all series
-	Best    [][]int `json:"best"`   // of each place, the series
+	Best    [][]int `json:"best"`   // of each place, the cells
 	Beyond  [][]int `json:"beyond"`
 
 	Baseline int `json:"baseline"` // the series that changes are against; −1: none
 }
 
-func newDataWorkload(a *answer) *dataWorkload {
-	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Finding: a.Finding}
+func newDataWorkload(a *answer, cell func(s *sample) int) *dataWorkload {
+	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Finding: a.Finding, Fronts: [][]int{}}
 	if a.along != nil {
 		w.Along = a.along.name
+	}
+	if d := a.Tables[0]; d.byService() {
+		fronts, _ := fronts(slice{along: *a.along, samples: a.cells}.tradeoff(interactivity, d.of), d.of)
+		for _, l := range fronts {
+			var front []int
+			for _, p := range l.Dots {
+				front = append(front, p.Ref-1)
+			}
+			w.Fronts = append(w.Fronts, front)
+		}
 	}
 	for _, d := range a.Tables {
 		t := &dataTable{ID: d.ID, Title: d.Title, Under: d.Under, Metric: d.Metric, Unit: d.Unit, Better: d.Better,
@@ -48,12 +59,12 @@ func newDataWorkload(a *answer) *dataWorkload {
 			best, beyond := []int{}, []int{}
 			for _, o := range d.offers(i, false) {
 				if o.Best {
-					best = append(best, o.series.Index)
+					best = append(best, cell(o.cell))
 				}
 			}
 			for _, o := range d.offers(i, true) {
 				if o.Beyond {
-					beyond = append(beyond, o.series.Index)
+					beyond = append(beyond, cell(o.cell))
 				}
 			}
 			t.Best, t.Beyond = append(t.Best, best), append(t.Beyond, beyond)

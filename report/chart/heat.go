@@ -19,11 +19,10 @@ type HeatCell struct {
 	Value float64
 	Share float64 // of the best of all series and places, from 0 to 1: the more, the darker
 	Best  bool    // of all series at these places
-	Doubt bool    // suspect: with an outline instead of a ground
 	Void  bool    // it measured nothing
 	Hover string
 	Ref   int // as of a [Dot]
-	Mark  string
+	Trust     // in doubt: with an outline instead of a ground
 }
 
 const (

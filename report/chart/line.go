@@ -30,10 +30,29 @@ type Dot struct {
 	Of        int     // repetitions in all: those in doubt are left out where others are there
 	Label     string  // beside it
 	Hover     string
-	Ref       int    // by which the page knows its cell, from 1; 0: it does not
-	Doubt     bool   // suspect: drawn hollow
-	Apart     bool   // nothing joins it with the one before: a void cell is between them
-	Mark      string // what it is, where it is no measurement of ours: "rehearsal", "imported"
+	Ref       int  // by which the page knows its cell, from 1; 0: it does not
+	Apart     bool // nothing joins it with the one before: a void cell is between them
+	Trust
+}
+
+// Trust is how far a value can be relied on.
+type Trust struct {
+	Kind    string // of run, where it is no measurement of ours: "rehearsal", "imported", "published"
+	Suspect bool   // that is its verdict
+	Doubt   bool   // for reasons that set it apart from other cells: it is drawn hollow, and leads nothing
+}
+
+// Verdict is what data files and tallies call the value.
+func (t Trust) Verdict() string {
+	switch {
+	case t.Kind == "published":
+		return t.Kind
+	case t.Suspect || t.Doubt:
+		return "suspect"
+	case t.Kind != "":
+		return t.Kind
+	}
+	return "valid"
 }
 
 // Range is from where to where an upright line on the dot goes, and whether there is one.

@@ -37,8 +37,7 @@ type Bar struct {
 	Hover  string
 	Ref    int  // as of a [Dot]
 	Before bool // what the next one is compared with
-	Doubt  bool
-	Mark   string
+	Trust
 
 	Published []Dot // of its cell, by others: their Y
 }
@@ -229,17 +228,17 @@ func (c *Panel) Marked() string {
 			continue
 		}
 		for _, p := range l.Dots {
-			add(p.Mark)
+			add(p.Kind)
 		}
 	}
 	for _, g := range c.Groups {
 		for _, b := range g.Bars {
-			add(b.Mark)
+			add(b.Kind)
 		}
 	}
 	if c.Heat != nil {
 		for _, cell := range c.Heat.Cells {
-			add(cell.Mark)
+			add(cell.Kind)
 		}
 	}
 	if len(words) > 0 && seen[""] {
@@ -278,11 +277,12 @@ func (c *Panel) Told() bool {
 		})
 }
 
-// Published reports whether it shows what others published.
-func (c *Panel) Published() bool {
-	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.Published }) ||
+// Has reports whether it shows values of a kind of run beside others.
+func (c *Panel) Has(kind string) bool {
+	of := func(dots []Dot) bool { return slices.ContainsFunc(dots, func(d Dot) bool { return d.Kind == kind }) }
+	return slices.ContainsFunc(c.Lines, func(l Line) bool { return l.Published && of(l.Dots) }) ||
 		slices.ContainsFunc(c.Groups, func(g Group) bool {
-			return slices.ContainsFunc(g.Bars, func(b Bar) bool { return len(b.Published) > 0 })
+			return slices.ContainsFunc(g.Bars, func(b Bar) bool { return of(b.Published) })
 		})
 }
 

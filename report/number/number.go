@@ -86,6 +86,14 @@ func Change(change float64) string {
 	return sign + thousands(s) + " %"
 }
 
+// Share is a share for people, rounded up: "0.2%", "12%".
+func Share(v float64) string {
+	if v < 0.0995 {
+		return strconv.FormatFloat(math.Ceil(v*1000-1e-9)/10, 'f', 1, 64) + "%"
+	}
+	return strconv.FormatFloat(math.Ceil(v*100-1e-9), 'f', 0, 64) + "%"
+}
+
 // Count is so many of something: "1 point", "1,200 points".
 func Count(n int, what string) string {
 	if n == 1 {

@@ -83,7 +83,7 @@ const openRow = row => {
     make("p", { class: "under" }, loadColumns.filter(c => said(c, row)).map(c => `${c.title} ${said(c, row)}`).join(", ")),
     make("p", { class: kindOf(verdict.sort) }, verdict.text + (rows.length > 1 ? `, ${rows.length} repetitions: medians` : "")),
     ...notes.map(n => make("p", { class: "note" }, D.notes[n - 1])),
-    make("p", { class: "take" }, ...(publisher(row) ? [`published by ${publisher(row)}`] : [make("code", {}, command), " ", show]), " ", link),
+    make("p", { class: "take" }, ...(publisher(row) ? [publisher(row)] : [make("code", {}, command), " ", show]), " ", link),
     ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []),
     ...(cells.textContent.includes("n<") ? [make("p", { class: "note" }, "n<…: too few requests for that percentile")] : []),
     ...[...new Set(rows.map(r => columns.has("unbounded") ? said(columns.get("unbounded"), r) : ""))].filter(Boolean).map(why => make("p", { class: "note" }, `No 95 % interval: ${why}`)), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),

@@ -21,7 +21,7 @@ const chip = series => {
 };
 const D = JSON.parse(one("data").textContent);
 const count = D.listed;
-for (const c of D.columns) c.values ??= c.texts.map((_, i) => i);
+for (const c of D.columns) { c.values ??= c.texts.map((_, i) => i); c.top = new Set(c.top); }
 const columns = new Map(D.columns.map(c => [c.key, c]));
 const places = new Map(D.places.map(c => [c.key, c]));
 const rowsOf = []; // of each cell

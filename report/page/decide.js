@@ -5,19 +5,17 @@ const meets = cell => rowsOf[cell].every(r => !fits[r] || said(columns.get("slo"
 const price = "usd_per_million_output_tokens";
 
 // offers are the rows of a table that have anything, with what each has at each place, null being nothing:
-// what is best of all that is sure, with a suspect beside it that is better, or else what is suspect.
+// what is best of all that is sure, with a suspect beside it that is better, or else what is suspect. What
+// leads is what leads in all results, as the data say: a filter hides, and makes no other cell the best.
 const offers = (w, table) => {
-  const grid = table.series.map(() => table.places.map(() => ({ sure: null, suspect: null })));
-  const rows = new Map(table.series.map((s, n) => [s, grid[n]])), service = table.id.endsWith("-service"), tried = new Map();
+  const service = table.id.endsWith("-service"), grid = new Map(table.series.map(s => [s, table.places.map(() => ({ sure: null, suspect: null }))]));
   w.cells.forEach((cell, n) => {
-    const row = rows.get(seriesOf(rowsOf[cell][0])), v = row && listed(cell) ? valueOf(table.metric, cell) : null;
+    const row = grid.get(seriesOf(rowsOf[cell][0])), v = row && w.at[n] >= 0 ? valueOf(table.metric, cell) : null;
     if (!v) return;
-    const series = seriesOf(rowsOf[cell][0]);
-    tried.set(series, Math.min(w.at[n], tried.get(series) ?? w.at[n]));
     const speed = service ? valueOf("interactivity", cell) : null;
     const take = (i, doubt) => {
       const kind = doubt ? "suspect" : "sure", was = row[i][kind];
-      if (!was || (v.v - was.v) * table.better > 0) row[i][kind] = { ...v, cell, doubt };
+      if (!was || (v.v - was.v) * table.better > 0) row[i][kind] = { ...v, cell, doubt, best: table.best[i].includes(cell), beyond: table.beyond[i].includes(cell) };
     };
     if (!service) return take(w.at[n], v.doubt);
     table.places.forEach((p, i) => {
@@ -25,26 +23,11 @@ const offers = (w, table) => {
       else if (p.kind === "slo" ? meets(cell) : speed && speed.v >= p.level) take(i, v.doubt || !!speed?.doubt);
     });
   });
-  const whole = w.cells.filter(listed).every(c => rowsOf[c].every(r => fits[r]));
-  const alone = service && new Set(tried.values()).size === 1; // as far as each was tried where users wait least
-  table.places.forEach((_, i) => lead(table, grid.map(row => row[i]), i, whole, tried.size > 1, alone));
-  return grid.map((row, n) => ({ series: table.series[n], at: row.map(({ sure, suspect }) => {
+  return table.series.map(series => ({ series, at: grid.get(series).map(({ sure, suspect }) => {
     if (S.sus === "0") suspect = null;
     const beside = sure && suspect && (suspect.v - sure.v) * table.better > 0 ? suspect : null;
     return sure || suspect ? { ...(sure ?? suspect), beside } : null;
   }) })).filter(r => r.at.some(Boolean));
-};
-// lead says what leads at a place: as the lab's results have it, or, where the filter leaves out some of
-// them, what is best of the rest, and level with it as far as values and their ranges tell. Of one series
-// alone nothing is.
-const even = (a, b) => a.v === b.v || Math.abs(a.v / b.v - 1) < 0.01 || a.n + b.n > 2 && a.low <= b.high && b.low <= a.high;
-const lead = (table, of, i, whole, several, alone) => {
-  const order = kind => of.map(o => o[kind]).filter(Boolean).sort((a, b) => (b.v - a.v) * table.better), sure = order("sure"), suspect = order("suspect");
-  of.forEach((o, n) => {
-    const s = table.series[n];
-    if (o.sure) o.sure.best = whole ? table.best[i].includes(s) : !!table.better && several && (sure.length > 1 || alone) && even(sure[0], o.sure);
-    if (o.suspect) o.suspect.beyond = whole ? table.beyond[i].includes(s) : !!table.better && several && even(suspect[0], o.suspect) && (!sure.length || (o.suspect.v - sure[0].v) * table.better > 0);
-  });
 };
 const changeFrom = (o, base) => o && base && o !== base && base.v ? o.v / base.v - 1 : null;
 const aside = o => o.n > 1 && o.high > o.low && o.v ? share(Math.max(o.high - o.v, o.v - o.low) / Math.abs(o.v)) : "";
@@ -64,7 +47,7 @@ const bars = (w, table, width) => {
     const y = n * 19 + 4;
     if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
     const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
-    const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.n === 1 && r.sure && `in 95 of 100 runs ${between({ ...r.sure, v: r.v }, table.unit)}`, r.doubt && "suspect", whose && `published by ${whose}`];
+    const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.n === 1 && r.sure && `in 95 of 100 runs ${between({ ...r.sure, v: r.v }, table.unit)}`, r.doubt && "suspect", whose];
     const bar = draw("g", { class: "pt", opacity: paleness(r.series), "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
       draw("rect", { x: start, y: y + 1, width: at(r.v) - start, height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) }));
     const range = rangeOf(r);

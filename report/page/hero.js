@@ -46,13 +46,6 @@ const dashes = ["", "5 3", "2 2.5", "8 3 2 3"];
 const path = (points, X, Y) => points.map(p => `${X.at(p.x).toFixed(1)},${Y.at(p.y).toFixed(1)}`).join(" ");
 // listed says whether a cell can be opened: what is only drawn cannot.
 const listed = cell => rowsOf[cell][0] < D.listed;
-// fronts are, of each kind of GPU, the points in no doubt that no other one surpasses.
-const fronts = (all, mx, my) => {
-  if (!mx.better || !my.better) return [];
-  const beats = (a, b) => (a.x - b.x) * mx.better >= 0 && (a.y - b.y) * my.better >= 0 && (a.x !== b.x || a.y !== b.y);
-  return Object.values(Object.groupBy(all.filter(p => !p.doubt && !p.by), p => D.series[p.series].gpu))
-    .map(of => of.filter(p => !of.some(q => beats(q, p))).sort((a, b) => a.x - b.x));
-};
 const tipOf = (p, along, x, y) => {
   const mx = measureOf(x), my = measureOf(y), lines = [`${D.series[p.series].label}${along ? `, ${short(p.along)} ${inFlight[along] ?? along}` : ""}`];
   lines.push(`${amount(p.y, my.unit)} ${lower(my.title)}`);
@@ -62,7 +55,7 @@ const tipOf = (p, along, x, y) => {
   if (p.n === 1 && p.sure) lines.push(`in 95 of 100 runs ${between({ ...p.sure, v: p.y }, my.unit)}`);
   if (p.of > p.n) lines.push(`${p.n} of ${p.of} repetitions: the others are suspect`);
   if (p.doubt) lines.push("suspect");
-  if (p.by) lines.push(`published by ${p.by}`);
+  if (p.by) lines.push(p.by);
   return lines.join("\n");
 };
 const inFlight = { concurrency: "in flight", rate: "requests a second", batch: "requests at once", input_tokens: "tokens in", output_tokens: "tokens out" };
@@ -85,7 +78,7 @@ const scatter = (w, x, y, width) => {
   const sx = seconds(mx)(p => p.x), sy = seconds(my)(p => p.y);
   const of = Object.entries(Object.groupBy(all, p => `${p.series} ${p.by}`)).map(([s, points]) => [parseInt(s), points.sort((a, b) => a.along - b.along)]);
   const named = width >= 560 && of.length <= 14, by = new Set(all.map(p => p.by)).size > 1 ? "" : all[0].by; // of all: said once
-  const name = (series, points) => D.series[series].label + (points[0].by && !by ? `, by ${points[0].by}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
+  const name = (series, points) => D.series[series].label + (points[0].by && !by ? `, ${points[0].by.replace("published ", "")}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
   const right = named ? width - Math.min(width * 0.34, 16 + Math.max(...of.map(([s, p]) => wide(name(s, p))))) : width - 12;
   const log = S.log === "1" ? all.every(p => p.x > 0) : S.log !== "0" && x === w.along && places.get(x).values.length > 2 && Math.max(...all.map(p => p.x)) >= 4 * Math.min(...all.map(p => p.x));
   const X = axis(all.map(p => p.x), 52, right - 8, log, false, width / 90);
@@ -103,7 +96,8 @@ const scatter = (w, x, y, width) => {
   }
   line(46, high - 44, right, high - 44, "var(--faint)");
   label(right, high - 6, `${mx.title}, ${sx ? "s" : mx.unit}${log ? ", logarithmic" : ""}${mx.better > 0 ? " → better" : mx.better < 0 ? " ← better" : ""}`, { "text-anchor": "end" });
-  const front = fronts(all, mx, my), leading = new Set(front.flat()), theirs = all.every(p => p.by);
+  const begins = choices(w), drawn = new Map(all.map(p => [p.cell, p]));
+  const front = x === begins.x && y === begins.y ? w.fronts.map(f => f.map(c => drawn.get(c)).filter(Boolean)) : [], leading = new Set(front.flat()), theirs = all.every(p => p.by);
   for (const f of front) if (f.length > 1) svg.append(draw("polyline", { points: path(f, X, Y), fill: "none", stroke: "var(--shade)", "stroke-width": 10, opacity: 0.45, "stroke-linejoin": "round", "stroke-linecap": "round" }));
   const ends = [], taken = [];
   for (const [series, points] of of) {
@@ -170,7 +164,7 @@ const showHero = () => {
   const width = Math.max(280, Math.floor(box.clientWidth || 800));
   const shown = barred ? bars(w, table, width) : scatter(w, x, y, width);
   one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
-  one("hero-under").textContent = w.workload + (shown?.by ? `, by ${shown.by}` : "");
+  one("hero-under").textContent = w.workload + (shown?.by ? `, ${shown.by.replace("published ", "")}` : "");
   box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, `No cell that the filter lets through has ${barred ? "it" : "both"}.`));
   if (shown) dress(shown.svg);
   one("hero-log").checked = !!shown?.log;

@@ -143,7 +143,7 @@ const valuesOf = svg => {
       : loadColumns.filter(c => said(c, row)).map(c => `${c.name} ${said(c, row)}`).join(", ");
     const values = p ? [String(p.y), of(measureOf(y)), String(p.n), String(p.low), String(p.high)] : ["", of(measureOf(y)), "", "", ""];
     return [[safe(D.series[seriesOf(row)].label), safe(at), p && x ? String(p.x) : "", x ? of(measureOf(x)) : "", ...values,
-      !p ? "void" : p.by ? "published" : p.doubt ? "suspect" : verdict.match(/rehearsal|imported/)?.[0] ?? "valid"]];
+      !p ? "void" : p.by ? p.by.split(" ")[0] : p.doubt || D.suspect.includes(y) ? "suspect" : verdict.match(/rehearsal|imported/)?.[0] ?? "valid"]];
   };
   return [...parts(svg).flatMap(p => p.cells.flatMap(c => line(c, p.marked ? y : slow))),
     ...marks(svg).filter(m => !m.at).flatMap(m => line(m.cell, y))];

@@ -60,21 +60,9 @@ const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boo
 const shownColumns = () => D.columns.filter(c => c.shown);
 
 const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "unbounded", "outcome", "gate", "side"].includes(c.key));
-const loadOf = row => loadColumns.map(c => c.values[row]).join();
-let ofLoad = null; // the groups under each load
-const best = new Map(); // of a column and a load: the best value in no doubt, and of how many
-const bestOf = (c, load) => {
-  ofLoad ??= Map.groupBy(groups, rows => loadOf(rows[0]));
-  const key = `${c.key} ${load}`;
-  if (!best.has(key)) {
-    const sure = ofLoad.get(load).map(rows => median(c.key, rows)).filter(m => m && !m.doubt).map(m => m.v * c.better);
-    best.set(key, { v: Math.max(...sure) * c.better, n: sure.length });
-  }
-  return best.get(key);
-};
 const lineOf = (rows, single) => {
   const verdict = kindOf(valueIn(columns.get("verdict"), rows).sort);
-  const tr = make("tr", { class: verdict + (single ? " single" : "") }), load = loadOf(rows[0]);
+  const tr = make("tr", { class: verdict + (single ? " single" : "") });
   for (const c of shownColumns()) {
     const v = valueIn(c, rows), td = make("td", { class: c.key === "series" ? "stay" : c.figure ? "n" : "" });
     if (c.key === "series") {
@@ -93,8 +81,7 @@ const lineOf = (rows, single) => {
     if (v.spread) td.append(make("small", {}, v.spread));
     if (v.look) td.classList.add(v.look);
     if (v.doubt && c.figure) td.classList.add("suspect");
-    const top = !single && !D.sides && c.better && !v.doubt && bestOf(c, load);
-    if (top && top.n > 1 && v.sort === top.v) td.classList.add("top");
+    if (!single && c.top.has(D.group[rows[0]])) td.classList.add("top");
     tr.append(td);
   }
   return tr;
@@ -174,7 +161,7 @@ const apply = filter => {
   const through = one("let-through"); // on paper too, where the filter is not
   if (through) {
     through.hidden = !must.length;
-    through.textContent = must.length ? `Of the cells that ${filter.trim()} lets through (${n.toLocaleString("en")} of ${count.toLocaleString("en")})` : "";
+    through.textContent = must.length ? `Of the cells that ${filter.trim()} lets through (${n.toLocaleString("en")} of ${count.toLocaleString("en")}); tints are those of all` : "";
   }
   fitsCell = Uint8Array.from(rowsOf, rows => rows.some(r => fits[r]) ? 1 : 0);
   all(".chart svg").forEach(thin);

@@ -1,0 +1,151 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// imported are rows as others have published them, so much faster.
+func imported(rows []results.Row, by float64) (out []results.Row) {
+	for _, r := range rows {
+		s := *r.Summary
+		s.OutputThroughput *= by
+		s.TTFT = stats(s.TTFT.Mean / by)
+		r.Summary, r.Run, r.ID = &s, results.Run{ID: "they", Command: "import", Lab: r.Run.Lab}, "their "+r.ID
+		r.Summary.Verdict.Verdict = load.Imported
+		out = append(out, r)
+	}
+	return out
+}
+
+// TestImportsLeadNothing: what others measured stands beside what was measured here, under its own name, and
+// no table, front or sentence takes it for a measurement.
+func TestImportsLeadNothing(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+	}
+	all := slices.Concat(imported(rows, 3), rows)
+	if got, want := answersText(answersOf(all, Layout{})), answersText(answersOf(rows, Layout{})); got != want {
+		t.Errorf("imports change what is found:\n%s\nwithout them:\n%s", got, want)
+	}
+	d := newData(all, nil, nil, newSeries(all, nil), newDoubts(all), &Layout{})
+	if d.Published[0] != "imported" || d.Published[6] != "" {
+		t.Errorf("they are not told apart: %v", d.Published)
+	}
+	if n := len(d.Workloads[0].Cells); n != len(all) {
+		t.Errorf("%d cells are drawn, want all %d", n, len(all))
+	}
+	for _, c := range d.Columns {
+		if slices.ContainsFunc(c.Top, func(group int) bool { return group < 6 }) {
+			t.Errorf("an import leads in %s", c.Key)
+		}
+	}
+	var lines []string
+	for _, s := range sections(all, newSeries(all, nil), About{}) {
+		for _, f := range s.Figures {
+			lines = append(lines, strings.Split(f.CSV(), "\n")...)
+			for _, c := range f.Charts {
+				for _, l := range c.Lines {
+					for _, dot := range l.Dots {
+						if l.Published != (dot.Kind == "imported") {
+							t.Fatalf("%s: a line of %q, drawn as published: %v", f.ID, dot.Kind, l.Published)
+						}
+					}
+				}
+			}
+		}
+	}
+	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, ",imported") }) {
+		t.Errorf("no value is written as imported:\n%s", strings.Join(lines, "\n"))
+	}
+	if alone := answersOf(imported(rows, 1), Layout{}); len(alone) == 0 || alone[0].Finding == "" {
+		t.Error("of imports alone nothing is found")
+	}
+}
+
+// TestSuspectIsWritten: reasons that all cells share set none of them apart, and make none of them valid.
+func TestSuspectIsWritten(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("chunks were counted instead")}
+	}
+	drawn := sections(rows, newSeries(rows, nil), About{})
+	f := drawn[0].Figures[0]
+	if text := f.CSV(); strings.Contains(text, "valid") || !strings.Contains(text, "suspect") {
+		t.Errorf("the data say that they are valid:\n%s", text)
+	}
+	if got := tallied(f.Charts[0]); got != "6 values: 6 suspect" {
+		t.Errorf("tallied as %q", got)
+	}
+	if key := strings.Join(f.alone(f.Charts[0], sourceOf(rows, About{})).Key, " "); !strings.Contains(key, "All values are suspect: chunks were counted instead.") ||
+		strings.Contains(key, "Hollow") {
+		t.Errorf("a picture says %q", key)
+	}
+	d := newData(rows, nil, nil, newSeries(rows, nil), newDoubts(rows), &Layout{})
+	if !slices.Contains(d.Suspect, "output_throughput") || len(d.Doubts) != 1 {
+		t.Errorf("the page's data have %q in doubt, and %q apart", d.Suspect, d.Doubts)
+	}
+}
+
+// TestSingles: a figure of one repetition shows one that is in no doubt, and where there is none says so.
+func TestSingles(t *testing.T) {
+	rows := repeated("vllm.h200", 4, 100, 101)
+	rows = append(rows, row("sglang.h200", 4, 100, 20))
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("drifting")}
+	figure := func() *figure {
+		figures, why := distributionFigures(samples(rows, newSeries(rows, nil)), About{})
+		if len(figures) != 1 {
+			t.Fatal(why)
+		}
+		return figures[0]
+	}
+	if text := figure().CSV(); strings.Contains(text, "suspect") {
+		t.Errorf("the suspect repetition is drawn:\n%s", text)
+	}
+	rows[1].Summary.Verdict = rows[0].Summary.Verdict
+	f := figure()
+	if d := f.Charts[0].Lines[0].Dots[0]; !d.Doubt || !strings.Contains(f.CSV(), "suspect") {
+		t.Errorf("what is suspect is drawn as %+v", d)
+	}
+}
+
+// TestReferenceBesideSuspect: a measured figure that is suspect says so beside a published one.
+func TestReferenceBesideSuspect(t *testing.T) {
+	rows := matrix()[:1]
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	all := Compare(rows, []Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{{"concurrency": int64(4), "output_throughput": 100.}}}})
+	if f := all[0].Figures[0]; !f.Suspect || !strings.HasSuffix(f.texts()[1], "suspect") {
+		t.Errorf("got %q", f.texts())
+	}
+}
+
+// TestStaleLeadsNothing: what no plan asks for any more is not the best of a table.
+func TestStaleLeadsNothing(t *testing.T) {
+	rows := matrix()
+	stale := imported(rows[:1], 3)
+	stale[0].Run, stale[0].Stale = rows[0].Run, true
+	d := newData(rows, stale, nil, newSeries(slices.Concat(rows, stale), nil), doubts{}, &Layout{})
+	for _, c := range d.Columns {
+		if slices.Contains(c.Top, d.Group[len(rows)]) {
+			t.Errorf("it leads in %s", c.Key)
+		}
+		if c.Key == "output_throughput" && len(c.Top) != 3 {
+			t.Errorf("%d cells lead, want one under each load", len(c.Top))
+		}
+	}
+}
+
+// TestLoadsOfBenchmarks: bars of two benchmarks under loads of one name are two groups.
+func TestLoadsOfBenchmarks(t *testing.T) {
+	rows := []results.Row{row("vllm.h200", 16, 100, 20), row("vllm.h200", 16, 120, 25)}
+	rows[1].Benchmark = "sharegpt"
+	c := loads(samples(rows, newSeries(rows, nil)), outputThroughput, func(*sample) (string, bool) { return "vllm", true })
+	if len(c.Groups) != 2 || c.Groups[0].Label == c.Groups[1].Label {
+		t.Errorf("got %+v", c.Groups)
+	}
+}
