@@ -188,7 +188,7 @@ func (s Scope) contractOf(ctx context.Context, _ *provision.Host, client *kube.C
 // tryManifests asks a cluster what it would say to the objects of engines of manifests.
 func (s Scope) tryManifests(ctx context.Context, client *kube.Client) (findings []provision.Finding, err error) {
 	for _, e := range s.Engines {
-		if e.Manifests == nil || e.Host.Cluster != client.Cluster() {
+		if e.Manifests == nil || e.Host().Cluster != client.Cluster() {
 			continue
 		}
 		taken := len(e.Manifests.Objects)

@@ -28,7 +28,7 @@ type fabric struct {
 func fabricOf(e *engines.Engine) (f fabric, ok bool) {
 	f.engine, f.works, f.ports = e, map[*provision.Host]bool{}, map[*provision.Host][]int{}
 	for _, m := range engines.Members(e) {
-		h := m.Engine.Host
+		h := m.Engine.Host()
 		if !slices.Contains(f.hosts, h) {
 			f.hosts = append(f.hosts, h)
 			ok = ok || h.Inside() != f.hosts[0].Inside()

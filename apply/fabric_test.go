@@ -16,10 +16,11 @@ func TestDifferences(t *testing.T) {
 		hosts = append(hosts, &provision.Host{Name: name, Address: name})
 	}
 	group := func(router *provision.Host) *engines.Engine {
-		g := &engines.Group{Router: &engines.Engine{Kind: engines.Sim, Router: true, Host: router}}
-		g.Roles = []engines.Role{{Name: engines.Serve, Engine: &engines.Engine{Kind: engines.Sim},
-			Instances: []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}}}
-		return &engines.Engine{Kind: engines.GroupKind, Group: g}
+		serve := &engines.Engine{Kind: engines.Sim}
+		return &engines.Engine{Kind: engines.GroupKind, Placement: engines.Placement{
+			{Role: engines.Serve, Engine: serve, Hosts: hosts[:1]}, {Role: engines.Serve, Engine: serve, Hosts: hosts[1:2]},
+			{Role: engines.Route, Engine: &engines.Engine{Kind: engines.Sim, Router: true}, Hosts: []*provision.Host{router}},
+		}}
 	}
 	device := provision.RDMADevice{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400}
 	rdma := provision.FabricFacts{Devices: []provision.RDMADevice{device}}

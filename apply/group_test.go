@@ -52,15 +52,13 @@ func splitOf(as string, prefill, decode, router *provision.Host, more map[string
 		return e
 	}
 	front := sim("router")
-	front.Model, front.Host, front.Router = nil, router, true
+	front.Model, front.Router = nil, true
 	front.Flags = flags(more["router"]...)
-	on := func(h *provision.Host) []engines.Instance { return []engines.Instance{{Hosts: []*provision.Host{h}}} }
-	return &engines.Engine{Kind: engines.GroupKind, Name: "pd", Group: &engines.Group{
-		Roles: []engines.Role{
-			{Name: engines.Prefill, Engine: sim(engines.Prefill), Instances: on(prefill)},
-			{Name: engines.Decode, Engine: sim(engines.Decode), Instances: on(decode)},
-		},
-		Router: front,
+	on := func(role string, e *engines.Engine, h *provision.Host) engines.Instance {
+		return engines.Instance{Role: role, Engine: e, Hosts: []*provision.Host{h}}
+	}
+	return &engines.Engine{Kind: engines.GroupKind, Name: "pd", Placement: engines.Placement{
+		on(engines.Prefill, sim(engines.Prefill), prefill), on(engines.Decode, sim(engines.Decode), decode), on(engines.Route, front, router),
 	}}
 }
 
@@ -151,7 +149,7 @@ func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	b, _, hosts := fleet(t, 2)
 	e := splitOf(engines.SGLang, hosts[0], hosts[1], hosts[1], map[string][]string{"decode": {"hold-kv=12"}})
-	e.Group.Roles[1].Engine.Ready.Stall = time.Second
+	e.Placement[1].Engine.Ready.Stall = time.Second
 	r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
 	const want = "decode 0 on n1: 12 % of its KV cache was in use when the cell began, without a request"
 	if r.err != nil || r.Suspect != 1 || !slices.Contains(r.rows[0].Summary.Verdict.Texts(), want) {
@@ -205,7 +203,7 @@ func TestRanksOfHosts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.TB = t
-			e := &engines.Engine{Kind: engines.Sim, Name: "wide", Host: hosts[0], Hosts: hosts, Model: &engines.Model{Repo: "m"}, Flags: flags(c.more...)}
+			e := &engines.Engine{Kind: engines.Sim, Name: "wide", Placement: engines.On(hosts...), Model: &engines.Model{Repo: "m"}, Flags: flags(c.more...)}
 			e.Ready.Stall = 20 * time.Second
 			slices.SortFunc(e.Flags, func(a, b engines.Flag) int { return strings.Compare(a.Name, b.Name) })
 			r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
@@ -234,7 +232,7 @@ func TestOtherWeights(t *testing.T) {
 		}
 	}
 	e := &engines.Engine{
-		Kind: engines.VLLM, Name: "wide", Host: hosts[0], Hosts: hosts,
+		Kind: engines.VLLM, Name: "wide", Placement: engines.On(hosts...),
 		Model: &engines.Model{Name: "m", Repo: "org/model", Cache: "~/models", Pos: "lab.hcl:3"},
 	}
 	r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 1), plan.Options{}), nil)
@@ -263,7 +261,7 @@ func TestFetchEverywhere(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	b.opt.Hub = origin.Hub{URL: "http://" + reached.Addr().String()}
 	e := &engines.Engine{
-		Kind: engines.VLLM, Name: "wide", Host: hosts[0], Hosts: hosts,
+		Kind: engines.VLLM, Name: "wide", Placement: engines.On(hosts...),
 		Model: &engines.Model{Name: "m", Repo: hub.Repo, Cache: "~/models", Download: true, Pos: "lab.hcl:3"},
 	}
 	for _, fails := range []bool{true, false} {
@@ -322,11 +320,11 @@ func TestCheckOfMembers(t *testing.T) {
 	b, _, hosts := fleet(t, 2)
 	e := splitOf(engines.VLLM, hosts[0], hosts[1], hosts[1], nil)
 	dir := t.TempDir()
-	for _, role := range e.Group.Roles {
-		role.Engine.Kind, role.Engine.Flags = engines.VLLM, nil
-		role.Engine.Model = &engines.Model{Name: role.Name, Repo: filepath.Join(dir, role.Name)}
+	for _, in := range e.Placement[:2] {
+		in.Engine.Kind, in.Engine.Flags = engines.VLLM, nil
+		in.Engine.Model = &engines.Model{Name: in.Role, Repo: filepath.Join(dir, in.Role)}
 	}
-	if err := os.Mkdir(e.Group.Roles[1].Engine.Model.Repo, 0o755); err != nil {
+	if err := os.Mkdir(e.Placement[1].Engine.Model.Repo, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{
@@ -412,7 +410,7 @@ func TestBrokenOffUnproved(t *testing.T) {
 func TestServesOthers(t *testing.T) {
 	t.Parallel()
 	b, _, hosts := fleet(t, 1)
-	e := &engines.Engine{Kind: engines.Sim, Name: "alone", Host: hosts[0], Model: &engines.Model{Repo: "m"}, Flags: flags("itl=1ms")}
+	e := &engines.Engine{Kind: engines.Sim, Name: "alone", Placement: engines.On(hosts[0]), Model: &engines.Model{Repo: "m"}, Flags: flags("itl=1ms")}
 	lab := cellsOf(e, hosts, 2)
 	for i := range lab.Benchmarks[0].Cells {
 		w := &lab.Benchmarks[0].Cells[i].Workload

@@ -85,12 +85,12 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 // logsAt is where an engine's logs are, and whether they are those of several.
 func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
 	if e.Manifests != nil {
-		return []*provision.Host{e.Host}, true
+		return e.Placement.Hosts(), true
 	}
 	members := engines.Members(e)
 	for _, m := range members {
-		if !slices.Contains(hosts, m.Engine.Host) {
-			hosts = append(hosts, m.Engine.Host)
+		if !slices.Contains(hosts, m.Engine.Host()) {
+			hosts = append(hosts, m.Engine.Host())
 		}
 	}
 	return hosts, len(members) > 1
@@ -100,7 +100,7 @@ func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
 func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(looking, provision.Found) error) error {
 	byKind := map[provision.Runtime]looking{}
 	for _, m := range engines.Members(e) {
-		if m.Engine.Host.Name == c.conn.Host().Name {
+		if m.Engine.Host().Name == c.conn.Host().Name {
 			byKind[engines.Runtime(m.Engine)] = c.docker
 		}
 	}

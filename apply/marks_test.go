@@ -49,7 +49,7 @@ func TestMarks(t *testing.T) {
 		engines.SGLang: {"[2025-03-01 12:00:00 TP0] Capture cuda graph begin.\n\nWarmup...\n\nBenchmark...\n", true, false},
 		engines.TRTLLM: {"[TensorRT-LLM][INFO] Benchmark done. Reporting results...\n", false, false},
 	} {
-		e := &engines.Engine{Kind: kind, Host: &provision.Host{Name: "h"}, Model: &engines.Model{Repo: "org/model"}, Image: "image:v0.11.0"}
+		e := &engines.Engine{Kind: kind, Placement: engines.On(&provision.Host{Name: "h"}), Model: &engines.Model{Repo: "org/model"}, Image: "image:v0.11.0"}
 		bench, err := engines.Offline(e, engines.Batch{Requests: 8, Kind: engines.Random, InputTokens: 8, OutputTokens: 8})
 		if err != nil {
 			t.Fatal(err)

@@ -137,7 +137,7 @@ func ofManifests(e *engines.Engine, o provision.Object) plan.Object {
 // operatedIn are the engines that the plan makes of objects in a cluster.
 func operatedIn(p *plan.Plan, cluster *provision.Cluster) (all []*engines.Engine) {
 	for _, d := range p.Deployments {
-		if e := d.Engine; e.Manifests != nil && e.Host.Cluster == cluster && len(d.ToDo()) > 0 && !slices.Contains(all, e) {
+		if e := d.Engine; e.Manifests != nil && e.Host().Cluster == cluster && len(d.ToDo()) > 0 && !slices.Contains(all, e) {
 			all = append(all, e)
 		}
 	}

@@ -62,9 +62,10 @@ func TestAddresses(t *testing.T) {
 		h.Fabric.Address = fmt.Sprint("10.0.0.", i)
 		hosts = append(hosts, h)
 	}
-	serve := engines.Role{Name: engines.Serve, Engine: &engines.Engine{Kind: engines.Sim, Image: "sim:1"},
-		Instances: []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}}
-	e := &engines.Engine{Kind: engines.GroupKind, Name: "g", Group: &engines.Group{Roles: []engines.Role{serve}}}
+	serve := &engines.Engine{Kind: engines.Sim, Image: "sim:1"}
+	e := &engines.Engine{Kind: engines.GroupKind, Name: "g", Placement: engines.Placement{
+		{Role: engines.Serve, Engine: serve, Hosts: hosts[:1]}, {Role: engines.Serve, Engine: serve, Hosts: hosts[1:2]},
+	}}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, Requests: 1, Concurrency: 1, OutputTokens: 1}
 	var cells []hcl.Cell
 	for _, from := range [][]*provision.Host{nil, hosts[2:]} {

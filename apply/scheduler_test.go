@@ -15,7 +15,7 @@ import (
 func TestScheduler(t *testing.T) {
 	a, b, c := &provision.Host{Name: "a"}, &provision.Host{Name: "b"}, &provision.Host{Name: "c"}
 	on := func(from *provision.Host, hosts ...*provision.Host) *plan.Deployment {
-		d := &plan.Deployment{Engine: &engines.Engine{Host: hosts[0]}, Cells: []*plan.Cell{{Task: &plan.Load{From: []*provision.Host{from}}}}}
+		d := &plan.Deployment{Engine: &engines.Engine{Placement: engines.On(hosts...)}, Cells: []*plan.Cell{{Task: &plan.Load{From: []*provision.Host{from}}}}}
 		for _, h := range hosts {
 			d.Members = append(d.Members, plan.Member{Host: h})
 		}

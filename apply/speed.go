@@ -98,17 +98,17 @@ func (f fabric) spots(j *joined) (spots []*spot) {
 		c.Fabric = j.full[h]
 		completed[h], of[&c] = &c, &spot{host: h, fabric: c.Fabric, facts: j.facts[h]}
 	}
-	placed := f.engine.Placed(func(h *provision.Host) *provision.Host { return completed[h] })
+	placed := f.engine.Moved(func(h *provision.Host) *provision.Host { return completed[h] })
 	for _, m := range engines.Members(placed) {
 		e := m.Engine
-		if e.Router || engines.Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 {
+		if e.Router || engines.Runtime(e) != provision.Docker || e.Host().GPUs.Count == 0 {
 			continue
 		}
-		s := of[e.Host]
+		s := of[e.Host()]
 		if s.gpus == 0 {
 			spots = append(spots, s)
 		}
-		s.add(engines.Container(e), e.Container.GPUIDs)
+		s.add(engines.Container(e), e.GPUIDs())
 	}
 	return spots
 }

@@ -100,7 +100,7 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 		if m.Host != h || !engines.Real(m.Engine) || m.Engine.Router {
 			continue
 		}
-		ids := m.Engine.Container.GPUIDs
+		ids := m.Engine.GPUIDs()
 		if len(ids) == 0 { // all
 			return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: h.GPUs.Count}
 		}

@@ -46,8 +46,8 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 		only  []string
 		count int
 	}{{engines.VLLM, nil, 8}, {engines.VLLM, []string{"0", "1"}, 2}, {engines.Sim, nil, 0}} {
-		e := &engines.Engine{Kind: c.kind, Name: "x", Host: h}
-		e.Container.GPUIDs = c.only
+		e := &engines.Engine{Kind: c.kind, Name: "x", Placement: engines.On(h)}
+		e.Placement[0].GPUIDs = c.only
 		d := &plan.Deployment{Engine: e, Members: []plan.Member{{Member: engines.Member{Engine: e}, Host: h}}}
 		count := func(p telemetry.Plan) int {
 			if p.GPUs == nil {

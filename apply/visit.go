@@ -104,7 +104,7 @@ type Scope struct {
 func (s Scope) on(h *provision.Host) (all []*engines.Engine) {
 	for _, e := range s.Engines {
 		for _, m := range engines.Members(e) {
-			if m.Engine.Host == h {
+			if m.Engine.Host() == h {
 				all = append(all, m.Engine)
 			}
 		}

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -15,13 +16,7 @@ const loopback = "127.0.0.1"
 
 // Port is where the engine listens on its host; 0 for an external one.
 func Port(e *Engine) int {
-	if e.Group != nil {
-		return Port(e.front())
-	}
-	if e.Port != 0 {
-		return e.Port
-	}
-	return kinds[e.Kind].port
+	return cmp.Or(e.port(), kinds[e.Kind].port)
 }
 
 // listens is the address that the engine listens on: what its flags say, and else
@@ -56,7 +51,9 @@ func BaseURL(e *Engine) string {
 	case Operated:
 		return "http://" + e.Manifests.Service
 	}
-	e = e.front()
+	if e.Kind == GroupKind {
+		e = Fronts(e)[0].Engine
+	}
 	at := listens(e)
 	if open(at) {
 		at = loopbackOf(at)
@@ -80,15 +77,15 @@ func (e *Engine) urlAt(host string) string {
 // RemoteURLs are where the servers of an engine are reached from another host of the lab,
 // without a path. The error says why there is no way to one, and what to do.
 func RemoteURLs(e *Engine, from *provision.Host) (urls []string, err error) {
-	if e.Kind == Operated && from.Cluster != e.Host.Cluster {
-		return nil, fmt.Errorf(otherSpace, e.Host.Cluster.Name)
+	if e.Kind == Operated && from.Cluster != e.Host().Cluster {
+		return nil, fmt.Errorf(otherSpace, e.Host().Cluster.Name)
 	}
 	if ByOthers(e) {
 		return append([]string{BaseURL(e)}, MoreURLs(e)...), nil
 	}
 	for _, m := range Fronts(e) {
 		url := BaseURL(m.Engine)
-		if m.Engine.Host != from {
+		if m.Engine.Host() != from {
 			url, err = remoteURL(m.Engine, from)
 		}
 		if err != nil {
@@ -115,12 +112,12 @@ const (
 // flag host says, or, when that means all, or the lab has a command of its own, the address of
 // its host block. In place of a pod's, which nobody knows before it runs, stands its host's name.
 func remoteURL(e *Engine, from *provision.Host) (string, error) {
-	at, inPod := listens(e), e.Host.Cluster != nil
+	at, inPod := listens(e), e.Host().Cluster != nil
 	ip := net.ParseIP(at)
 	network := e.Container.Network
 	switch {
-	case inPod && !e.Host.Cluster.Same(from.Cluster):
-		return "", fmt.Errorf(otherNet, e.Host.Cluster.Name)
+	case inPod && !e.Host().Cluster.Same(from.Cluster):
+		return "", fmt.Errorf(otherNet, e.Host().Cluster.Name)
 	case network == "bridge", network == "none":
 		return "", fmt.Errorf(ownPort, network)
 	case e.Command == nil && !open(at):
@@ -132,14 +129,14 @@ func remoteURL(e *Engine, from *provision.Host) (string, error) {
 		}
 		return "", fmt.Errorf(listenOne, at)
 	case inPod:
-		return e.urlAt(e.Host.Inside()), nil
-	case e.Host.Local():
+		return e.urlAt(e.Host().Inside()), nil
+	case e.Host().Local():
 		return "", errors.New(noOutside)
 	}
-	if host, _, err := net.SplitHostPort(e.Host.Address); err == nil {
+	if host, _, err := net.SplitHostPort(e.Host().Address); err == nil {
 		return e.urlAt(host), nil
 	}
-	return e.urlAt(e.Host.Address), nil
+	return e.urlAt(e.Host().Address), nil
 }
 
 // MoreURLs are the other servers of an engine that has several, as [BaseURL] is the first.
@@ -160,12 +157,12 @@ func MoreURLs(e *Engine) []string {
 // own, when that is not where requests go: a router does not do it, so one that generates is
 // asked.
 func TokenizeURL(e *Engine, from *provision.Host) string {
-	if e.Group == nil || e.Group.Router == nil {
+	if e.recipe(Route) == nil {
 		return ""
 	}
 	members, i, inside := Members(e), 0, from == nil
 	for n, m := range members {
-		inside = inside || m.Engine.Host == from
+		inside = inside || m.Engine.Host() == from
 		if m.Answers && !m.Engine.Router {
 			i = n
 		}

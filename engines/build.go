@@ -51,8 +51,8 @@ func (b *Build) id(e *Engine) string {
 	if e.Model != nil {
 		fmt.Fprintf(h, "%q %q\n", e.Model.Repo, e.Model.Revision)
 	}
-	if e.Host != nil {
-		fmt.Fprintf(h, "%q\n", e.Host.GPUs.String())
+	if e.Host() != nil {
+		fmt.Fprintf(h, "%q\n", e.Host().GPUs.String())
 	}
 	for _, v := range e.Env {
 		fmt.Fprintf(h, "%q=%q\n", v.Name, v.Value.String())

@@ -12,10 +12,10 @@ import (
 func compiled() *Engine {
 	return &Engine{
 		Kind: TRTLLM, Name: "e", Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
-		Host:  &provision.Host{Name: "h", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}},
-		Model: &Model{Name: "m", Repo: "org/model", Revision: "abc", Cache: "/data"},
-		Env:   []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}},
-		Build: &Build{Commands: []string{"convert", "trtllm-build --output_dir /build/m"}, Output: "/build/m"},
+		Placement: On(&provision.Host{Name: "h", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}),
+		Model:     &Model{Name: "m", Repo: "org/model", Revision: "abc", Cache: "/data"},
+		Env:       []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}},
+		Build:     &Build{Commands: []string{"convert", "trtllm-build --output_dir /build/m"}, Output: "/build/m"},
 	}
 }
 
@@ -74,11 +74,11 @@ func TestBuildIsKept(t *testing.T) {
 		"the image":  {func(e *Engine) { e.Image += "-1" }, true},
 		"its image":  {func(e *Engine) { e.Build.Image = "builder:1" }, true},
 		"the model":  {func(e *Engine) { e.Model.Revision = "def" }, true},
-		"the GPUs":   {func(e *Engine) { e.Host.GPUs.Model = "B200" }, true},
+		"the GPUs":   {func(e *Engine) { e.Host().GPUs.Model = "B200" }, true},
 		"a variable": {func(e *Engine) { e.Env = nil }, true},
 		"the token":  {func(e *Engine) { e.Env[0].Value = provision.Secret("another") }, false},
 		"the flags":  {func(e *Engine) { e.Flags = flagsOf("x") }, false},
-		"the port":   {func(e *Engine) { e.Port = 9000 }, false},
+		"the port":   {func(e *Engine) { e.Placement[0].Port = 9000 }, false},
 	} {
 		e := compiled()
 		c.change(e)

@@ -113,7 +113,7 @@ func checkStart(e *Engine, found *findings) {
 	if e.URL != "" {
 		found.add(urlField(e), urlOfOurs, External)
 	}
-	if e.Host == nil {
+	if e.Host() == nil {
 		found.add("host", noHost, e.what())
 	}
 	switch {
@@ -324,21 +324,21 @@ func checkKeys(e *Engine, found *findings) {
 var uuid = regexp.MustCompile(`^(GPU|MIG)-[0-9A-Za-z/-]+$`)
 
 func checkGPUs(e *Engine, found *findings) {
-	for _, id := range e.Container.GPUIDs {
+	for _, id := range e.GPUIDs() {
 		if n, err := strconv.Atoi(id); !uuid.MatchString(id) && (err != nil || strconv.Itoa(n) != id) {
 			found.add("container.gpu_ids", notGPU, id)
 		}
 	}
-	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
+	if e.Host() == nil || e.Host().GPUs.Count == 0 || e.Router {
 		return
 	}
-	h := e.Host
+	h := e.Host()
 	there, of := h.GPUs.Count, fmt.Sprintf("host.%s has %s", h.Name, h.GPUs)
-	if n := len(e.Container.GPUIDs); n > 0 {
+	if n := len(e.GPUIDs()); n > 0 {
 		there, of = n, fmt.Sprintf("gpu_ids names %d", n)
 	}
 	seen := map[string]bool{}
-	for _, id := range e.Container.GPUIDs {
+	for _, id := range e.GPUIDs() {
 		if i, err := strconv.Atoi(id); err == nil && (i < 0 || i >= h.GPUs.Count) {
 			found.add("container.gpu_ids", noGPU, id, h.Name, h.GPUs, h.GPUs.Count-1)
 		}
@@ -347,7 +347,7 @@ func checkGPUs(e *Engine, found *findings) {
 		}
 		seen[id] = true
 	}
-	if need := GPUs(e); need > there && len(e.Hosts) < 2 { // else CheckGroup adds them up
+	if need := GPUs(e); need > there && len(e.Placement.front().Hosts) < 2 { // else CheckGroup adds them up
 		field, asks := "flags", "The flags ask"
 		if bare := *e; bare.Config.Reveal() != "" {
 			if bare.Config = (provision.Text{}); GPUs(&bare) <= there {
@@ -386,11 +386,11 @@ var visible = []string{visibleCUDA, visibleHIP, "ROCR_VISIBLE_DEVICES", "NVIDIA_
 func Doubts(e *Engine) []FieldError {
 	var found findings
 	k := kinds[e.Kind]
-	if e.Port > 0 && e.Port < 1024 && !ByOthers(e) {
+	if port := e.port(); port > 0 && port < 1024 && !ByOthers(e) {
 		found.add("port", lowPort)
 	}
 	for _, v := range e.Env {
-		if slices.Contains(visible, v.Name) && len(e.Container.GPUIDs) == 0 && e.Host != nil && e.Host.GPUs.Count > 0 && Real(e) {
+		if slices.Contains(visible, v.Name) && len(e.GPUIDs()) == 0 && e.Host() != nil && e.Host().GPUs.Count > 0 && Real(e) {
 			found.of("env", v.Name, hiddenGPUs, v.Name)
 		}
 	}
@@ -417,9 +417,9 @@ func Doubts(e *Engine) []FieldError {
 	if k.needsModel && !k.revisionFlag && !said && e.Build == nil && e.Model != nil && e.Model.Revision != "" {
 		found.add("model", noRevision, e.Model.Revision)
 	}
-	if e.Host != nil && e.Host.GPUs.Count > 0 && k.needsModel {
-		there := e.Host.GPUs.Count
-		if n := len(e.Container.GPUIDs); n > 0 {
+	if e.Host() != nil && e.Host().GPUs.Count > 0 && k.needsModel {
+		there := e.Host().GPUs.Count
+		if n := len(e.GPUIDs()); n > 0 {
 			there = n
 		}
 		if need := GPUs(e); need > 0 && need < there && there%need != 0 {

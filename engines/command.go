@@ -119,14 +119,14 @@ func countedGPUs(e *Engine) (n int, said bool) {
 func GPUsUsed(e *Engine) int {
 	need, said := countedGPUs(e)
 	switch {
-	case e.Host == nil || e.Host.GPUs.Count == 0 || e.Router:
+	case e.Host() == nil || e.Host().GPUs.Count == 0 || e.Router:
 		return 0
-	case len(e.Container.GPUIDs) > 0:
-		return len(e.Container.GPUIDs)
+	case len(e.GPUIDs()) > 0:
+		return len(e.GPUIDs())
 	case kinds[e.Kind].needsModel && e.Command == nil && (said || e.Build == nil): // a build may have it in its output
-		return min(need, e.Host.GPUs.Count)
+		return min(need, e.Host().GPUs.Count)
 	}
-	return e.Host.GPUs.Count
+	return e.Host().GPUs.Count
 }
 
 // MaxContext is how many tokens a prompt and its answer may have together, as far
@@ -135,10 +135,11 @@ func MaxContext(e *Engine) (tokens int, flag string, ok bool) { return maxContex
 
 // MaxPrompt is [MaxContext] for prompts alone, where others read them than generate.
 func MaxPrompt(e *Engine) (tokens int, flag string, ok bool) {
-	if e.Group == nil || e.Group.role(Prefill) == nil {
+	prefill := e.recipe(Prefill)
+	if prefill == nil {
 		return 0, "", false
 	}
-	return maxContext(e.Group.role(Prefill).Engine)
+	return maxContext(prefill)
 }
 
 func maxContext(e *Engine) (tokens int, flag string, ok bool) {

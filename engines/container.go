@@ -89,11 +89,11 @@ func cache(c *provision.Container, m *Model, at string) {
 // installation pages). Both: the host's shared memory, and memory that may be
 // locked, which NCCL and RCCL need.
 func gpus(c *provision.Container, e *Engine) {
-	if e.Host == nil || e.Host.GPUs.Count == 0 || e.Router {
+	if e.Host() == nil || e.Host().GPUs.Count == 0 || e.Router {
 		return
 	}
-	ids := e.Container.GPUIDs
-	switch e.Host.GPUs.Vendor {
+	ids := e.GPUIDs()
+	switch e.Host().GPUs.Vendor {
 	case provision.NVIDIA:
 		if len(ids) > 0 {
 			c.GPUIDs = slices.Clone(ids)
@@ -117,11 +117,11 @@ func gpus(c *provision.Container, e *Engine) {
 // seeing tells the engine which GPUs are its own, where nothing keeps the others from it. CUDA's own order is
 // by speed; that of nvidia-smi, and so of the lab, is by place.
 func seeing(c *provision.Container, e *Engine) {
-	if e.Host == nil || len(e.Container.GPUIDs) == 0 || e.Router {
+	if e.Host() == nil || len(e.GPUIDs()) == 0 || e.Router {
 		return
 	}
-	ids := strings.Join(e.Container.GPUIDs, ",")
-	switch e.Host.GPUs.Vendor {
+	ids := strings.Join(e.GPUIDs(), ",")
+	switch e.Host().GPUs.Vendor {
 	case provision.NVIDIA:
 		setEnv(c, "CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 		setEnv(c, visibleCUDA, ids)

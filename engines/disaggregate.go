@@ -16,7 +16,7 @@ import (
 func sglangSplit(e *Engine, s *spot) {
 	e.say("disaggregation-mode", s.role)
 	e.say("disaggregation-transfer-backend", s.transfer)
-	if rdma := e.Host.Fabric.RDMA; len(rdma) > 0 {
+	if rdma := e.Host().Fabric.RDMA; len(rdma) > 0 {
 		e.say("disaggregation-ib-device", strings.Join(rdma, ","))
 	}
 	if s.role == Prefill {
@@ -34,7 +34,7 @@ var vllmConnectors = map[string]struct {
 	settings func(e *Engine, s *spot) map[string]any
 }{
 	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, true, func(e *Engine, s *spot) map[string]any {
-		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host.Inside())
+		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host().Inside())
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
 		return nil
 	}},
@@ -60,22 +60,22 @@ var vllmConnectors = map[string]struct {
 
 // proxy is where a worker tells the router of itself.
 func (s *spot) proxy(e *Engine) map[string]any {
-	at := e.Host.Inside()
-	if r := s.group.Router; r != nil && r.Host != nil {
-		at = r.Host.Inside()
+	at := e.Host().Inside()
+	if s.whole.recipe(Route) != nil {
+		at = s.whole.Host().Inside()
 	}
-	return map[string]any{"proxy_ip": at, "http_port": strconv.Itoa(e.Port)}
+	return map[string]any{"proxy_ip": at, "http_port": strconv.Itoa(e.port())}
 }
 
 // routerPorts are the router's, which is the last member.
 func (s *spot) routerPorts() *ports {
 	n := 0
-	for _, r := range s.group.Roles {
-		for _, in := range r.Instances {
+	for _, r := range s.whole.workers() {
+		for _, in := range r.instances {
 			n += len(in.Hosts)
 		}
 	}
-	p := s.portsOf(n)
+	p := s.whole.portsOf(n)
 	return &p
 }
 
@@ -203,24 +203,3 @@ func merged(labs, ours map[string]any) map[string]any {
 // Transfers are the ways in which an engine kind hands the KV cache from prefill to
 // decode, the usual one first; nil: hcl knows none.
 func Transfers(kind string) []string { return kinds[kind].transfers }
-
-// transfer is how the group's KV cache goes from prefill to decode; empty: it does not.
-func (g *Group) transfer() string {
-	if g.Transfer != "" {
-		return g.Transfer
-	}
-	if r := g.role(Prefill); r != nil && len(Transfers(r.Engine.Kind)) > 0 {
-		return Transfers(r.Engine.Kind)[0]
-	}
-	return ""
-}
-
-// role is a role of the group; nil: it has none of that name.
-func (g *Group) role(name string) *Role {
-	for i := range g.Roles {
-		if g.Roles[i].Name == name {
-			return &g.Roles[i]
-		}
-	}
-	return nil
-}

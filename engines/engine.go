@@ -56,7 +56,6 @@ type ContainerSettings struct {
 	SecurityOpt []string
 	Devices     []string
 	Mounts      []provision.Mount
-	GPUIDs      []string // this engine uses these GPUs of its host only
 	StopGrace   time.Duration
 	Ulimits     []Ulimit
 }
@@ -87,7 +86,7 @@ type Build struct {
 	Inputs   []string // other things that the output depends on: when one changes it is built again
 }
 
-// Engine is one engine as an engine block describes it, inheritance and matrix
+// Engine is a recipe and where it runs, as an engine or a group block describes them, inheritance and matrix
 // values already applied.
 type Engine struct {
 	Kind        string
@@ -95,11 +94,9 @@ type Engine struct {
 	Name        string // "h200"; of an instance of for_each "all-a", unique among its kind
 	Instance    string // how the lab refers to an instance of for_each: `all["a"]`; empty: by its name
 	Description string
-	Host        *provision.Host   // nil only for external: reached from the caller
-	Hosts       []*provision.Host // of one that spans several: those of its ranks, of which Host is the first
-	Group       *Group            // what it is made of; nil: it is one engine
-	FirstPort   int               // of its members, where there are several; 0: 20000
-	Model       *Model            // nil where the kind does not need one
+	Placement   Placement // where it runs; of one that others run, where load on it is sent from
+	FirstPort   int       // of its members, where there are several; 0: 20000
+	Model       *Model    // nil where the kind does not need one
 	Image       string
 	Env         []provision.EnvVar // sorted by name
 	Flags       []Flag             // sorted by name
@@ -113,7 +110,6 @@ type Engine struct {
 	// CompileCache is a directory on the host that keeps the kernels which the engine
 	// compiles from one start to the next; empty: they are lost with the container.
 	CompileCache string
-	Port         int            // 0: the kind's own
 	URL          string         // external only
 	URLs         []string       // external only: more servers of the same model, which requests go to in turn
 	Manifests    *Manifests     // of kind manifests only
@@ -123,8 +119,9 @@ type Engine struct {
 	Build        *Build // nil: the model is served as it is
 	Pos          string
 
-	Router bool     // it gives requests to others, and needs no GPU
-	Words  []string // of a member that is a router: what its command has before flags
+	Transfer string   // of a group: how the KV cache goes from prefill to decode; empty: in the engine's usual way
+	Router   bool     // it gives requests to others, and needs no GPU
+	Words    []string // of a member that is a router: what its command has before flags
 }
 
 // Address is how the engine is referred to: "engine.vllm.h200", or

@@ -20,6 +20,11 @@ func host(gpus string) *provision.Host {
 	return &provision.Host{Name: "box", Address: "203.0.113.7", GPUs: g, Pos: "lab.hcl:3"}
 }
 
+// alone is one instance on a host, on a port and with GPUs of its own.
+func alone(h *provision.Host, port int, ids ...string) Placement {
+	return Placement{{Hosts: []*provision.Host{h}, Port: port, GPUIDs: ids}}
+}
+
 // processHost is a rented box that is itself a container, or a pod.
 func processHost(c *provision.Cluster) *provision.Host {
 	h := host("8xH200")
@@ -56,33 +61,33 @@ func TestContainer(t *testing.T) {
 	token := []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("hf_canary")}}
 	yes, files := true, int64(1<<20)
 	cases := map[string]*Engine{
-		"sglang-nvidia": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Env: token,
+		"sglang-nvidia": {Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Env: token,
 			Flags: flagsOf("enable-dp-attention", "tp=8", "trust-remote-code")},
-		"sglang-amd": {Kind: SGLang, Host: host("8xMI300X"), Model: r1, Image: "rocm/sglang-staging:20250212", Env: token,
+		"sglang-amd": {Kind: SGLang, Placement: On(host("8xMI300X")), Model: r1, Image: "rocm/sglang-staging:20250212", Env: token,
 			Flags: flagsOf("tp=8")},
-		"vllm-nvidia": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Env: token,
+		"vllm-nvidia": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Env: token,
 			Flags: flagsOf("tensor-parallel-size=8")},
-		"vllm-nvidia-download": {Kind: VLLM, Host: host("8xH200"), Image: "vllm/vllm-openai:v0.7.3",
+		"vllm-nvidia-download": {Kind: VLLM, Placement: On(host("8xH200")), Image: "vllm/vllm-openai:v0.7.3",
 			Model: &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Cache: "/data/huggingface", Download: true}},
-		"vllm-nvidia-setup": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+		"vllm-nvidia-setup": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 			Setup: []string{"pip uninstall -y vllm", "pip install vllm --pre"}, APIKey: provision.Secret("canary"), Flags: []Flag{{Name: "api-key", Value: func() *provision.Text { s := provision.Secret("canary"); return &s }()}}},
-		"vllm-nvidia-subset": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Port: 8001,
-			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
-		"vllm-amd": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
+		"vllm-nvidia-subset": {Kind: VLLM, Placement: alone(host("8xH200"), 8001, "0", "1"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+			Container: ContainerSettings{ShmSize: 32e9, StopGrace: 120e9, Ulimits: []Ulimit{{"memlock", nil}, {"nofile", &files}}}},
+		"vllm-amd": {Kind: VLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217",
 			Env:       []provision.EnvVar{{Name: "VLLM_FP8_PADDING", Value: provision.Plain("0")}},
 			Flags:     flagsOf("max-model-len=32768"),
 			Container: ContainerSettings{Privileged: &yes, CapAdd: []string{"SYS_PTRACE", "IPC_LOCK"}, Devices: []string{"/dev/infiniband"}}},
-		"vllm-amd-subset": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:x", Container: ContainerSettings{GPUIDs: []string{"4", "5"}}},
-		"trtllm-nvidia": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+		"vllm-amd-subset": {Kind: VLLM, Placement: alone(host("8xMI300X"), 0, "4", "5"), Model: r1, Image: "rocm/vllm-dev:x"},
+		"trtllm-nvidia": {Kind: TRTLLM, Placement: On(host("8xH200")), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Flags: flagsOf("backend=pytorch", "ep_size=4", "tp_size=8")},
-		"vllm-compile-cache": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", CompileCache: "~/.cache/hcl/compiled",
+		"vllm-compile-cache": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.11.0", CompileCache: "~/.cache/hcl/compiled",
 			Env: []provision.EnvVar{{Name: "TRITON_CACHE_DIR", Value: provision.Plain("/tmp/triton")}}},
-		"trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+		"trtllm-config": {Kind: TRTLLM, Placement: On(host("8xH200")), Model: &Model{Repo: "/data/models/DeepSeek-R1"}, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Config: provision.Partly(`{"stream_interval": 10, "key": "canary"}`, `{"stream_interval": 10, "key": "(sensitive)"}`, []string{"canary"})},
-		"openai-nvidia": {Kind: OpenAI, Host: host("1xH200"), Image: "registry.example.com/server:1.2", Port: 9000,
+		"openai-nvidia": {Kind: OpenAI, Placement: alone(host("1xH200"), 9000), Image: "registry.example.com/server:1.2",
 			Command: commandOf("/serve", "--listen=127.0.0.1:9000")},
-		"vllm-cpu": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3"},
-		"entrypoint": {Kind: VLLM, Host: host(""), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+		"vllm-cpu": {Kind: VLLM, Placement: On(host("")), Model: r1, Image: "vllm/vllm-openai:v0.7.3"},
+		"entrypoint": {Kind: VLLM, Placement: On(host("")), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 			Container: ContainerSettings{Entrypoint: []string{"numactl", "--interleave=all"}, Network: "bridge", IPC: "private"}},
 	}
 	for name, e := range cases {
@@ -105,7 +110,7 @@ func TestGPUsOfProcesses(t *testing.T) {
 	of := func(gpus string, c *provision.Cluster, ids ...string) *Engine {
 		h := host(gpus)
 		h.Runtime, h.Cluster = provision.Process, c
-		return &Engine{Kind: VLLM, Host: h, Model: r1, Image: "vllm/vllm-openai:v0.11.0", Container: ContainerSettings{GPUIDs: ids}}
+		return &Engine{Kind: VLLM, Placement: alone(h, 0, ids...), Model: r1, Image: "vllm/vllm-openai:v0.11.0"}
 	}
 	cuda := []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=4,5"}
 	for name, c := range map[string]struct {
@@ -130,7 +135,7 @@ func TestGPUsOfProcesses(t *testing.T) {
 	// A group of processes on one host: each instance has its own.
 	e := groups()["one-host"]
 	seen := map[string]string{}
-	for _, h := range topologyOf(e).hosts() {
+	for _, h := range e.Placement.Hosts() {
 		h.Runtime = provision.Process
 	}
 	for _, m := range Members(e) {
@@ -151,7 +156,7 @@ func TestWithoutRDMA(t *testing.T) {
 		"sglang-wide": "NCCL_IB_DISABLE=1", "vllm-said": "NCCL_IB_DISABLE=1 UCX_TLS=^ib", "vllm-mooncake": "MC_FORCE_TCP=1 NCCL_IB_DISABLE=1",
 	} {
 		e := groups()[name]
-		for _, h := range topologyOf(e).hosts() {
+		for _, h := range e.Placement.Hosts() {
 			h.Fabric.RDMA = []string{}
 		}
 		for _, m := range Members(e) {
@@ -172,7 +177,7 @@ func TestWithoutRDMA(t *testing.T) {
 // has it, quoted.
 func TestSetupRevealsSecretsToTheShell(t *testing.T) {
 	key := provision.Secret("it's a key")
-	ct := Container(&Engine{Kind: SGLang, Host: host(""), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{Name: "api-key", Value: &key}}})
+	ct := Container(&Engine{Kind: SGLang, Placement: On(host("")), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{Name: "api-key", Value: &key}}})
 	script := ct.Command[1]
 	if got := script.String(); !strings.HasSuffix(got, "'--api-key' (sensitive)") || strings.Contains(got, "a key") {
 		t.Errorf("the script shows as %q", got)
@@ -191,7 +196,7 @@ func TestSecretFlags(t *testing.T) {
 		"lmsysorg/sglang:v0.5.12": "--config /hcl/config.yaml --tp 8",
 		"lmsysorg/sglang:v0.4.3":  "--api-key (sensitive) (sensitive) --hf-token (sensitive) --tp 8",
 	} {
-		e := &Engine{Kind: SGLang, Host: host(""), Model: r1, Image: image, Flags: flags}
+		e := &Engine{Kind: SGLang, Placement: On(host("")), Model: r1, Image: image, Flags: flags}
 		if strings.HasSuffix(image, ".12") {
 			e.Config = provision.Partly(`{"hf-token": "old", "rate": 0.0000001, "secret": "hush"}`, `{"hf-token": "old", "rate": 0.0000001, "secret": "(sensitive)"}`, []string{"hush"})
 		}
@@ -236,40 +241,39 @@ func TestCheck(t *testing.T) {
 		fields string // of the errors, in order
 		says   string // somewhere in their details
 	}{
-		"right":                 {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
-		"no image and no model": {Engine{Kind: VLLM, Host: host("8xH200")}, "image model", `image = "vllm/vllm-openai`},
-		"trtllm on amd":         {Engine{Kind: TRTLLM, Host: host("8xMI300X"), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
-		"nvidia image on amd":   {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
-		"rocm image on nvidia":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
-		"own image on amd":      {Engine{Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
-		"too many gpus":         {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("pipeline-parallel-size=2", "tensor-parallel-size=8")}, "flags", "ask for 16 GPUs"},
-		"gpus of a subset":      {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("tensor-parallel-size=4"), Container: ContainerSettings{GPUIDs: []string{"0", "1"}}}, "flags", "gpu_ids names 2"},
-		"two gpus in one":       {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"0,1"}}}, "container.gpu_ids", "is not one GPU"},
-		"a range of gpus":       {Engine{Kind: OpenAI, Host: host(""), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"0-3"}}}, "container.gpu_ids", "is not one GPU"},
-		"gpus by uuid":          {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1", Port: 1, Command: commandOf("x"), Container: ContainerSettings{GPUIDs: []string{"GPU-0a1b", "MIG-0a1b"}}}, "", ""},
-		"a container's settings of a process": {Engine{Kind: OpenAI, Host: processHost(nil), Port: 1, Command: commandOf("x"),
+		"right":                 {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "", ""},
+		"no image and no model": {Engine{Kind: VLLM, Placement: On(host("8xH200"))}, "image model", `image = "vllm/vllm-openai`},
+		"trtllm on amd":         {Engine{Kind: TRTLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "mine:1"}, "host", "NVIDIA GPUs only"},
+		"nvidia image on amd":   {Engine{Kind: VLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "vllm/vllm-openai:v0.7.3"}, "image", "vllm-openai-rocm"},
+		"rocm image on nvidia":  {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "rocm/sglang-staging:20250212"}, "image", "lmsysorg/sglang"},
+		"own image on amd":      {Engine{Kind: VLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "registry.example.com/vllm:1"}, "", ""},
+		"too many gpus":         {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Flags: flagsOf("pipeline-parallel-size=2", "tensor-parallel-size=8")}, "flags", "ask for 16 GPUs"},
+		"gpus of a subset":      {Engine{Kind: VLLM, Placement: alone(host("8xH200"), 0, "0", "1"), Model: r1, Image: "a:1", Flags: flagsOf("tensor-parallel-size=4")}, "flags", "gpu_ids names 2"},
+		"two gpus in one":       {Engine{Kind: OpenAI, Placement: alone(host("8xH200"), 1, "0,1"), Image: "a:1", Command: commandOf("x")}, "container.gpu_ids", "is not one GPU"},
+		"a range of gpus":       {Engine{Kind: OpenAI, Placement: alone(host(""), 1, "0-3"), Image: "a:1", Command: commandOf("x")}, "container.gpu_ids", "is not one GPU"},
+		"gpus by uuid":          {Engine{Kind: OpenAI, Placement: alone(host("8xH200"), 1, "GPU-0a1b", "MIG-0a1b"), Image: "a:1", Command: commandOf("x")}, "", ""},
+		"a container's settings of a process": {Engine{Kind: OpenAI, Placement: alone(processHost(nil), 1), Command: commandOf("x"),
 			Container: ContainerSettings{ShmSize: 1, Mounts: []provision.Mount{{}}, User: "x"}}, "container.user container.shm_size container.mounts", "are processes and not containers"},
-		"a container's settings of a pod": {Engine{Kind: OpenAI, Host: processHost(new(provision.Cluster)), Image: "a:1", Port: 1, Command: commandOf("x"),
+		"a container's settings of a pod": {Engine{Kind: OpenAI, Placement: alone(processHost(new(provision.Cluster)), 1), Image: "a:1", Command: commandOf("x"),
 			Container: ContainerSettings{ShmSize: 1, Mounts: []provision.Mount{{}}, User: "x"}}, "container.user", "An engine in a pod"},
-		"gpus said twice": {Engine{Kind: OpenAI, Host: processHost(nil), Port: 1, Command: commandOf("x"), Env: []provision.EnvVar{{Name: visibleCUDA}},
-			Container: ContainerSettings{GPUIDs: []string{"0"}}}, "env", "Remove one of both"},
-		"dp attention":           {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("dp-size=8", "enable-dp-attention", "tp=8")}, "", ""},
-		"port among the flags":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 9000"},
-		"gpus of a config":       {Engine{Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
-		"config of an old image": {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "from version 0.5.3 on"},
-		"config of a new image":  {Engine{Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
-		"relative compile cache": {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
-		"no image's name":        {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "https://docker.io/vllm/vllm-openai:v1"}, "image", "leave out https://"},
-		"no name of a builder":   {Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", Build: &Build{Image: "a:1@sha256:0123", Commands: []string{"make"}, Output: "/out"}}, "build.image", "64 hexadecimal digits"},
-		"openai":                 {Engine{Kind: OpenAI, Host: host("8xH200"), Image: "a:1"}, "command port", "whole command"},
+		"gpus said twice":        {Engine{Kind: OpenAI, Placement: alone(processHost(nil), 1, "0"), Command: commandOf("x"), Env: []provision.EnvVar{{Name: visibleCUDA}}}, "env", "Remove one of both"},
+		"dp attention":           {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Flags: flagsOf("dp-size=8", "enable-dp-attention", "tp=8")}, "", ""},
+		"port among the flags":   {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 9000"},
+		"gpus of a config":       {Engine{Kind: TRTLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
+		"config of an old image": {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "from version 0.5.3 on"},
+		"config of a new image":  {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
+		"relative compile cache": {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
+		"no image's name":        {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "https://docker.io/vllm/vllm-openai:v1"}, "image", "leave out https://"},
+		"no name of a builder":   {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Build: &Build{Image: "a:1@sha256:0123", Commands: []string{"make"}, Output: "/out"}}, "build.image", "64 hexadecimal digits"},
+		"openai":                 {Engine{Kind: OpenAI, Placement: On(host("8xH200")), Image: "a:1"}, "command port", "whole command"},
 		"external":               {Engine{Kind: External}, "url", "url of the server"},
 		"external, bad url":      {Engine{Kind: External, URL: "box:8000"}, "url", "is not the url"},
-		"external, too much":     {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Port: 1}, "image port", "Someone else runs"},
+		"external, too much":     {Engine{Kind: External, URL: "http://box:8000", Image: "a:1", Placement: Placement{{Port: 1}}}, "image port", "Someone else runs"},
 		"manifests":              {Engine{Kind: Operated}, "host files service", "one without GPUs"},
-		"manifests on a machine": {Engine{Kind: Operated, Host: host(""), Port: 1, URL: "http://x"}, "host files service port url", "objects are made in a cluster"},
-		"sim with an image":      {Engine{Kind: Sim, Host: host(""), Image: "a:1"}, "image", "part of the hcl binary"},
+		"manifests on a machine": {Engine{Kind: Operated, Placement: alone(host(""), 1), URL: "http://x"}, "host files service port url", "objects are made in a cluster"},
+		"sim with an image":      {Engine{Kind: Sim, Placement: On(host("")), Image: "a:1"}, "image", "part of the hcl binary"},
 		"no host":                {Engine{Kind: VLLM, Model: r1, Image: "a:1"}, "host", "host = host.h200"},
-		"url of a container":     {Engine{Kind: VLLM, Host: host(""), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},
+		"url of a container":     {Engine{Kind: VLLM, Placement: On(host("")), Model: r1, Image: "a:1", URL: "http://x"}, "url", "started by hcl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var fields, details []string
@@ -289,7 +293,7 @@ func TestCheck(t *testing.T) {
 // TestCompileCache: each image has a part of its own.
 func TestCompileCache(t *testing.T) {
 	for cache, want := range map[string]string{"/data/c": "/data/c/0123456789ab", "~/c/": "~/c/0123456789ab", "": ""} {
-		e := &Engine{Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "a:1", CompileCache: cache}
+		e := &Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", CompileCache: cache}
 		before := Container(e)
 		c, at := CompileCache(e, before, "sha256:0123456789abcdef")
 		if at != want {
@@ -302,7 +306,7 @@ func TestCompileCache(t *testing.T) {
 			t.Errorf("the container that was given has changed:\n%s", diff)
 		}
 	}
-	e := &Engine{Kind: VLLM, Host: &provision.Host{Runtime: provision.Process}, Model: r1, CompileCache: "/data/c"}
+	e := &Engine{Kind: VLLM, Placement: On(&provision.Host{Runtime: provision.Process}), Model: r1, CompileCache: "/data/c"}
 	c, at := CompileCache(e, Container(e), "")
 	if i := slices.IndexFunc(c.Env, func(v provision.EnvVar) bool { return v.Name == "VLLM_CACHE_ROOT" }); at != "/data/c" || i < 0 || c.Env[i].Value.Reveal() != "/data/c/vllm" {
 		t.Errorf("of a process it is %q, with %v", at, c.Env)
@@ -427,7 +431,7 @@ func TestProgressOf(t *testing.T) {
 // TestSimulated: a rehearsed engine serves what it stands for, and takes no
 // secret along.
 func TestSimulated(t *testing.T) {
-	e := &Engine{Kind: VLLM, Name: "h200", Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+	e := &Engine{Kind: VLLM, Name: "h200", Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 		Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}}, Flags: flagsOf("served-model-name=r1", "lora-modules=sql=/a", `lora-modules={"name": "chat", "path": "/b"}`, `lora_modules={"lora_name": "old", "lora_path": "/c"}`)}
 	here := &provision.Host{Name: "box", Address: provision.LocalAddress}
 	ct := Container(Simulated(e, func(*provision.Host) *provision.Host { return here }, 4711, 20))
@@ -452,8 +456,8 @@ func TestExports(t *testing.T) {
 		"sglang":            {Engine{Kind: SGLang}, ""},
 		"sglang, told to":   {Engine{Kind: SGLang, Flags: enabled}, "http://127.0.0.1:30000/metrics"},
 		"trtllm":            {Engine{Kind: TRTLLM}, "http://127.0.0.1:8000/metrics"},
-		"simulated sglang":  {Engine{Kind: Sim, Port: 1, Flags: flagsOf("as=sglang")}, "http://127.0.0.1:1/metrics"},
-		"some other server": {Engine{Kind: OpenAI, Port: 1}, ""},
+		"simulated sglang":  {Engine{Kind: Sim, Placement: Placement{{Port: 1}}, Flags: flagsOf("as=sglang")}, "http://127.0.0.1:1/metrics"},
+		"some other server": {Engine{Kind: OpenAI, Placement: Placement{{Port: 1}}}, ""},
 	} {
 		got := ""
 		if x := Exports(&c.e); x != nil {
@@ -470,11 +474,11 @@ func TestGPUsUsed(t *testing.T) {
 		engine Engine
 		want   int
 	}{
-		"of a host without any":  {Engine{Kind: VLLM, Host: host("")}, 0},
-		"one is what vLLM takes": {Engine{Kind: VLLM, Host: host("8xH200")}, 1},
-		"by its flags":           {Engine{Kind: VLLM, Host: host("8xH200"), Flags: flagsOf("tensor-parallel-size=4")}, 4},
-		"named":                  {Engine{Kind: VLLM, Host: host("8xH200"), Container: ContainerSettings{GPUIDs: []string{"0", "3"}}}, 2},
-		"who knows":              {Engine{Kind: OpenAI, Host: host("8xH200")}, 8},
+		"of a host without any":  {Engine{Kind: VLLM, Placement: On(host(""))}, 0},
+		"one is what vLLM takes": {Engine{Kind: VLLM, Placement: On(host("8xH200"))}, 1},
+		"by its flags":           {Engine{Kind: VLLM, Placement: On(host("8xH200")), Flags: flagsOf("tensor-parallel-size=4")}, 4},
+		"named":                  {Engine{Kind: VLLM, Placement: alone(host("8xH200"), 0, "0", "3")}, 2},
+		"who knows":              {Engine{Kind: OpenAI, Placement: On(host("8xH200"))}, 8},
 	} {
 		if got := GPUsUsed(&c.engine); got != c.want {
 			t.Errorf("%s: %d GPUs, want %d", name, got, c.want)

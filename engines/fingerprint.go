@@ -27,37 +27,35 @@ import (
 func Fingerprint(e *Engine) map[string]string {
 	f := fingerprint{"kind": e.Kind}
 	switch {
-	case e.Group != nil:
-		f.group(e)
 	case e.Kind == Operated:
 		f.operated(e)
 	case e.Kind == External:
 		f.set("model", ServedModel(e))
 		f.set("url", strings.Join(append([]string{BaseURL(e)}, MoreURLs(e)...), " "))
-		if e.Host != nil {
+		if e.Host() != nil {
 			f.set("load_host", "another host")
 		}
+	case e.Kind == GroupKind:
+		f.group(e)
 	default:
-		t := topologyOf(e)
-		f.role(t, t.group.Roles[0], "")
-		if n := len(e.Hosts); n > 1 {
+		in := e.Placement.front()
+		f.role(e, e.roles()[0], "")
+		if n := len(in.Hosts); n > 1 {
 			f.set("hosts", strconv.Itoa(n))
 		}
-		f.list("gpu_ids", someOf(e.Host, e.Container.GPUIDs))
+		f.list("gpu_ids", someOf(e.Host(), in.GPUIDs))
 	}
 	return f
 }
 
 // role adds the pairs of a role's first member, under the role's name where it has one in the identity,
 // and of each other member those in which it differs from the first, under the member's own name.
-func (f fingerprint) role(t topology, r Role, prefix string) {
+func (f fingerprint) role(e *Engine, r role, prefix string) {
 	var first fingerprint
-	for i, in := range r.Instances {
+	for i, in := range r.instances {
 		for rank, h := range in.Hosts {
-			e := r.Engine.clone()
-			e.Host, e.Hosts, e.Container.GPUIDs = h, nil, in.GPUIDs
-			pairs := fingerprintOf(e)
-			if h != nil && t.joins(len(in.Hosts), h.Fabric) {
+			pairs := fingerprintOf(r.engine.at(Instance{Hosts: in.Hosts[rank : rank+1], GPUIDs: in.GPUIDs}))
+			if e.joins(len(in.Hosts), h.Fabric) && r.name != Route {
 				pairs.fabric(h.Fabric)
 			}
 			if first == nil {
@@ -71,7 +69,7 @@ func (f fingerprint) role(t topology, r Role, prefix string) {
 				}
 			}
 			maps.DeleteFunc(pairs, func(name, value string) bool { return first[name] == value })
-			f.under(Member{Role: r.Name, Instance: i, Rank: rank}.Name()+".", pairs)
+			f.under(Member{Role: r.name, Instance: i, Rank: rank}.Name()+".", pairs)
 		}
 	}
 }
@@ -128,7 +126,7 @@ func (f fingerprint) unordered(name string, words []string) {
 // host adds the GPUs that the engine gets, and what is set on the host while it runs. A router has no
 // use for GPUs.
 func (f fingerprint) host(e *Engine) {
-	h := e.Host
+	h := e.Host()
 	if h == nil {
 		return
 	}
@@ -138,7 +136,7 @@ func (f fingerprint) host(e *Engine) {
 		h = &c
 	}
 	if g := h.GPUs; g.Count > 0 {
-		g.Count = cmp.Or(len(e.Container.GPUIDs), g.Count)
+		g.Count = cmp.Or(len(e.GPUIDs()), g.Count)
 		g.Model = strings.ToUpper(g.Model) // the contract does not tell h200 from H200
 		f.set("gpus", g.String())
 	}
@@ -243,29 +241,23 @@ func (f fingerprint) pairs(prefix string, of map[string]string) {
 // group adds what each role is, in so many instances of so many hosts, who gives them
 // requests, and which of them share a host.
 func (f fingerprint) group(e *Engine) {
-	t := topologyOf(e)
-	f.set("transfer", t.transfer)
-	seen := t.hosts()
+	f.set("transfer", e.transfer())
+	seen := e.Placement.Hosts()
 	var places []string
-	place := func(h *provision.Host) string { return strconv.Itoa(slices.Index(seen, h)) }
-	for _, r := range t.group.Roles {
+	for _, r := range e.roles() {
 		var ids []string
-		for _, in := range r.Instances {
+		for _, in := range r.instances {
 			var on []string
 			for _, h := range in.Hosts {
-				on = append(on, place(h))
+				on = append(on, strconv.Itoa(slices.Index(seen, h)))
 			}
-			places = append(places, r.Name+" "+strings.Join(on, "+"))
+			places = append(places, r.name+" "+strings.Join(on, "+"))
 			ids = append(ids, strings.Join(someOf(in.Hosts[0], in.GPUIDs), ","))
 		}
-		f.role(t, r, r.Name+".")
+		f.role(e, r, r.name+".")
 		if strings.Trim(strings.Join(ids, ""), ",") != "" {
-			f.list(r.Name+".gpu_ids", ids)
+			f.list(r.name+".gpu_ids", ids)
 		}
-	}
-	if r := t.group.Router; r != nil {
-		f.under(Route+".", fingerprintOf(r))
-		places = append(places, Route+" "+place(r.Host))
 	}
 	f.list("places", places)
 }

@@ -22,25 +22,25 @@ func fingerprinted() map[string]*Engine {
 	mi300x := &provision.Host{Name: "amd", Address: "203.0.113.8", GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}}
 	r1 := &Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1", Revision: "56d4cbb", Cache: "/data/huggingface"}
 	return map[string]*Engine{
-		VLLM: {Kind: VLLM, Name: "h200", Host: h200, Model: r1, Image: "vllm/vllm-openai:v0.11.0",
+		VLLM: {Kind: VLLM, Name: "h200", Placement: alone(h200, 9000, "0", "1"), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
 			Env: []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}, {Name: "VLLM_USE_V1", Value: provision.Plain("1")}},
 			Flags: []Flag{{Name: "api-key", Value: func() *provision.Text { t := provision.Secret("canary"); return &t }()}, {Name: "host", Value: text("0.0.0.0")},
 				{Name: "lora-modules", Value: text("a=x")}, {Name: "lora-modules", Value: text("b = y")}, {Name: "max_model_len", Value: text("8192")}, {Name: "trust-remote-code"}},
 			Config:       provision.Plain(`{"compilation-config": {"level": 3, "pass": true}, "kv-cache-dtype": "fp8", "cudagraph-capture-sizes": [1, 2]}`),
 			Setup:        []string{"pip install x", "nvidia-smi"},
-			CompileCache: "/data/kernels", Port: 9000,
-			Container: ContainerSettings{GPUIDs: []string{"0", "1"}, ShmSize: 32 << 30, CapAdd: []string{"SYS_NICE", "IPC_LOCK"}, Mounts: []provision.Mount{{Source: "/data/x", Target: "/x", ReadOnly: true}}}},
-		SGLang: {Kind: SGLang, Name: "mi300x", Host: mi300x, Model: r1, Image: "rocm/sglang-staging@sha256:" + strings.Repeat("ab", 32)},
-		TRTLLM: {Kind: TRTLLM, Name: "h200", Host: h200, Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
+			CompileCache: "/data/kernels",
+			Container:    ContainerSettings{ShmSize: 32 << 30, CapAdd: []string{"SYS_NICE", "IPC_LOCK"}, Mounts: []provision.Mount{{Source: "/data/x", Target: "/x", ReadOnly: true}}}},
+		SGLang: {Kind: SGLang, Name: "mi300x", Placement: On(mi300x), Model: r1, Image: "rocm/sglang-staging@sha256:" + strings.Repeat("ab", 32)},
+		TRTLLM: {Kind: TRTLLM, Name: "h200", Placement: On(h200), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0",
 			Build: &Build{Commands: []string{"trtllm-build --a", "echo done"}, Output: "/engine", Image: "nvcr.io/nvidia/tensorrt-llm/devel:1.0.0", Inputs: []string{"b", "a"}}},
-		OpenAI: {Kind: OpenAI, Name: "ollama", Host: &provision.Host{Name: "cpu", Runtime: provision.Process, Prepare: &provision.Prepare{PowerCap: 600}}, Model: &Model{Repo: "tiny"},
+		OpenAI: {Kind: OpenAI, Name: "ollama", Placement: On(&provision.Host{Name: "cpu", Runtime: provision.Process, Prepare: &provision.Prepare{PowerCap: 600}}), Model: &Model{Repo: "tiny"},
 			Command: []provision.Text{provision.Plain("ollama"), provision.Plain("serve"), provision.Plain("--port=1"), provision.Plain("--host"), provision.Plain("::"),
-				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}, Port: 1},
+				provision.Plain("--a"), provision.Plain("b c"), provision.Plain("d"), provision.Plain("--a=e"), provision.Plain("--key"), provision.Secret("canary")}},
 		External: {Kind: External, Name: "gateway", URL: "http://gateway:8000/v1", URLs: []string{"http://second:8000"}, Model: &Model{Repo: "org/large"}},
-		Operated: {Kind: Operated, Name: "mif", Host: &provision.Host{Name: "client", Cluster: &provision.Cluster{Name: "moai"}}, Manifests: &Manifests{Service: "web:80", Objects: []provision.Object{
+		Operated: {Kind: Operated, Name: "mif", Placement: On(&provision.Host{Name: "client", Cluster: &provision.Cluster{Name: "moai"}}), Manifests: &Manifests{Service: "web:80", Objects: []provision.Object{
 			{APIVersion: "v1", Kind: "Service", Name: "web", Text: provision.Plain(`{"spec": {"ports": [80]}}`)},
 			{APIVersion: "v1", Kind: "Secret", Name: "key", Text: provision.Partly(`{"data": {"key": "canary"}}`, `{"data": {"key": "(sensitive)"}}`, []string{"canary"})}}}},
-		Sim: {Kind: Sim, Name: "fast", Flags: flagsOf("itl=3ms")},
+		Sim: {Kind: Sim, Name: "fast", Placement: On(host("")), Flags: flagsOf("itl=3ms")},
 	}
 }
 
@@ -66,7 +66,8 @@ func TestFingerprints(t *testing.T) {
 var counts = map[string]bool{
 	"Kind": true, "Image": true, "Env": true, "Flags": true, "Config": true, "Setup": true, "Command": true,
 
-	"FirstPort": false, "Hosts": true, "Group": true,
+	"Placement.Role": false, "Placement.Engine": true, "Placement.Hosts": true, "Placement.GPUIDs": true, "Placement.Port": false,
+	"FirstPort": false, "Transfer": false, // of a group: TestGroupFingerprint
 	"Router": true, "Words": false, // they follow from the members of a group
 
 	"Declared":     false, // who it stands for in a rehearsal
@@ -74,7 +75,6 @@ var counts = map[string]bool{
 	"Instance":     false,
 	"Description":  false,
 	"Pos":          false,
-	"Port":         false,
 	"APIKey":       false, // it opens a door and steers nothing
 	"Ready":        false, // how long to wait
 	"CompileCache": false, // a start is faster with it
@@ -101,7 +101,7 @@ var counts = map[string]bool{
 
 	"Container.Entrypoint": true, "Container.ShmSize": true, "Container.IPC": true, "Container.Network": true, "Container.Privileged": true,
 	"Container.User": true, "Container.CapAdd": true, "Container.SecurityOpt": true, "Container.Devices": true, "Container.Mounts": true,
-	"Container.GPUIDs": true, "Container.Ulimits": true,
+	"Container.Ulimits":   true,
 	"Container.StopGrace": false,
 
 	"OfflineCommand": false, // of offline cells alone, in whose identity it is
@@ -129,15 +129,11 @@ func TestEveryMemberCounts(t *testing.T) {
 		}
 	}
 	inside := map[string]func(*Engine) reflect.Value{
-		"Host": func(e *Engine) reflect.Value { h := *e.Host; e.Host = &h; return reflect.ValueOf(&h).Elem() },
-		"Host.Cluster": func(e *Engine) reflect.Value {
-			h, c := *e.Host, *e.Host.Cluster
-			h.Cluster, e.Host = &c, &h
-			return reflect.ValueOf(&c).Elem()
-		},
-		"Model":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Model).Elem() },
-		"Container": func(e *Engine) reflect.Value { return reflect.ValueOf(&e.Container).Elem() },
-		"Build":     func(e *Engine) reflect.Value { return reflect.ValueOf(e.Build).Elem() },
+		"Placement":    func(e *Engine) reflect.Value { return reflect.ValueOf(&e.Placement[0]).Elem() },
+		"Host.Cluster": func(e *Engine) reflect.Value { return reflect.ValueOf(e.Host().Cluster).Elem() },
+		"Model":        func(e *Engine) reflect.Value { return reflect.ValueOf(e.Model).Elem() },
+		"Container":    func(e *Engine) reflect.Value { return reflect.ValueOf(&e.Container).Elem() },
+		"Build":        func(e *Engine) reflect.Value { return reflect.ValueOf(e.Build).Elem() },
 	}
 	var every func(name string, of func(*Engine) reflect.Value)
 	every = func(name string, of func(*Engine) reflect.Value) {
@@ -160,6 +156,7 @@ func TestEveryMemberCounts(t *testing.T) {
 		}
 		every(name, of)
 	}
+	every("Host", func(e *Engine) reflect.Value { return reflect.ValueOf(e.Host()).Elem() })
 	for name := range counts {
 		if !tested[name] {
 			t.Errorf("%s is no member any more", name)
@@ -179,7 +176,7 @@ func TestEveryHostCounts(t *testing.T) {
 	for _, group := range []string{"recipe-a", "vllm-wide", "vllm-dp", "one-host"} {
 		made := func() (*Engine, []*provision.Host) {
 			e := groups()[group]
-			hosts := topologyOf(e).hosts()
+			hosts := e.Placement.Hosts()
 			for _, h := range hosts {
 				h.Prepare, h.Cluster = new(provision.Prepare), &provision.Cluster{Name: "moai"}
 			}
@@ -226,7 +223,7 @@ func TestEveryHostCounts(t *testing.T) {
 func TestFabricAlone(t *testing.T) {
 	e := withBuild()
 	before := Fingerprint(e)
-	e.Host.Fabric = provision.Fabric{Interface: "eno1", RDMA: []string{"mlx5_0"}}
+	e.Host().Fabric = provision.Fabric{Interface: "eno1", RDMA: []string{"mlx5_0"}}
 	if diff := cmp.Diff(before, Fingerprint(e)); diff != "" {
 		t.Errorf("the fabric of an engine alone counts (-before +after):\n%s", diff)
 	}
@@ -235,7 +232,7 @@ func TestFabricAlone(t *testing.T) {
 func withBuild() *Engine {
 	e := fingerprinted()[VLLM]
 	e.Build = &Build{Commands: []string{"make"}, Output: "/out", Image: "debian"}
-	e.Host.Cluster = &provision.Cluster{Name: "moai"}
+	e.Host().Cluster = &provision.Cluster{Name: "moai"}
 	return e
 }
 
@@ -266,8 +263,8 @@ func another(t *testing.T, name string, v reflect.Value) {
 	case []*provision.Host:
 		v.Set(reflect.ValueOf([]*provision.Host{{Name: "a"}, {Name: "b"}}))
 		return
-	case *Group:
-		v.Set(reflect.ValueOf(&Group{Roles: []Role{{Name: Serve, Engine: fingerprinted()[Sim], Instances: []Instance{{Hosts: []*provision.Host{{}}}}}}}))
+	case *Engine:
+		v.Set(reflect.ValueOf(fingerprinted()[Sim]))
 		return
 	case map[string]string:
 		v.Set(reflect.ValueOf(map[string]string{"another": "value"}))
@@ -329,7 +326,7 @@ func TestFingerprintOfExternal(t *testing.T) {
 		"url":    func(e *Engine) { e.URL = "http://another:8000" },
 		"urls":   func(e *Engine) { e.URLs = nil },
 		"model":  func(e *Engine) { e.Model = &Model{Repo: "org/small"} },
-		"sender": func(e *Engine) { e.Host = &provision.Host{Name: "client"} },
+		"sender": func(e *Engine) { e.Placement = On(&provision.Host{Name: "client"}) },
 	} {
 		if maps.Equal(base, of(change)) {
 			t.Errorf("%s does not count", name)
@@ -352,13 +349,13 @@ func TestSameEngine(t *testing.T) {
 		"the network that it has":      func(e *Engine) { e.Container.Network = "host" },
 		"the order of capabilities":    func(e *Engine) { slices.Reverse(e.Container.CapAdd) },
 		"blanks of the configuration":  func(e *Engine) { e.Config = provision.Plain(strings.ReplaceAll(e.Config.Reveal(), " ", "\n ")) },
-		"all GPUs, each by its number": func(e *Engine) { e.Container.GPUIDs = strings.Fields("0 1 2 3 4 5 6 7") },
+		"all GPUs, each by its number": func(e *Engine) { e.Placement[0].GPUIDs = strings.Fields("0 1 2 3 4 5 6 7") },
 		"another token":                func(e *Engine) { e.Env[0].Value = provision.Secret("another") },
-		"the port, behind a setup":     func(e *Engine) { e.Port = 7 },
+		"the port, behind a setup":     func(e *Engine) { e.Placement[0].Port = 7 },
 		"the cache's place, with hub":  func(e *Engine) { e.Model.Cache, e.Model.Download = "/mnt/hf", true },
 	} {
 		e := fingerprinted()[VLLM]
-		e.Container.GPUIDs = nil
+		e.Placement[0].GPUIDs = nil
 		before := Fingerprint(e)
 		change(e)
 		if diff := cmp.Diff(before, Fingerprint(e)); diff != "" {
@@ -388,7 +385,7 @@ func TestSameEngine(t *testing.T) {
 func TestFingerprintOfManifests(t *testing.T) {
 	of := func(c provision.Cluster) string {
 		e := fingerprinted()[Operated]
-		e.Host.Cluster = &c
+		e.Host().Cluster = &c
 		return Fingerprint(e)["cluster"]
 	}
 	one := of(provision.Cluster{Name: "moai", Kubeconfig: "a.yaml", Context: "default", Is: "https://127.0.0.1:6443 ab"})

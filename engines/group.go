@@ -2,7 +2,6 @@ package engines
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,30 +20,6 @@ const (
 	Decode  = "decode"  // takes that, and generates
 	Route   = "router"  // gives requests to the others
 )
-
-// Group is what is measured as one engine: roles, and who gives them requests. An engine
-// without one is one instance of the role [Serve].
-type Group struct {
-	Roles []Role
-	// Router is an engine that gives requests to the instances, of a kind of
-	// [RouterKinds]; nil: those who send requests go to the instances in turn.
-	Router   *Engine
-	Transfer string // how the KV cache goes from prefill to decode; empty: in the engine's usual way
-}
-
-// Role is an engine in one or more instances that do the same.
-type Role struct {
-	Name      string
-	Engine    *Engine // the recipe, which says nothing of where
-	Instances []Instance
-	Pos       string
-}
-
-// Instance is one engine of a role: over several hosts it has a rank on each.
-type Instance struct {
-	Hosts  []*provision.Host // the first has rank 0, which answers
-	GPUIDs []string          // of each of its hosts; empty: all
-}
 
 // Member is one container or process of an engine.
 type Member struct {
@@ -79,16 +54,27 @@ type NamedPort struct {
 // ranks of each instance of each role, then the router. None for an engine that others
 // start.
 func Members(e *Engine) []Member {
-	switch {
-	case ByOthers(e):
+	if ByOthers(e) {
 		return nil
-	case e.Group == nil && len(e.Hosts) < 2:
-		return []Member{{Role: Serve, Engine: e, Ports: []NamedPort{{"server", Port(e), open(listens(e))}}, Answers: true}}
 	}
-	t := topologyOf(e)
-	members := t.ranks()
-	if r := t.group.Router; r != nil {
-		members = append(members, t.router(members))
+	var members []Member
+	for _, r := range e.roles() {
+		for i, in := range r.instances {
+			head := len(members)
+			for rank := range in.Hosts {
+				s := spot{
+					whole: e, role: r.name, in: in, rank: rank, wide: e.wide(), transfer: e.transfer(),
+					ports: e.portsOf(len(members)), head: e.portsOf(head),
+				}
+				m := Member{Role: r.name, Instance: i, Rank: rank, Engine: r.engine.at(s.place(r.engine)), Answers: rank == 0}
+				if r.name == Route {
+					s.route(&m, members)
+				} else {
+					s.join(&m)
+				}
+				members = append(members, m)
+			}
+		}
 	}
 	return members
 }
@@ -97,112 +83,39 @@ func Members(e *Engine) []Member {
 // servers answer.
 func Fronts(e *Engine) []Member {
 	members := Members(e)
-	if e.Group != nil && e.Group.Router != nil {
+	if e.recipe(Route) != nil {
 		return members[len(members)-1:]
 	}
 	return slices.DeleteFunc(members, func(m Member) bool { return !m.Answers })
 }
 
-// Engines are the recipes that an engine is made of, with their roles: of a group those of its
-// roles and its router, else itself.
-func (e *Engine) Engines() iter.Seq2[string, *Engine] {
-	return func(yield func(string, *Engine) bool) {
-		if e.Group == nil {
-			yield(Serve, e)
-			return
-		}
-		for _, r := range e.Group.Roles {
-			if !yield(r.Name, r.Engine) {
-				return
-			}
-		}
-		if e.Group.Router != nil {
-			yield(Route, e.Group.Router)
-		}
-	}
-}
-
-// topology is a group while its members are made of it.
-type topology struct {
-	group     Group
-	wide      bool // its members find each other over a network
-	firstPort int
-	port      int    // that its one instance answers on; 0: it has one of its own block
-	transfer  string // from prefill to decode; empty: none
-}
-
-// topologyOf is the group of an engine; an engine over several hosts is one of one instance.
-func topologyOf(e *Engine) topology {
-	t := topology{firstPort: cmp.Or(e.FirstPort, firstPort)}
-	if e.Group == nil {
-		hosts := e.Hosts
-		if hosts == nil {
-			hosts = []*provision.Host{e.Host}
-		}
-		t.group.Roles = []Role{{Name: Serve, Engine: e, Instances: []Instance{{hosts, e.Container.GPUIDs}}}}
-		t.port = Port(e)
-	} else {
-		t.group, t.transfer = *e.Group, e.Group.transfer()
-	}
-	for _, h := range t.hosts() {
-		t.wide = t.wide || h.Inside() != t.hosts()[0].Inside()
-	}
-	return t
-}
-
-// hosts are those of all members, each once.
-func (t topology) hosts() []*provision.Host {
-	var list []*provision.Host
-	add := func(h *provision.Host) {
-		if h != nil && !slices.Contains(list, h) {
-			list = append(list, h)
-		}
-	}
-	for _, r := range t.group.Roles {
-		for _, in := range r.Instances {
-			for _, h := range in.Hosts {
-				add(h)
-			}
-		}
-	}
-	if t.group.Router != nil {
-		add(t.group.Router.Host)
-	}
-	return list
-}
-
-// ranks are the members of all instances.
-func (t topology) ranks() []Member {
-	var members []Member
-	for _, role := range t.group.Roles {
-		for i, in := range role.Instances {
-			head := len(members)
-			for rank := range in.Hosts {
-				s := spot{
-					topology: t, role: role.Name, in: in, rank: rank, of: len(in.Hosts),
-					ports: t.portsOf(len(members)), head: t.portsOf(head),
-				}
-				m := s.member(role.Engine)
-				m.Instance = i
-				members = append(members, m)
-			}
-		}
-	}
-	return members
-}
-
-// spot is where a member stands in a group.
+// spot is where a member stands among those of its engine.
 type spot struct {
-	topology
+	whole    *Engine
 	role     string
 	in       Instance
-	rank, of int
-	ports    ports // its own
-	head     ports // of rank 0 of its instance
+	rank     int
+	wide     bool   // members find each other over a network
+	transfer string // from prefill to decode; empty: none
+	ports    ports  // its own
+	head     ports  // of rank 0 of its instance
+	silent   bool   // it has no server
 }
 
-// host is the member's own.
-func (s *spot) host() *provision.Host { return s.in.Hosts[s.rank] }
+// of is how many ranks the instance has.
+func (s *spot) of() int { return len(s.in.Hosts) }
+
+// grouped reports whether a router, or those who send requests, have several instances to choose from.
+func (s *spot) grouped() bool { return s.whole.Kind == GroupKind }
+
+// place is the member's own.
+func (s *spot) place(recipe *Engine) Instance {
+	in := Instance{Hosts: s.in.Hosts[s.rank : s.rank+1], GPUIDs: s.in.GPUIDs, Port: s.ports.server()}
+	if s.rank == 0 && (s.in.Port != 0 || s.role == Route || !s.grouped()) {
+		in.Port = cmp.Or(s.in.Port, kinds[recipe.Kind].port)
+	}
+	return in
+}
 
 // headPort is a port on which rank 0 of the instance listens, and which all its ranks know.
 func (s *spot) headPort(name string, at int) string {
@@ -215,19 +128,11 @@ func (s *spot) headPort(name string, at int) string {
 // headAddress is where the others of the instance find rank 0.
 func (s *spot) headAddress() string { return s.in.Hosts[0].Inside() }
 
-// member is a recipe at this spot.
-func (s *spot) member(recipe *Engine) Member {
-	e := recipe.clone()
-	e.Host, e.Hosts, e.Port = s.host(), nil, s.ports.server()
-	if s.port != 0 && s.rank == 0 {
-		e.Port = s.port
-	}
-	if len(s.in.GPUIDs) > 0 {
-		e.Container.GPUIDs = s.in.GPUIDs
-	}
-	m := Member{Role: s.role, Rank: s.rank, Engine: e, Answers: s.rank == 0}
-	if s.wide && s.port == 0 { // a router or a sender of another host comes to it
-		e.say("host", everywhere(e.Host))
+// join gives a member its part among the others.
+func (s *spot) join(m *Member) {
+	e := m.Engine
+	if s.wide && s.grouped() { // a router or a sender of another host comes to it
+		e.say("host", everywhere(e.Host()))
 	}
 	joinFabric(e, s)
 	k := kinds[e.Kind]
@@ -238,19 +143,16 @@ func (s *spot) member(recipe *Engine) Member {
 		k.disaggregate(e, s)
 	}
 	m.Ports = s.ports.used
-	if _, silent := e.Flag("headless"); !silent {
-		m.Ports = append([]NamedPort{{"server", e.Port, open(e.listensInside())}}, m.Ports...)
+	if !s.silent {
+		m.Ports = append([]NamedPort{{"server", e.port(), open(e.listensInside())}}, m.Ports...)
 	}
-	return m
 }
 
-// router is the member that gives requests to the others.
-func (t topology) router(members []Member) Member {
-	r := t.group.Router.clone()
-	r.Port = Port(r)
+// route gives the router its part: those that it gives requests to.
+func (s *spot) route(m *Member, members []Member) {
+	r := m.Engine
 	openMany(r) // each request is a connection to it, and one or two from it
-	p := t.portsOf(len(members))
-	to := routing{as: t.group.Roles[0].Engine.speaksAs(), byRole: map[string][]worker{}, transfer: t.transfer, ports: &p}
+	to := routing{as: s.whole.workers()[0].engine.speaksAs(), byRole: map[string][]worker{}, transfer: s.transfer, ports: &s.ports}
 	for _, m := range members {
 		if m.Answers {
 			to.byRole[m.Role] = append(to.byRole[m.Role], worker{m.Engine.insideURL(), m.Ports})
@@ -263,8 +165,7 @@ func (t topology) router(members []Member) Member {
 			r.setVariable("HCL_"+strings.ToUpper(role)+"_URLS", strings.Join(to.urls(role), " "))
 		}
 	}
-	server := NamedPort{"server", r.Port, open(listens(r))}
-	return Member{Role: Route, Engine: r, Answers: true, Ports: append([]NamedPort{server}, p.used...)}
+	m.Ports = append([]NamedPort{{"server", r.port(), open(listens(r))}}, s.ports.used...)
 }
 
 // insideURL is where the engine is found by the others of its group.
@@ -272,7 +173,7 @@ func (e *Engine) insideURL() string {
 	if at := e.listensInside(); !open(at) {
 		return e.urlAt(at)
 	}
-	return e.urlAt(e.Host.Inside())
+	return e.urlAt(e.Host().Inside())
 }
 
 // listensInside is [listens], where a command of the lab's is taken to do as it is told.
@@ -281,13 +182,6 @@ func (e *Engine) listensInside() string {
 		return host
 	}
 	return listens(e)
-}
-
-// clone is a copy whose flags and variables may be added to.
-func (e *Engine) clone() *Engine {
-	c := *e
-	c.Flags, c.Env = slices.Clone(e.Flags), slices.Clone(e.Env)
-	return &c
 }
 
 // say adds a flag, in its place among the others, unless the lab says it itself.
@@ -317,41 +211,4 @@ func (e *Engine) setVariable(name, value string) {
 	}
 	e.Env = append(e.Env, provision.EnvVar{Name: name, Value: provision.Plain(value)})
 	slices.SortStableFunc(e.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
-}
-
-// front is the first that those who send requests go to; of an engine of one member itself.
-func (e *Engine) front() *Engine {
-	if e.Group == nil {
-		return e
-	}
-	return Fronts(e)[0].Engine
-}
-
-// Placed is the engine with each of its hosts in the place of another.
-func (e *Engine) Placed(place func(*provision.Host) *provision.Host) *Engine {
-	out := *e
-	places := func(hosts []*provision.Host) (list []*provision.Host) {
-		for _, h := range hosts {
-			list = append(list, place(h))
-		}
-		return list
-	}
-	if out.Hosts = places(e.Hosts); e.Host != nil {
-		out.Host = place(e.Host)
-	}
-	if e.Group == nil {
-		return &out
-	}
-	g := *e.Group
-	out.Group, g.Roles = &g, slices.Clone(g.Roles)
-	for i, r := range g.Roles {
-		g.Roles[i].Engine, g.Roles[i].Instances = r.Engine.Placed(place), slices.Clone(r.Instances)
-		for j, in := range r.Instances {
-			g.Roles[i].Instances[j].Hosts = places(in.Hosts)
-		}
-	}
-	if g.Router != nil {
-		g.Router = g.Router.Placed(place)
-	}
-	return &out
 }

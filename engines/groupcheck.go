@@ -12,7 +12,6 @@ import (
 
 // What CheckGroup says, where it is long.
 const (
-	unknownRole  = "There is no role %q. A group has the roles prefill and decode, or the role serve, which does both."
 	halfRole     = "A group with the role %s needs the role %s too: neither answers a request alone."
 	mixedRoles   = "The role serve does all that prefill and decode do apart. Remove one or the other."
 	mixedKinds   = "Prefill is of kind %q and decode of kind %q: one cannot read the KV cache of the other."
@@ -67,32 +66,31 @@ var ourVariables = strings.Fields(`VLLM_HOST_IP SGLANG_HOST_IP VLLM_NIXL_SIDE_CH
 // several hosts, that is not one of a single engine. Over several hosts the role is [Serve].
 func CheckGroup(e *Engine) []FieldError {
 	var found findings
-	t := topologyOf(e)
-	if e.Group != nil {
-		t.checkRoles(&found)
+	if e.Kind == GroupKind {
+		e.checkRoles(&found)
 	}
 	if len(found) > 0 {
 		return found
 	}
-	t.checkPlaces(&found)
-	t.checkImages(&found)
-	for i := range t.group.Roles {
-		t.checkRole(e, &t.group.Roles[i], &found)
+	e.checkPlaces(&found)
+	e.checkImages(&found)
+	for _, r := range e.workers() {
+		e.checkRole(r, &found)
 	}
-	t.checkAgreement(&found)
+	e.checkAgreement(&found)
 	members := Members(e)
 	if n := len(members); n > MaxMembers {
 		found.add("", tooMany, n, MaxMembers)
 	}
 	checkPorts(members, &found)
-	t.checkRouter(&found)
-	t.checkWritten(members, &found)
+	e.checkRouter(&found)
+	e.checkWritten(members, &found)
 	return found
 }
 
 // checkRouter finds what hcl tells a router of its workers among the lab's flags.
-func (t topology) checkRouter(found *findings) {
-	r := t.group.Router
+func (e *Engine) checkRouter(found *findings) {
+	r := e.recipe(Route)
 	if r == nil {
 		return
 	}
@@ -105,13 +103,10 @@ func (t topology) checkRouter(found *findings) {
 }
 
 // checkWritten: each version has the flags that hcl gives its members, and those of the lab's that decide which.
-func (t topology) checkWritten(members []Member, found *findings) {
+func (e *Engine) checkWritten(members []Member, found *findings) {
 	seen := map[*Engine]bool{}
 	for _, m := range members {
-		recipe := t.group.Router
-		if m.Role != Route {
-			recipe = t.group.role(m.Role).Engine
-		}
+		recipe := e.recipe(m.Role)
 		if seen[recipe] || !setting.Has(recipe.Kind) || recipe.Command != nil {
 			continue
 		}
@@ -138,13 +133,13 @@ func (t topology) checkWritten(members []Member, found *findings) {
 func GroupDoubts(e *Engine) []FieldError {
 	var found findings
 	instances := 0
-	for _, r := range e.Group.Roles {
-		instances += len(r.Instances)
+	for _, r := range e.workers() {
+		instances += len(r.instances)
 	}
-	for _, r := range e.Group.Roles {
-		why := Uncounted(r.Engine)
-		if kind := r.Engine.Kind; instances > 1 && why != "" && (kind == VLLM || kind == SGLang) && r.Engine.Command == nil {
-			found.in(r.Name, "flags", "", unproved, why)
+	for _, r := range e.workers() {
+		why := Uncounted(r.engine)
+		if kind := r.engine.Kind; instances > 1 && why != "" && (kind == VLLM || kind == SGLang) && r.engine.Command == nil {
+			found.in(r.name, "flags", "", unproved, why)
 		}
 	}
 	return found
@@ -166,9 +161,9 @@ func checkPorts(members []Member, found *findings) {
 		}
 		for _, p := range m.Ports {
 			now.port = p.Name
-			at := place{m.Engine.Host, p.Number}
+			at := place{m.Engine.Host(), p.Number}
 			if first, twice := taken[at]; twice {
-				found.of(field, key, portTwice, p.Number, m.Engine.Host, first.port, first.member, now.port, now.member)
+				found.of(field, key, portTwice, p.Number, m.Engine.Host(), first.port, first.member, now.port, now.member)
 				continue
 			}
 			taken[at] = now
@@ -177,25 +172,19 @@ func checkPorts(members []Member, found *findings) {
 }
 
 // checkRoles: the roles can work together, and a router that fits stands before them.
-func (t topology) checkRoles(found *findings) {
-	g := &t.group
-	prefill, decode, serve := g.role(Prefill), g.role(Decode), g.role(Serve)
-	for _, r := range g.Roles {
-		if !slices.Contains([]string{Serve, Prefill, Decode}, r.Name) {
-			found.in(r.Name, "", "", unknownRole, r.Name)
-		}
-	}
+func (e *Engine) checkRoles(found *findings) {
+	prefill, decode, serve, router := e.recipe(Prefill), e.recipe(Decode), e.recipe(Serve), e.recipe(Route)
 	switch {
 	case serve != nil && (prefill != nil || decode != nil):
 		found.in(Serve, "", "", mixedRoles)
 		return
-	case serve != nil && g.Transfer != "":
+	case serve != nil && e.Transfer != "":
 		found.add("transfer", idleTransfer)
 		return
-	case serve != nil && g.Router != nil && g.Router.Kind == TRTLLMRouter:
+	case serve != nil && router != nil && router.Kind == TRTLLMRouter:
 		found.add("router", splitsOnly)
 		return
-	case serve != nil || len(*found) > 0:
+	case serve != nil:
 		return
 	case prefill == nil:
 		found.in(Decode, "", "", halfRole, Decode, Prefill)
@@ -204,56 +193,57 @@ func (t topology) checkRoles(found *findings) {
 		found.in(Prefill, "", "", halfRole, Prefill, Decode)
 		return
 	}
-	kind := prefill.Engine.Kind
+	kind := prefill.Kind
 	switch ways := Transfers(kind); {
-	case kind != decode.Engine.Kind:
-		found.in(Decode, "engine", "", mixedKinds, kind, decode.Engine.Kind)
+	case kind != decode.Kind:
+		found.in(Decode, "engine", "", mixedKinds, kind, decode.Kind)
 	case ways == nil:
 		found.in(Prefill, "engine", "", noSplit, kind, strings.Join(inferenceKinds, ", "))
-	case !slices.Contains(ways, t.transfer):
-		found.add("transfer", noTransfer, kind, g.Transfer, strings.Join(ways, ", "))
-	case g.Router == nil:
+	case !slices.Contains(ways, e.transfer()):
+		found.add("transfer", noTransfer, kind, e.Transfer, strings.Join(ways, ", "))
+	case router == nil:
 		found.add("router", noRouter)
-	case g.Router.Kind != OpenAI && g.Router.Kind != Sim && g.Router.Kind != RouterKinds()[kind]:
-		found.add("router", otherRouter, strings.TrimSuffix(g.Router.Kind, "_router"), kind, kind)
-	case g.Router.discovers() && !tellThemselves(t.transfer):
-		found.add("router", ownDiscovery, t.transfer)
+	case router.Kind != OpenAI && router.Kind != Sim && router.Kind != RouterKinds()[kind]:
+		found.add("router", otherRouter, strings.TrimSuffix(router.Kind, "_router"), kind, kind)
+	case router.discovers() && !tellThemselves(e.transfer()):
+		found.add("router", ownDiscovery, e.transfer())
 	}
 }
 
 // checkPlaces: no GPU is used twice, and every host can be reached from the others.
-func (t topology) checkPlaces(found *findings) {
+func (e *Engine) checkPlaces(found *findings) {
 	type use struct {
 		role string
 		ids  []string
 	}
 	uses := map[*provision.Host][]use{}
-	for _, r := range t.group.Roles {
-		for i, in := range r.Instances {
+	for _, r := range e.workers() {
+		for i, in := range r.instances {
 			for _, h := range in.Hosts {
-				now := use{fmt.Sprintf("%s %d", r.Name, i), in.GPUIDs}
+				now := use{fmt.Sprintf("%s %d", r.name, i), in.GPUIDs}
 				for _, other := range uses[h] {
 					both := func(id string) bool { return slices.Contains(other.ids, id) }
 					switch {
 					case h.GPUs.Count == 0 || now.ids != nil && other.ids != nil && !slices.ContainsFunc(now.ids, both):
 					case other.role == now.role:
-						found.in(r.Name, "on", "", ranksOnOne, h, now.role)
+						found.in(r.name, "on", "", ranksOnOne, h, now.role)
 					default:
-						found.in(r.Name, "on", "", hostTwice, h, other.role, now.role)
+						found.in(r.name, "on", "", hostTwice, h, other.role, now.role)
 					}
 				}
 				uses[h] = append(uses[h], now)
-				if first := r.Instances[0].Hosts[0]; !h.GPUs.Same(first.GPUs) {
-					found.in(r.Name, "on", "", otherGPUs, first, first.GPUs, h, h.GPUs)
+				if first := r.instances[0].Hosts[0]; !h.GPUs.Same(first.GPUs) {
+					found.in(r.name, "on", "", otherGPUs, first, first.GPUs, h, h.GPUs)
 				}
 			}
 		}
 	}
-	for i, h := range t.hosts() {
-		if t.wide && h.Local() && h.Fabric.Address == "" {
+	hosts := e.Placement.Hosts()
+	for i, h := range hosts {
+		if e.wide() && h.Local() && h.Fabric.Address == "" {
 			found.add("host", localHost, h)
 		}
-		for _, other := range t.hosts()[:i] {
+		for _, other := range hosts[:i] {
 			switch {
 			case (h.Cluster == nil) != (other.Cluster == nil) || h.Cluster != nil && !h.Cluster.Same(other.Cluster):
 				found.add("host", apart, other, h)
@@ -267,43 +257,38 @@ func (t topology) checkPlaces(found *findings) {
 }
 
 // checkImages: a pod has one image, which all have that run in it.
-func (t topology) checkImages(found *findings) {
+func (e *Engine) checkImages(found *findings) {
 	images := map[*provision.Host]string{}
-	differs := func(h *provision.Host, e *Engine) (first string, differs bool) {
-		if h == nil || h.Cluster == nil || e.Kind == Sim {
-			return "", false
-		}
-		first, used := images[h]
-		images[h] = e.Image
-		return first, used && first != e.Image
-	}
-	for _, r := range t.group.Roles {
-		for _, in := range r.Instances {
-			for _, h := range in.Hosts {
-				if first, two := differs(h, r.Engine); two {
-					found.in(r.Name, "on", "", twoImages, h, first, r.Engine.Image)
-				}
+	for _, r := range e.roles() {
+		for _, h := range Placement(r.instances).Hosts() {
+			if h.Cluster == nil || r.engine.Kind == Sim {
+				continue
 			}
-		}
-	}
-	if r := t.group.Router; r != nil {
-		if first, two := differs(r.Host, r); two {
-			found.of("router", "host", twoImages, r.Host, first, r.Image)
+			first, used := images[h]
+			images[h] = r.engine.Image
+			switch {
+			case !used || first == r.engine.Image:
+			case r.name == Route:
+				found.of("router", "host", twoImages, h, first, r.engine.Image)
+			default:
+				found.in(r.name, "on", "", twoImages, h, first, r.engine.Image)
+			}
 		}
 	}
 }
 
 // checkRole: the engine of a role can be run in its instances.
-func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
-	if whole.Group != nil {
+func (whole *Engine) checkRole(r role, found *findings) {
+	grouped := whole.Kind == GroupKind
+	if grouped {
 		r.checkPlaced(found)
 	}
-	e, span := r.Engine, len(r.Instances[0].Hosts)
+	e, span, transfer := r.engine, len(r.instances[0].Hosts), whole.transfer()
 	if k := kinds[e.Kind]; span > 1 && k.rank == nil && e.Kind != Sim {
 		if e.Kind == TRTLLM {
-			found.in(r.Name, "on", "", trtllmSpan)
+			found.in(r.name, "on", "", trtllmSpan)
 		} else {
-			found.in(r.Name, "on", "", noSpan, e.Kind)
+			found.in(r.name, "on", "", noSpan, e.Kind)
 		}
 		return
 	}
@@ -311,21 +296,21 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 	for _, f := range e.Flags {
 		way := d.means(f.Name)
 		if way.Is(setting.Launcher) && (span > 1 || way.Name == setting.RanksAsServers) && f.text().Reveal() != "mp" {
-			found.in(r.Name, "flags", f.Name, otherLauncher, "--"+f.Name)
+			found.in(r.name, "flags", f.Name, otherLauncher, "--"+f.Name)
 		}
-		if e.speaksAs() == VLLM && t.transfer != "" && e.isTransfer(f.Name) {
+		if e.speaksAs() == VLLM && transfer != "" && e.isTransfer(f.Name) {
 			if _, err := transferConfig(e); err != nil {
-				found.in(r.Name, "flags", f.Name, notTransfer, err)
+				found.in(r.name, "flags", f.Name, notTransfer, err)
 			}
 		}
 	}
-	if at, said := e.says(setting.Host); said && t.wide && t.port == 0 && !open(at) {
-		found.in(r.Name, "flags", "host", onlyItself, at)
+	if at, said := e.says(setting.Host); said && whole.wide() && grouped && !open(at) {
+		found.in(r.name, "flags", "host", onlyItself, at)
 	}
 	if network := e.Container.Network; network != "" && network != "host" {
-		found.in(r.Name, "container.network", "", ownNetwork, network)
+		found.in(r.name, "container.network", "", ownNetwork, network)
 	}
-	in := r.Instances[0]
+	in := r.instances[0]
 	each := in.Hosts[0].GPUs.Count
 	if len(in.GPUIDs) > 0 {
 		each = len(in.GPUIDs)
@@ -333,35 +318,33 @@ func (t topology) checkRole(whole *Engine, r *Role, found *findings) {
 	if kinds[e.Kind].needsModel && e.Command == nil && each > 0 {
 		what := fmt.Sprintf("%d × %d", span, each)
 		if need := GPUs(e); span > 1 && need != each*span { // of one host, Check says it
-			found.in(r.Name, "flags", "", wrongGPUs, need, each*span, what)
+			found.in(r.name, "flags", "", wrongGPUs, need, each*span, what)
 		}
 		if n := e.whole(1, setting.DataParallel); e.Kind == VLLM && n > 1 && n%span != 0 {
-			found.in(r.Name, "flags", "", unevenRanks, n, span)
+			found.in(r.name, "flags", "", unevenRanks, n, span)
 		} else if e.Kind == SGLang && n > 1 && span > 1 && !e.isOn(setting.DPAttention) {
-			found.in(r.Name, "flags", "", noAttention)
+			found.in(r.name, "flags", "", noAttention)
 		}
 	}
-	if c := vllmConnectors[t.transfer]; e.Kind == VLLM && e.version().Before(c.since) {
-		found.in(r.Name, "image", "", tooOld, c.name, c.since, e.version())
+	if c := vllmConnectors[transfer]; e.Kind == VLLM && e.version().Before(c.since) {
+		found.in(r.name, "image", "", tooOld, c.name, c.since, e.version())
 	}
-	t.checkOurs(whole, r, found)
+	whole.checkOurs(r, found)
 }
 
 // OfPlace reports whether what is wrong with an engine without a host is so only because it has
 // none: its role gives it hosts and ports, and shows whether it needs an image.
 func OfPlace(e *Engine, f FieldError) bool {
-	return f.Field == "host" || f.Field == "port" && e.Port == 0 || noImageYet(e, f)
+	return f.Field == "host" || f.Field == "port" && e.port() == 0 || noImageYet(e, f)
 }
 
 func noImageYet(e *Engine, f FieldError) bool { return f.Field == "image" && e.Image == "" }
 
 // checkPlaced holds the engine of a role against the hosts that the role gives it.
-func (r *Role) checkPlaced(found *findings) {
-	told := slices.DeleteFunc(Check(r.Engine), func(f FieldError) bool { return noImageYet(r.Engine, f) })
-	for _, in := range r.Instances {
-		placed := r.Engine.clone()
-		placed.Host, placed.Hosts, placed.Container.GPUIDs = in.Hosts[0], in.Hosts, in.GPUIDs
-		for _, f := range Check(placed) {
+func (r role) checkPlaced(found *findings) {
+	told := slices.DeleteFunc(Check(r.engine), func(f FieldError) bool { return noImageYet(r.engine, f) })
+	for _, in := range r.instances {
+		for _, f := range Check(r.engine.at(in)) {
 			if slices.Contains(told, f) {
 				continue
 			}
@@ -371,7 +354,7 @@ func (r *Role) checkPlaced(found *findings) {
 			case "container.gpu_ids":
 				f.Field = "gpu_ids"
 			}
-			f.Role = r.Name
+			f.Role = r.name
 			*found = append(*found, f)
 		}
 	}
@@ -379,11 +362,11 @@ func (r *Role) checkPlaced(found *findings) {
 
 // checkOurs finds flags and variables by which members find each other: they are not the
 // lab's to say, since they differ from member to member.
-func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
+func (e *Engine) checkOurs(r role, found *findings) {
 	given := func(value func(m *Engine) (string, bool)) string {
 		var all []string
-		for _, m := range Members(whole.without(r)) {
-			if v, ok := value(m.Engine); ok && m.Role == r.Name && !slices.Contains(all, v) {
+		for _, m := range Members(e.without(r.name)) {
+			if v, ok := value(m.Engine); ok && m.Role == r.name && !slices.Contains(all, v) {
 				all = append(all, v)
 			}
 		}
@@ -392,15 +375,15 @@ func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
 		}
 		return strings.TrimSpace(strings.Join(all, ", "))
 	}
-	d := r.Engine.dialect()
-	for _, f := range r.Engine.Flags {
+	d := r.engine.dialect()
+	for _, f := range r.engine.Flags {
 		if d.means(f.Name).Is(setting.Ours) {
-			found.in(r.Name, "flags", f.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(f.Name) }))
+			found.in(r.name, "flags", f.Name, oursFlag, "--"+f.Name, given(func(m *Engine) (string, bool) { return m.Flag(f.Name) }))
 		}
 	}
-	for _, v := range r.Engine.Env {
+	for _, v := range r.engine.Env {
 		if slices.Contains(ourVariables, v.Name) {
-			found.in(r.Name, "env", v.Name, oursEnv, v.Name, given(func(m *Engine) (string, bool) {
+			found.in(r.name, "env", v.Name, oursEnv, v.Name, given(func(m *Engine) (string, bool) {
 				i := slices.IndexFunc(m.Env, func(in provision.EnvVar) bool { return in.Name == v.Name })
 				if i < 0 {
 					return "", false
@@ -412,22 +395,21 @@ func (t topology) checkOurs(whole *Engine, r *Role, found *findings) {
 }
 
 // without is an engine whose role of that name says nothing that is ours.
-func (e *Engine) without(r *Role) *Engine {
-	clean, d := r.Engine.clone(), r.Engine.dialect()
-	clean.Flags = slices.DeleteFunc(clean.Flags, func(f Flag) bool { return d.means(f.Name).Is(setting.Ours) })
-	clean.Env = slices.DeleteFunc(clean.Env, func(v provision.EnvVar) bool { return slices.Contains(ourVariables, v.Name) })
-	if e.Group == nil {
-		return clean
-	}
-	whole, g := *e, *e.Group
-	whole.Group, g.Roles = &g, slices.Clone(g.Roles)
-	g.role(r.Name).Engine = clean
-	return &whole
+func (e *Engine) without(role string) *Engine {
+	return e.With(func(name string, recipe *Engine) *Engine {
+		if name != role {
+			return recipe
+		}
+		out, d := *recipe, recipe.dialect()
+		out.Flags = slices.DeleteFunc(slices.Clone(out.Flags), func(f Flag) bool { return d.means(f.Name).Is(setting.Ours) })
+		out.Env = slices.DeleteFunc(slices.Clone(out.Env), func(v provision.EnvVar) bool { return slices.Contains(ourVariables, v.Name) })
+		return &out
+	})
 }
 
 // checkAgreement: prefill and decode are halves of one.
-func (t topology) checkAgreement(found *findings) {
-	prefill, decode := t.group.role(Prefill), t.group.role(Decode)
+func (e *Engine) checkAgreement(found *findings) {
+	prefill, decode := e.recipe(Prefill), e.recipe(Decode)
 	if prefill == nil || decode == nil {
 		return
 	}
@@ -438,20 +420,20 @@ func (t topology) checkAgreement(found *findings) {
 		return "the engine's own"
 	}
 	for _, m := range setting.All() {
-		if m.Name == setting.ContextLength && kinds[prefill.Engine.Kind].shortPrefill {
-			p, _, said := maxContext(prefill.Engine)
-			if d, _, both := maxContext(decode.Engine); said && (!both || p <= d) {
+		if m.Name == setting.ContextLength && kinds[prefill.Kind].shortPrefill {
+			p, _, said := maxContext(prefill)
+			if d, _, both := maxContext(decode); said && (!both || p <= d) {
 				continue
 			}
 		}
-		if p, d := said(prefill.Engine, m.Name), said(decode.Engine, m.Name); m.Is(setting.Agreed) && p != d {
+		if p, d := said(prefill, m.Name), said(decode, m.Name); m.Is(setting.Agreed) && p != d {
 			found.in(Decode, "flags", "", unequal, "the "+m.Name, p, d)
 		}
 	}
-	if p, d := prefill.Engine.whole(1, setting.TensorParallel), decode.Engine.whole(1, setting.TensorParallel); t.transfer == "p2p_nccl" && p != d {
+	if p, d := prefill.whole(1, setting.TensorParallel), decode.whole(1, setting.TensorParallel); e.transfer() == "p2p_nccl" && p != d {
 		found.in(Decode, "flags", "", unequal, "tensor-parallel-size with the transfer p2p_nccl", strconv.Itoa(p), strconv.Itoa(d))
 	}
-	if p, d := prefill.Engine.Model, decode.Engine.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {
+	if p, d := prefill.Model, decode.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {
 		found.in(Decode, "model", "", otherModel, p.Repo, d.Repo)
 	}
 }

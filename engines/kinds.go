@@ -115,14 +115,6 @@ func ServedModel(e *Engine) string {
 	return kinds[e.Kind].modelID(e)
 }
 
-// generates is the recipe of those who generate; of an engine that is no group itself.
-func (e *Engine) generates() *Engine {
-	if e.Group == nil {
-		return e
-	}
-	return e.Group.Roles[len(e.Group.Roles)-1].Engine
-}
-
 // ServedConfig are the paths at which an engine tells what it runs with, the
 // newest spelling first; nil: it does not. The first that answers says all.
 func ServedConfig(e *Engine) []string {
@@ -162,10 +154,12 @@ func Runtime(e *Engine) provision.Runtime {
 
 // InImage reports whether the engine is what an image has in it: a container, or a process in a pod.
 func InImage(e *Engine) bool {
-	return Runtime(e) == provision.Docker || Real(e) && e.Host != nil && e.Host.Cluster != nil
+	return Runtime(e) == provision.Docker || Real(e) && e.Host() != nil && e.Host().Cluster != nil
 }
 
-func (e *Engine) onProcessHost() bool { return e.Host != nil && e.Host.Runtime == provision.Process }
+func (e *Engine) onProcessHost() bool {
+	return e.Host() != nil && e.Host().Runtime == provision.Process
+}
 
 // models is the list of models as all that a server tells of itself.
 func models(*Engine) []string { return []string{"/v1/models"} }

@@ -67,12 +67,12 @@ const (
 func checkOperated(e *Engine, found *findings) {
 	m := e.Manifests
 	switch {
-	case e.Host == nil:
+	case e.Host() == nil:
 		found.add("host", noClient)
-	case e.Host.Cluster == nil:
-		found.add("host", notInCluster, e.Host.Name)
-	case e.Host.GPUs.Count > 0:
-		found.add("host", clientGPUs, e.Host.Name, e.Host.GPUs)
+	case e.Host().Cluster == nil:
+		found.add("host", notInCluster, e.Host().Name)
+	case e.Host().GPUs.Count > 0:
+		found.add("host", clientGPUs, e.Host().Name, e.Host().GPUs)
 	}
 	if m == nil || len(m.Objects) == 0 {
 		found.add("files", noObjects, Operated)
@@ -101,7 +101,7 @@ func startedBy(e *Engine) (fields []string) {
 		{"compile_cache", e.CompileCache != ""},
 		{"setup", len(e.Setup) > 0},
 		{"command", e.Command != nil},
-		{"port", e.Port != 0},
+		{"port", e.port() != 0},
 		{"build", e.Build != nil},
 	} {
 		if arg.set {
@@ -117,9 +117,9 @@ func startedBy(e *Engine) (fields []string) {
 func (f fingerprint) operated(e *Engine) {
 	f.set("model", ServedModel(e))
 	f.set("service", e.Manifests.Service)
-	if e.Host != nil && e.Host.Cluster != nil {
-		f.set("cluster", cmp.Or(e.Host.Cluster.Is, e.Host.Cluster.Context, e.Host.Cluster.Name))
-		f.cluster(e.Host)
+	if e.Host() != nil && e.Host().Cluster != nil {
+		f.set("cluster", cmp.Or(e.Host().Cluster.Is, e.Host().Cluster.Context, e.Host().Cluster.Name))
+		f.cluster(e.Host())
 	}
 	for _, o := range e.Manifests.Objects {
 		kind := o.Kind

@@ -83,7 +83,7 @@ func Offline(e *Engine, b Batch) (Bench, error) {
 		return Bench{}, fmt.Errorf(noBench, SGLang, VLLM, TRTLLM, e.Kind)
 	case e.Kind != Sim && e.Command != nil:
 		return Bench{}, errors.New(benchOfCommand)
-	case len(e.Hosts) > 1:
+	case len(e.Placement.front().Hosts) > 1:
 		return Bench{}, errors.New("its benchmark runs on one host")
 	case e.Kind != Sim && e.Model == nil:
 		return Bench{}, errors.New("a benchmark needs a model")

@@ -17,23 +17,23 @@ func TestOffline(t *testing.T) {
 	batch := Batch{Requests: 512, Kind: Random, InputTokens: 3200, OutputTokens: 800, Seed: 7}
 	trt := flagsOf("kv_cache_free_gpu_memory_fraction=0.9", "tokenizer=/root/.cache/DeepSeek-R1", "tp_size=8", "trust_remote_code")
 	for name, e := range map[string]*Engine{
-		"offline-vllm": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
+		"offline-vllm": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.11.0",
 			Flags: flagsOf("api-key=k", "max-model-len=32768", "tensor-parallel-size=8")},
-		"offline-vllm-config": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: flagsOf("max-model-len=32768"),
+		"offline-vllm-config": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.11.0", Flags: flagsOf("max-model-len=32768"),
 			Config: provision.Partly(`{"api-key": "k", "max_model_len": 1, "trust-remote-code": true, "enforce-eager": false, "seed": null,
 				"hf-overrides": {"a": [1, 2]}, "lora-modules": ["x"], "new-flag": ["a", "b"], "hf-token": "canary"}`, "", []string{"canary"})},
-		"offline-vllm-old":  {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}},
-		"offline-vllm-amd":  {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311"},
-		"offline-vllm-said": {Kind: VLLM, Host: host("8xMI300X"), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", Version: "0.7.3"},
-		"offline-vllm-command": {Kind: VLLM, Host: host("8xH200"), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"git clone x /tmp/vllm"},
+		"offline-vllm-old":  {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}},
+		"offline-vllm-amd":  {Kind: VLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311"},
+		"offline-vllm-said": {Kind: VLLM, Placement: On(host("8xMI300X")), Model: r1, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", Version: "0.7.3"},
+		"offline-vllm-command": {Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"git clone x /tmp/vllm"},
 			OfflineCommand: []string{"python3", "/tmp/vllm/benchmarks/benchmark_throughput.py"}},
-		"offline-sglang": {Kind: SGLang, Host: host("8xH200"), Model: r1, Image: "lmsysorg/sglang:v0.5.2",
+		"offline-sglang": {Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.5.2",
 			Flags: flagsOf("context-length=32768", "tp=8")},
-		"offline-trtllm":        {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Flags: trt},
-		"offline-trtllm-config": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Config: provision.Plain(`{"backend": "pytorch"}`)},
-		"offline-trtllm-built": {Kind: TRTLLM, Host: host("8xH200"), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", Flags: trt,
+		"offline-trtllm":        {Kind: TRTLLM, Placement: On(host("8xH200")), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Flags: trt},
+		"offline-trtllm-config": {Kind: TRTLLM, Placement: On(host("8xH200")), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", Config: provision.Plain(`{"backend": "pytorch"}`)},
+		"offline-trtllm-built": {Kind: TRTLLM, Placement: On(host("8xH200")), Model: r1, Image: "nvcr.io/nvidia/tensorrt-llm/release:0.17.0", Flags: trt,
 			Build: &Build{Commands: []string{"make"}, Output: "/engine"}},
-		"offline-sim": {Kind: Sim, Host: &provision.Host{Name: "here", Runtime: provision.Process}, Model: r1,
+		"offline-sim": {Kind: Sim, Placement: On(&provision.Host{Name: "here", Runtime: provision.Process}), Model: r1,
 			Flags: flagsOf("as=sglang", "itl=1ms")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestOfflineData(t *testing.T) {
 		{"trtllm, whatever hcl can write", TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", shared, "--dataset /tmp/hcl-prompts.jsonl --num_requests 16", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := Offline(&Engine{Kind: c.kind, Host: host("8xH200"), Model: r1, Image: c.image}, c.batch)
+			got, err := Offline(&Engine{Kind: c.kind, Placement: On(host("8xH200")), Model: r1, Image: c.image}, c.batch)
 			said := strings.Join(words(got.Container), " ")
 			if err != nil {
 				said = err.Error()

@@ -1,6 +1,9 @@
 package engines
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // The ports of an engine of several members: a block for each member, at a place that
 // follows from which of them it is, and all below 32768, where Linux begins to give ports
@@ -35,9 +38,9 @@ type ports struct {
 	used  []NamedPort // besides its server's
 }
 
-// portsOf are those of a member by its number in the group.
-func (t topology) portsOf(member int) ports {
-	return ports{block: t.firstPort + portBlock*member, open: t.wide}
+// portsOf are those of a member by its number.
+func (e *Engine) portsOf(member int) ports {
+	return ports{block: cmp.Or(e.FirstPort, firstPort) + portBlock*member, open: e.wide()}
 }
 
 func (p *ports) server() int { return p.block + serverPort }

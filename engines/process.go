@@ -16,10 +16,10 @@ const (
 
 // checkContainer: a process, or a pod, is not what the engine's block can say of a container of Docker.
 func checkContainer(e *Engine, found *findings) {
-	if e.Host == nil || !e.onProcessHost() {
+	if e.Host() == nil || !e.onProcessHost() {
 		return
 	}
-	c, pod := e.Container, e.Host.Cluster != nil
+	c, pod := e.Container, e.Host().Cluster != nil
 	for _, s := range []struct {
 		name      string
 		said, pod bool // said by the lab; a pod has it too
@@ -34,11 +34,11 @@ func checkContainer(e *Engine, found *findings) {
 		case pod:
 			found.add("container."+s.name, notInPod, s.name)
 		default:
-			found.add("container."+s.name, notOfProcess, e.Host.Name, s.name)
+			found.add("container."+s.name, notOfProcess, e.Host().Name, s.name)
 		}
 	}
 	for _, name := range []string{visibleCUDA, visibleHIP} {
-		if len(c.GPUIDs) > 0 && slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == name }) {
+		if len(e.GPUIDs()) > 0 && slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == name }) {
 			found.of("env", name, seenTwice, name)
 		}
 	}

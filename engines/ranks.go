@@ -2,6 +2,7 @@ package engines
 
 import (
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,16 +11,16 @@ import (
 )
 
 // joins reports whether a member of an instance of so many hosts uses the network between hosts.
-func (t topology) joins(span int, f provision.Fabric) bool {
-	return (span > 1 || t.transfer != "") && (t.wide || len(f.RDMA) > 0)
+func (e *Engine) joins(span int, f provision.Fabric) bool {
+	return (span > 1 || e.transfer() != "") && (e.wide() || len(f.RDMA) > 0)
 }
 
 // joinFabric gives a member what it needs to talk to ranks or roles on other hosts: the network
 // interface by name, which differs from host to host, and RDMA devices, without which
 // NCCL takes sockets and says nothing (vllm-project/vllm#42075).
 func joinFabric(e *Engine, s *spot) {
-	f := e.Host.Fabric
-	if !s.joins(s.of, f) {
+	f := e.Host().Fabric
+	if !s.whole.joins(s.of(), f) {
 		return
 	}
 	e.setVariable("GLOO_SOCKET_IFNAME", f.Interface)
@@ -56,7 +57,7 @@ func joinFabric(e *Engine, s *spot) {
 		}
 		return
 	}
-	if Runtime(e) != provision.Docker || e.Host.GPUs.Count == 0 {
+	if Runtime(e) != provision.Docker || e.Host().GPUs.Count == 0 {
 		return
 	}
 	// An RDMA device registers memory, more of it than Docker lets a container lock.
@@ -75,12 +76,10 @@ func openMany(e *Engine) {
 // shared reports whether another instance of the group has the same host.
 func (s *spot) shared() bool {
 	n := 0
-	for _, r := range s.group.Roles {
-		for _, in := range r.Instances {
-			for _, h := range in.Hosts {
-				if h == s.host() {
-					n++
-				}
+	for _, r := range s.whole.workers() {
+		for _, in := range r.instances {
+			if slices.Contains(in.Hosts, s.in.Hosts[s.rank]) {
+				n++
 			}
 		}
 	}
@@ -91,14 +90,14 @@ func (s *spot) shared() bool {
 // servers of ranks above 0 answer that they are healthy and nothing else.
 func sglangRank(e *Engine, s *spot) (answers bool) {
 	if s.wide { // else it takes the address by which it would go to the internet
-		e.setVariable("SGLANG_HOST_IP", e.Host.Inside())
+		e.setVariable("SGLANG_HOST_IP", e.Host().Inside())
 	}
-	if s.of > 1 {
-		e.say("nnodes", strconv.Itoa(s.of))
+	if s.of() > 1 {
+		e.say("nnodes", strconv.Itoa(s.of()))
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), s.headPort("dist", distPort)))
 	}
-	if s.of > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
+	if s.of() > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
 		e.say("nccl-port", s.headPort("nccl", ncclPort))
 	}
 	return s.rank == 0
@@ -106,16 +105,22 @@ func sglangRank(e *Engine, s *spot) (answers bool) {
 
 // ownRank tells a command of the lab's which rank it is, and in a role where to listen.
 func ownRank(e *Engine, s *spot) (answers bool) {
-	if s.port == 0 {
-		e.setVariable("HCL_PORT", strconv.Itoa(e.Port))
+	if s.grouped() {
+		e.setVariable("HCL_PORT", strconv.Itoa(e.port()))
 	}
-	if s.of > 1 {
+	if s.of() > 1 {
 		e.setVariable("HCL_RANK", strconv.Itoa(s.rank))
-		e.setVariable("HCL_RANKS", strconv.Itoa(s.of))
+		e.setVariable("HCL_RANKS", strconv.Itoa(s.of()))
 		e.setVariable("HCL_HEAD_ADDRESS", s.headAddress())
 		e.setVariable("HCL_DIST_PORT", s.headPort("dist", distPort))
 	}
 	return s.rank == 0
+}
+
+// headless makes a rank of vLLM one without a server.
+func (s *spot) headless(e *Engine) {
+	e.say("headless")
+	s.silent = true
 }
 
 // vllmRank is the part of a rank of vLLM: of data parallel where the lab asks for more than
@@ -123,31 +128,31 @@ func ownRank(e *Engine, s *spot) (answers bool) {
 // (docs/serving/parallelism_scaling).
 func vllmRank(e *Engine, s *spot) (answers bool) {
 	if s.wide {
-		e.setVariable("VLLM_HOST_IP", e.Host.Inside())
+		e.setVariable("VLLM_HOST_IP", e.Host().Inside())
 	}
-	if s.of == 1 {
+	if s.of() == 1 {
 		return true
 	}
 	replicas := e.whole(1, setting.DataParallel)
 	if replicas == 1 {
 		if s.rank > 0 {
-			e.say("headless")
+			s.headless(e)
 		}
-		e.say("nnodes", strconv.Itoa(s.of))
+		e.say("nnodes", strconv.Itoa(s.of()))
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("master-addr", s.headAddress())
 		e.say("master-port", s.headPort("dist", distPort))
 		return s.rank == 0
 	}
-	local := replicas / s.of
+	local := replicas / s.of()
 	everyHost := e.isOn(setting.EveryHost)
 	if everyHost && s.wide { // requests go to all of them
-		e.say("host", everywhere(e.Host))
+		e.say("host", everywhere(e.Host()))
 	}
 	if s.rank > 0 {
 		e.say("data-parallel-start-rank", strconv.Itoa(s.rank*local))
 		if !everyHost {
-			e.say("headless")
+			s.headless(e)
 		}
 	}
 	e.say("data-parallel-size-local", strconv.Itoa(local))

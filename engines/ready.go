@@ -22,10 +22,10 @@ type Readiness struct {
 // ReadinessOf returns how the engine is to be waited for.
 func ReadinessOf(e *Engine) Readiness {
 	k := kinds[e.Kind]
-	if e.Group != nil { // the slowest decides
+	if e.Kind == GroupKind { // the slowest decides
 		out := Readiness{Models: "/v1/models", Model: ServedModel(e)}
-		for _, r := range e.Group.Roles {
-			one := ReadinessOf(r.Engine)
+		for _, r := range e.workers() {
+			one := ReadinessOf(r.engine)
 			out.Stall, out.Timeout = max(out.Stall, one.Stall), max(out.Timeout, one.Timeout)
 		}
 		return out

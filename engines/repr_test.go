@@ -28,7 +28,7 @@ func TestServedIn(t *testing.T) {
 		{"another line", SGLang, "Benchmark...", flagsOf("tp=4"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e := &Engine{Kind: c.kind, Host: host("8xH200"), Model: r1, Image: "image:v0.11.0", Flags: c.flags}
+			e := &Engine{Kind: c.kind, Placement: On(host("8xH200")), Model: r1, Image: "image:v0.11.0", Flags: c.flags}
 			b, err := Offline(e, Batch{Requests: 1, Kind: Random, InputTokens: 1, OutputTokens: 1})
 			if err != nil {
 				t.Fatal(err)

@@ -91,7 +91,7 @@ func vllmRoutes(e *Engine, r routing) {
 	const split = "--vllm-pd-disaggregation"
 	if e.Kind == VLLMRouter && tellThemselves(r.transfer) {
 		e.Words = []string{split}
-		e.say("vllm-discovery-address", net.JoinHostPort(everywhere(e.Host), r.ports.use("discovery", discoveryPort)))
+		e.say("vllm-discovery-address", net.JoinHostPort(everywhere(e.Host()), r.ports.use("discovery", discoveryPort)))
 	} else {
 		e.Words = r.words(split, r.transfer == "mooncake")
 	}
@@ -180,7 +180,7 @@ func trtllmRoutes(e *Engine, r routing) {
 		return map[string]any{"num_instances": len(at), "urls": at}
 	}
 	e.Config = filled(e.Config, map[string]any{
-		"hostname": listens(e), "port": e.Port, "backend": "pytorch", "max_retries": 0,
+		"hostname": listens(e), "port": e.port(), "backend": "pytorch", "max_retries": 0,
 		"context_servers": servers(Prefill), "generation_servers": servers(Decode),
 	})
 	// Its own are 180 s, in which no large model is up and no long answer done.

@@ -96,9 +96,9 @@ func TestGroupSecrets(t *testing.T) {
 	of := func(kind, secret string) *Engine {
 		return &Engine{Kind: kind, Env: []provision.EnvVar{{Name: "TOKEN", Value: provision.Secret(secret)}}}
 	}
-	g := &Engine{Kind: GroupKind, Group: &Group{
-		Roles:  []Role{{Name: Prefill, Engine: of(VLLM, "of prefill")}, {Name: Decode, Engine: of(VLLM, "of decode")}},
-		Router: of(VLLMRouter, "of the router"),
+	g := &Engine{Kind: GroupKind, Placement: Placement{
+		{Role: Prefill, Engine: of(VLLM, "of prefill")}, {Role: Decode, Engine: of(VLLM, "of decode")},
+		{Role: Route, Engine: of(VLLMRouter, "of the router")},
 	}}
 	if diff := cmp.Diff([]string{"of prefill", "of decode", "of the router"}, Secrets(g)); diff != "" {
 		t.Errorf("Secrets (-want +got):\n%s", diff)

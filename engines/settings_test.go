@@ -35,7 +35,7 @@ func TestFlagMistakes(t *testing.T) {
 		{SGLang, "a:1", []string{"dp=4", "enable-dp-attention", "tp=8"}, ""},
 		{SGLangRouter, "a:1", []string{"worker_startup_timeout_secs=600"}, "Write worker-startup-timeout-secs"},
 	} {
-		e := &Engine{Kind: tt.kind, Image: tt.image, Host: host("8xH200"), Model: r1, Flags: flagsOf(tt.flags...), Router: tt.kind == SGLangRouter}
+		e := &Engine{Kind: tt.kind, Image: tt.image, Placement: On(host("8xH200")), Model: r1, Flags: flagsOf(tt.flags...), Router: tt.kind == SGLangRouter}
 		var said []string
 		for _, f := range Check(e) {
 			said = append(said, f.Key+": "+f.Detail)
@@ -65,11 +65,11 @@ func TestGPUsCounted(t *testing.T) {
 		{SGLang, []string{"tp=4", "dp=2", "enable-dp-attention"}, nil, 4, 4},
 		{SGLang, []string{"tp=4", "attn-dp-size=2"}, nil, 4, 4},
 		{VLLM, nil, func(e *Engine) { e.Command = commandOf("vllm", "serve", "--tensor-parallel-size", "8") }, 1, 8},
-		{VLLM, nil, func(e *Engine) { e.Command, e.Container.GPUIDs = commandOf("vllm"), []string{"0", "1"} }, 1, 2},
+		{VLLM, nil, func(e *Engine) { e.Command, e.Placement[0].GPUIDs = commandOf("vllm"), []string{"0", "1"} }, 1, 2},
 		{TRTLLM, nil, func(e *Engine) { e.Build = &Build{Output: "/x"} }, 1, 8},
 		{VLLM, nil, nil, 1, 1},
 	} {
-		e := &Engine{Kind: tt.kind, Host: host("8xH200"), Model: r1, Flags: flagsOf(tt.flags...)}
+		e := &Engine{Kind: tt.kind, Placement: On(host("8xH200")), Model: r1, Flags: flagsOf(tt.flags...)}
 		if tt.change != nil {
 			tt.change(e)
 		}
@@ -81,7 +81,7 @@ func TestGPUsCounted(t *testing.T) {
 
 // TestOfflineNames: trtllm-bench is given what the server is given, by whichever of its names.
 func TestOfflineNames(t *testing.T) {
-	e := &Engine{Kind: TRTLLM, Image: "a:1", Host: host("8xH200"), Model: r1,
+	e := &Engine{Kind: TRTLLM, Image: "a:1", Placement: On(host("8xH200")), Model: r1,
 		Flags: flagsOf("free_gpu_memory_fraction=0.8", "moe_expert_parallel_size=8", "tensor_parallel_size=8")}
 	b, err := Offline(e, Batch{Requests: 1, Kind: Random, InputTokens: 1, OutputTokens: 1})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestOfflineNames(t *testing.T) {
 	if _, err = Offline(e, b.Batch); err == nil || !strings.Contains(err.Error(), "no prefill context parallel: remove the flag cp_size") {
 		t.Errorf("with cp_size: %v", err)
 	}
-	e = &Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.20.0", Host: host("8xH200"), Model: r1,
+	e = &Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.20.0", Placement: On(host("8xH200")), Model: r1,
 		Flags: flagsOf("enable-log-outputs", "log-error-stack", "tool-server=demo", "uds=/x", "max-num-seqs=4")}
 	if b, err = Offline(e, b.Batch); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestOfflineNames(t *testing.T) {
 // TestRouterListens: TensorRT-LLM's router has no flags for where it listens, its file has.
 func TestRouterListens(t *testing.T) {
 	e := groups()["trtllm"]
-	e.Group.Router.Flags = flagsOf("host=0.0.0.0")
+	e.recipe(Route).Flags = flagsOf("host=0.0.0.0")
 	members := Members(e)
 	r := members[len(members)-1].Engine
 	c := Container(r)
@@ -125,7 +125,7 @@ func TestRouterListens(t *testing.T) {
 		t.Errorf("its file says %s", file)
 	}
 	e = groups()["trtllm"]
-	e.Group.Router.Config = provision.Plain(`{"hostname": "0.0.0.0"}`)
+	e.recipe(Route).Config = provision.Plain(`{"hostname": "0.0.0.0"}`)
 	from := &provision.Host{Name: "client", Address: "10.9.9.9"}
 	if urls, err := RemoteURLs(e, from); err != nil {
 		t.Errorf("RemoteURLs of one that listens by its file: %v, %v", urls, err)
@@ -143,7 +143,7 @@ func TestServedName(t *testing.T) {
 // TestNoConfig: only a kind that reads a file is given one.
 func TestNoConfig(t *testing.T) {
 	for kind, reads := range map[string]bool{SGLangRouter: false, VLLMRouter: false, TRTLLMRouter: true, Sim: false, VLLM: true} {
-		e := &Engine{Kind: kind, Image: "a:1", Host: host("8xH200"), Model: r1, Config: provision.Plain(`{"x": 1}`), Router: strings.HasSuffix(kind, "router")}
+		e := &Engine{Kind: kind, Image: "a:1", Placement: On(host("8xH200")), Model: r1, Config: provision.Plain(`{"x": 1}`), Router: strings.HasSuffix(kind, "router")}
 		refused := slices.ContainsFunc(Check(e), func(f FieldError) bool { return f.Field == "config" })
 		if refused == reads {
 			t.Errorf("config of %s is refused: %v", kind, refused)
@@ -191,7 +191,7 @@ func TestSettle(t *testing.T) {
 
 // TestHiddenGPUs: GPUs that a variable keeps from the engine are told of.
 func TestHiddenGPUs(t *testing.T) {
-	e := &Engine{Kind: VLLM, Image: "a:1", Host: host("8xH200"), Model: r1, Flags: flagsOf("tensor-parallel-size=8"),
+	e := &Engine{Kind: VLLM, Image: "a:1", Placement: On(host("8xH200")), Model: r1, Flags: flagsOf("tensor-parallel-size=8"),
 		Env: []provision.EnvVar{{Name: "CUDA_VISIBLE_DEVICES", Value: provision.Plain("0,1")}}}
 	if found := Doubts(e); len(found) != 1 || found[0].Field != "env" || !strings.Contains(found[0].Detail, "gpu_ids") {
 		t.Errorf("Doubts = %v", found)
@@ -200,7 +200,7 @@ func TestHiddenGPUs(t *testing.T) {
 
 // TestRouterFlags: what a router's makers do not know is told as of an engine.
 func TestRouterFlags(t *testing.T) {
-	e := &Engine{Kind: SGLangRouter, Image: "lmsysorg/sgl-model-gateway:v0.3.2", Host: host("8xH200"), Router: true,
+	e := &Engine{Kind: SGLangRouter, Image: "lmsysorg/sgl-model-gateway:v0.3.2", Placement: On(host("8xH200")), Router: true,
 		Flags: flagsOf("policy=least_loaded", "prefill-policy=bucket")}
 	if found := Doubts(e); len(found) != 1 || !strings.Contains(found[0].Detail, "There are: random, round_robin, cache_aware, power_of_two, manual.") {
 		t.Errorf("Doubts = %v", found)

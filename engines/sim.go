@@ -111,8 +111,8 @@ func adapterName(told string) string {
 // gpusUsed are the GPUs that an engine uses of its host, where it is not all of them: those that the lab
 // gives it, or the first, as many as its flags ask for.
 func gpusUsed(e *Engine) (ids []string) {
-	if len(e.Container.GPUIDs) > 0 || e.Host == nil || GPUsUsed(e) == e.Host.GPUs.Count {
-		return e.Container.GPUIDs
+	if len(e.GPUIDs()) > 0 || e.Host() == nil || GPUsUsed(e) == e.Host().GPUs.Count {
+		return e.GPUIDs()
 	}
 	for i := range GPUsUsed(e) {
 		ids = append(ids, strconv.Itoa(i))
@@ -125,33 +125,43 @@ func gpusUsed(e *Engine) (ids []string) {
 // on, serving the same model under the same name and speaking like the kind it stands for, at
 // speed times its usual pace.
 func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int, speed float64) *Engine {
+	if e.Host() == nil { // others run it
+		e = e.at(Instance{Hosts: []*provision.Host{nil}})
+	}
+	s := e.standIn(speed)
+	s.FirstPort = port
+	for _, r := range e.roles() {
+		var recipe *Engine
+		if e.Kind == GroupKind {
+			recipe = r.engine.standIn(speed)
+		}
+		for _, in := range r.instances {
+			stand := Instance{Role: in.Role, Engine: recipe, GPUIDs: gpusUsed(r.engine.at(in))}
+			for _, h := range in.Hosts {
+				stand.Hosts = append(stand.Hosts, place(h))
+			}
+			switch {
+			case r.name == Route:
+				stand.Port = port - 1
+			case recipe == nil:
+				stand.Port = port
+			}
+			s.Placement = append(s.Placement, stand)
+		}
+	}
+	return s
+}
+
+// standIn is the recipe of the simulated engine that stands for another.
+func (e *Engine) standIn(speed float64) *Engine {
 	s := &Engine{
 		Kind: Sim, Declared: cmp.Or(e.Declared, e.Kind), Name: e.Name, Instance: e.Instance, Description: e.Description,
-		Model: e.Model, Ready: e.Ready, Pos: e.Pos, Router: e.Router, FirstPort: port,
+		Model: e.Model, Ready: e.Ready, Pos: e.Pos, Router: e.Router,
 	}
-	places := func(hosts []*provision.Host) (list []*provision.Host) {
-		for _, h := range hosts {
-			list = append(list, place(h))
-		}
-		return list
-	}
-	if e.Group != nil {
-		s.Kind, s.Group = GroupKind, &Group{Transfer: e.Group.Transfer}
-		for _, r := range e.Group.Roles {
-			stand := Role{Name: r.Name, Engine: Simulated(r.Engine, place, 0, speed), Pos: r.Pos}
-			for _, in := range r.Instances {
-				placed := r.Engine.clone()
-				placed.Host, placed.Container.GPUIDs = in.Hosts[0], in.GPUIDs
-				stand.Instances = append(stand.Instances, Instance{places(in.Hosts), gpusUsed(placed)})
-			}
-			s.Group.Roles = append(s.Group.Roles, stand)
-		}
-		if r := e.Group.Router; r != nil {
-			s.Group.Router = Simulated(r, place, port-1, speed)
-		}
+	if e.Kind == GroupKind {
+		s.Kind, s.Transfer = GroupKind, e.Transfer
 		return s
 	}
-	s.Host, s.Hosts, s.Port, s.Container.GPUIDs = place(e.Host), places(e.Hosts), port, gpusUsed(e)
 	if e.Router {
 		return s
 	}

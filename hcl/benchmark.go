@@ -67,7 +67,7 @@ const onlyRecipe = "%s says no host: it takes a role of a group. Measure the gro
 // checkMeasured: what is measured runs somewhere.
 func checkMeasured(b *block, e *engines.Engine) {
 	recipe := referred(b.arg("engine").raw, "engine")
-	if b.incomplete || e == nil || recipe == nil || e.Host != nil || engines.ByOthers(e) {
+	if b.incomplete || e == nil || recipe == nil || e.Host() != nil || engines.ByOthers(e) {
 		return
 	}
 	b.incomplete = true
@@ -76,14 +76,6 @@ func checkMeasured(b *block, e *engines.Engine) {
 			b.failIn("engine", onlyRecipe, recipe.address)
 		}
 	})
-}
-
-// frontHost is where requests for an engine go.
-func frontHost(e *engines.Engine) *provision.Host {
-	if e.Group == nil {
-		return e.Host
-	}
-	return engines.Fronts(e)[0].Engine.Host
 }
 
 // checkCell holds what a cell says against each other, and against its engine.
@@ -253,13 +245,13 @@ func checkFrom(b *block, c Cell) {
 	}
 	e, at := c.Engine, b.arg("load.from").at
 	for _, h := range c.From {
-		if len(c.From) == 1 && h == frontHost(e) {
+		if len(c.From) == 1 && h == e.Host() {
 			return
 		}
-		for _, m := range engines.Members(e) {
-			if m.Engine.Host != h && h.SameMachine(m.Engine.Host) {
+		for _, its := range e.Placement.Hosts() {
+			if its != h && h.SameMachine(its) {
 				b.fail(at, "One machine twice", "%s and %s are one machine, and %s would wait for itself. Write from = host.%s.",
-					h, m.Engine.Host, e.Address(), m.Engine.Host.Name)
+					h, its, e.Address(), its.Name)
 				return
 			}
 		}
@@ -277,7 +269,7 @@ func checkFrom(b *block, c Cell) {
 				"and one has room for all the streams that its machine can carry. Remove one.", h.Name)
 			return
 		}
-		if serves := func(m engines.Member) bool { return m.Engine.Host == h }; slices.ContainsFunc(engines.Members(e), serves) {
+		if slices.Contains(e.Placement.Hosts(), h) && !engines.ByOthers(e) {
 			b.fail(at, "Client beside the engine", "host.%s runs %s, and would send a part of its load: what a client "+
 				"there takes of the processors, the others do not, and its way is shorter. Send from other hosts, or "+
 				"from it alone.", h.Name, e.Address())

@@ -72,7 +72,7 @@ dataset "random" "d" {
 		t.Errorf("%d cells, want %d", got, want)
 	}
 	e := c.Benchmarks[0].Cells[0].Engine
-	if e.Host != c.Hosts[1] || e.Host.Name != "box-b" || e.Host.User != "u-b" || e.Address() != `engine.vllm.all["b"]` {
-		t.Errorf("engine %s on host %+v, want the instance b of both", e.Address(), e.Host)
+	if e.Host() != c.Hosts[1] || e.Host().Name != "box-b" || e.Host().User != "u-b" || e.Address() != `engine.vllm.all["b"]` {
+		t.Errorf("engine %s on host %+v, want the instance b of both", e.Address(), e.Host())
 	}
 }

@@ -22,8 +22,8 @@ func engineBlock() *blockType {
 		args: []argument{
 			forEach(),
 			unbound("inherits", engineOfLab.kind),
-			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Host = h }),
-			arg("hosts", hostsOfLab, setHosts),
+			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Placement[0].Hosts = []*provision.Host{h} }),
+			arg("hosts", hostsOfLab, func(e *engine, hosts []*provision.Host) { e.Placement[0].Hosts = hosts }),
 			arg("model", modelOfLab, func(e *engine, m *engines.Model) { e.Model = m }),
 			arg("image", text, func(e *engine, s string) { e.Image = s }),
 			arg("env", environment, func(e *engine, env []provision.EnvVar) { e.Env = env }),
@@ -34,18 +34,18 @@ func engineBlock() *blockType {
 			arg("setup", texts, func(e *engine, commands []string) { e.Setup = commands }),
 			arg("command", words, func(e *engine, argv []provision.Text) { e.Command = argv }),
 			arg("compile_cache", text, func(e *engine, s string) { e.CompileCache = s }),
-			arg("port", whole(1, 65535), func(e *engine, n int) { e.Port = n }),
+			arg("port", whole(1, 65535), func(e *engine, n int) { e.Placement[0].Port = n }),
 			arg("url", text, func(e *engine, s string) { e.URL = s }),
 			arg("urls", texts, setURLs),
 			arg("api_key", secretText, func(e *engine, t provision.Text) { e.APIKey = t }),
 		},
 		blocks: []nested{
-			part(containerBlock(), func(e *engine) *engines.ContainerSettings { return &e.Container }),
+			part(containerBlock(), func(e *engine) *engine { return e }),
 			part(readyBlock(), func(e *engine) *engines.Ready { return &e.Ready }),
 			part(buildBlock(), func(e *engine) *engines.Build { return fresh(&e.Build) }),
 		},
 		make: becomes(func(d *declared) *engine {
-			return &engine{Kind: d.kind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header)}
+			return &engine{Kind: d.kind, Name: d.fullName(), Instance: d.instanceName(), Placement: engines.On(), Pos: pos(d.header)}
 		}),
 		check: checks(checkEngine),
 	}
@@ -60,28 +60,22 @@ func setURLs(e *engines.Engine, urls []string) {
 	}
 }
 
-func setHosts(e *engines.Engine, hosts []*provision.Host) {
-	if len(hosts) > 0 {
-		e.Host, e.Hosts = hosts[0], hosts
-	}
-}
-
 func containerBlock() *blockType {
-	type container = engines.ContainerSettings
+	type engine = engines.Engine
 	return blockOf("container",
-		arg("shm_size", size, func(c *container, n int64) { c.ShmSize = n }),
-		arg("ipc", text, func(c *container, s string) { c.IPC = s }),
-		arg("network", word("host", "bridge", "none"), func(c *container, s string) { c.Network = s }),
-		arg("privileged", truth, func(c *container, on bool) { c.Privileged = &on }),
-		arg("user", text, func(c *container, s string) { c.User = s }),
-		arg("cap_add", texts, func(c *container, list []string) { c.CapAdd = list }),
-		arg("security_opt", texts, func(c *container, list []string) { c.SecurityOpt = list }),
-		arg("devices", texts, func(c *container, list []string) { c.Devices = list }),
-		arg("mounts", mounts, func(c *container, list []provision.Mount) { c.Mounts = list }),
-		arg("gpu_ids", texts, func(c *container, list []string) { c.GPUIDs = list }),
-		arg("entrypoint", texts, func(c *container, argv []string) { c.Entrypoint = argv }),
-		arg("ulimits", ulimits, func(c *container, list []engines.Ulimit) { c.Ulimits = list }),
-		arg("stop_grace", duration, func(c *container, d time.Duration) { c.StopGrace = d }),
+		arg("shm_size", size, func(e *engine, n int64) { e.Container.ShmSize = n }),
+		arg("ipc", text, func(e *engine, s string) { e.Container.IPC = s }),
+		arg("network", word("host", "bridge", "none"), func(e *engine, s string) { e.Container.Network = s }),
+		arg("privileged", truth, func(e *engine, on bool) { e.Container.Privileged = &on }),
+		arg("user", text, func(e *engine, s string) { e.Container.User = s }),
+		arg("cap_add", texts, func(e *engine, list []string) { e.Container.CapAdd = list }),
+		arg("security_opt", texts, func(e *engine, list []string) { e.Container.SecurityOpt = list }),
+		arg("devices", texts, func(e *engine, list []string) { e.Container.Devices = list }),
+		arg("mounts", mounts, func(e *engine, list []provision.Mount) { e.Container.Mounts = list }),
+		arg("gpu_ids", texts, func(e *engine, list []string) { e.Placement[0].GPUIDs = list }),
+		arg("entrypoint", texts, func(e *engine, argv []string) { e.Container.Entrypoint = argv }),
+		arg("ulimits", ulimits, func(e *engine, list []engines.Ulimit) { e.Container.Ulimits = list }),
+		arg("stop_grace", duration, func(e *engine, d time.Duration) { e.Container.StopGrace = d }),
 	)
 }
 
@@ -128,12 +122,12 @@ func checkEngine(b *block, e *engines.Engine) {
 			}
 		}
 	}
-	if e.Host == nil && !engines.ByOthers(e) { // whether it takes a role shows later
+	if e.Host() == nil && !engines.ByOthers(e) { // whether it takes a role shows later
 		b.late = append(b.late, tell)
 	} else {
 		tell()
 	}
-	if len(e.Hosts) > 1 {
+	if len(e.Placement[0].Hosts) > 1 {
 		for _, f := range engines.CheckGroup(e) {
 			b.mistakeOfGroup(e, f)
 		}
@@ -186,7 +180,7 @@ func checkHosts(b *block, e *engines.Engine) {
 	switch {
 	case hosts.said() && b.arg("host").said():
 		b.fail(hosts.at, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
-	case hosts.fits() && len(e.Hosts) == 0:
+	case hosts.fits() && e.Host() == nil:
 		b.failIn("hosts", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
 	}
 }
@@ -250,8 +244,8 @@ func (b *block) warnOfShownSecrets(e *engines.Engine) {
 		return
 	}
 	host := "its hosts"
-	if e.Host != nil {
-		host = "host." + e.Host.Name
+	if e.Host() != nil {
+		host = "host." + e.Host().Name
 	}
 	at, inherited := b.where(name)
 	b.warn(at, "Secret on a command line", secretInList, name, host, inherited)

@@ -20,62 +20,39 @@ func groupBlock() *blockType {
 		args: []argument{
 			forEach(),
 			unbound("inherits", groupOfLab.kind),
-			arg("transfer", text, func(e *engine, s string) { e.Group.Transfer = s }),
+			arg("transfer", text, func(e *engine, s string) { e.Transfer = s }),
 			described(func(e *engine, s string) { e.Description = s }),
 		},
 		blocks: []nested{
 			{typ: roleBlock(), many: true, part: func(noun any, name string) any {
-				g := noun.(*engine).Group
-				g.Roles = append(g.Roles, engines.Role{Name: name})
-				return &g.Roles[len(g.Roles)-1]
+				e := noun.(*engine)
+				e.Placement = append(e.Placement, engines.Instance{Role: name})
+				return &e.Placement[len(e.Placement)-1]
 			}},
 			{typ: routerBlock(), part: func(noun any, kind string) any {
-				r := &engine{Kind: engines.RouterKinds()[kind], Name: "router", Router: true}
-				noun.(*engine).Group.Router = r
+				e, r := noun.(*engine), &engine{Kind: engines.RouterKinds()[kind], Name: "router", Router: true, Placement: engines.On()}
+				e.Placement = append(e.Placement, engines.Instance{Role: engines.Route, Engine: r})
 				return r
 			}},
 		},
 		make: becomes(func(d *declared) *engine {
-			return &engine{
-				Kind: engines.GroupKind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header),
-				Group: &engines.Group{},
-			}
+			return &engine{Kind: engines.GroupKind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header)}
 		}),
 		check: checks(checkGroup),
 	}
 }
 
-// roleBlock is a role. What is required may be inherited. Its instances are made in the order
-// of its arguments: where, of how many hosts each, and with which GPUs.
+// roleBlock is a role: at first one instance on all of its hosts, which is shared out when the role is checked.
+// What is required may be inherited.
 func roleBlock() *blockType {
-	type role = engines.Role
 	t := blockOf("role",
-		arg("engine", engineOfLab, func(r *role, e *engines.Engine) { r.Engine = e }),
-		arg("on", hostsOfLab, func(r *role, hosts []*provision.Host) { r.Instances = instancesOn(hosts, 1) }),
-		arg("span", whole(1, 1000), func(r *role, n int) {
-			var hosts []*provision.Host
-			for _, in := range r.Instances {
-				hosts = append(hosts, in.Hosts...)
-			}
-			r.Instances = instancesOn(hosts, n)
-		}),
-		arg("gpu_ids", gpuIDs, func(r *role, lists [][]string) {
-			for i := range min(len(lists), len(r.Instances)) {
-				r.Instances[i].GPUIDs = lists[i]
-			}
-		}),
+		arg("engine", engineOfLab, func(in *engines.Instance, e *engines.Engine) { in.Engine = e }),
+		arg("on", hostsOfLab, func(in *engines.Instance, hosts []*provision.Host) { in.Hosts = hosts }),
+		unbound("span", whole(1, 1000).kind),
+		unbound("gpu_ids", gpuIDs.kind),
 	)
 	t.labels = []label{{what: "name", form: identifier}}
 	return t
-}
-
-// instancesOn are instances of so many hosts each.
-func instancesOn(hosts []*provision.Host, span int) []engines.Instance {
-	var list []engines.Instance
-	for part := range slices.Chunk(hosts, span) {
-		list = append(list, engines.Instance{Hosts: part})
-	}
-	return list
 }
 
 // routerBlock is who gives requests to the instances: an engine of a kind of its own, which
@@ -99,10 +76,11 @@ func routerBlock() *blockType {
 }
 
 // The roles in the order in which their members start.
-var roleOrder = []string{engines.Serve, engines.Prefill, engines.Decode}
+var roleOrder = []string{engines.Serve, engines.Prefill, engines.Decode, engines.Route}
 
 // What is said of groups, where it is long.
 const (
+	unknownRole  = "There is no role %q. A group has the roles prefill and decode, or the role serve, which does both."
 	noRoles      = `A group is made of roles. Write role "prefill" { … } and role "decode" { … }, or role "serve" { … }.`
 	noRecipe     = "A role says which engine does it, one without a host, for example:\n\n    engine = engine.sglang.prefill"
 	noPlaces     = "A role says on which hosts its instances run, for example:\n\n    on = [host.a, host.b]"
@@ -118,19 +96,27 @@ const (
 )
 
 func checkGroup(b *block, e *engines.Engine) {
-	slices.SortStableFunc(e.Group.Roles, func(a, b engines.Role) int {
-		return slices.Index(roleOrder, a.Name) - slices.Index(roleOrder, b.Name)
+	slices.SortStableFunc(e.Placement, func(a, b engines.Instance) int {
+		return slices.Index(roleOrder, a.Role) - slices.Index(roleOrder, b.Role)
 	})
-	if len(e.Group.Roles) == 0 && !b.incomplete {
+	if len(b.parts("", b.typ.inner("role"))) == 0 && !b.incomplete {
 		b.missing(b.header, "role", "Missing block", noRoles)
 	}
-	for i := range e.Group.Roles {
-		r := &e.Group.Roles[i]
-		b.incomplete = !b.inside("role "+r.Name).checkRole(r) || b.incomplete
+	var placement engines.Placement
+	for _, in := range e.Placement {
+		var part *block
+		var instances engines.Placement
+		if in.Engine != nil && in.Engine.Router {
+			part = b.router()
+			instances = part.placeRouter(in)
+		} else {
+			part = b.inside("role " + in.Role)
+			instances = part.placeRole(in)
+		}
+		b.incomplete = b.incomplete || part.incomplete
+		placement = append(placement, instances...)
 	}
-	if r := e.Group.Router; r != nil {
-		b.incomplete = !b.router().checkRouter(r) || b.incomplete
-	}
+	e.Placement = placement
 	if b.incomplete {
 		return
 	}
@@ -143,9 +129,12 @@ func checkGroup(b *block, e *engines.Engine) {
 		}
 	}
 	// Requests go through the router to those who generate.
-	e.APIKey = e.Group.Roles[len(e.Group.Roles)-1].Engine.APIKey
-	if r := e.Group.Router; r != nil {
-		r.APIKey = e.APIKey
+	for role, recipe := range e.Engines() {
+		if role == engines.Route {
+			recipe.APIKey = e.APIKey
+		} else {
+			e.APIKey = recipe.APIKey
+		}
 	}
 }
 
@@ -177,7 +166,7 @@ func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
 	what := cmp.Or(f.Field[strings.LastIndexByte(f.Field, '.')+1:], "group")
 	if _, ofRole := roleBlock().argument(what); f.Role != "" && (ofRole || f.Field == "") {
 		what = "role"
-		if e.Group == nil {
+		if e.Kind != engines.GroupKind {
 			what = "hosts"
 		}
 	}
@@ -187,11 +176,11 @@ func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
 // placeInGroup is where a group says something, one of its roles, or the engine that takes it.
 func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Range, inherited string) {
 	switch {
-	case e.Group == nil && slices.Contains([]string{"", "on", "host"}, f.Field):
+	case e.Kind != engines.GroupKind && slices.Contains([]string{"", "on", "host"}, f.Field):
 		return b.entry("hosts", "")
-	case e.Group == nil:
+	case e.Kind != engines.GroupKind:
 		return b.entry(f.Field, f.Key)
-	case f.Field == "router" && e.Group.Router != nil:
+	case f.Field == "router" && b.router() != nil:
 		r := b.router()
 		return cmp.Or(r.said[f.Key].at, r.header), ""
 	case f.Role == "":
@@ -205,23 +194,25 @@ func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Ra
 	return b.blockOf(b.instance(recipe, b.cell), b.cell).entry(f.Field, f.Key)
 }
 
-// checkRole holds a role against what roles are; false: it is not one.
-func (b *block) checkRole(r *engines.Role) bool {
-	r.Pos = pos(b.header)
-	recipe, on, span, given := b.arg("engine"), b.arg("on"), b.arg("span"), b.arg("gpu_ids")
+// placeRole holds a role against what roles are, and shares its hosts out.
+func (b *block) placeRole(in engines.Instance) (instances engines.Placement) {
+	recipe, on, given := b.arg("engine"), b.arg("on"), b.arg("gpu_ids")
 	wrong := func(x setting, format string, args ...any) { b.fail(x.at, "Wrong role", format, args...) }
 	missing := func(name, detail string) { b.missing(b.header, name, "Missing argument", "%s", detail) }
-	switch e := r.Engine; {
+	if in.Role == engines.Route || !slices.Contains(roleOrder, in.Role) {
+		b.fail(b.header, "Wrong role", unknownRole, in.Role)
+	}
+	switch e := in.Engine; {
 	case !recipe.said():
 		missing("engine", noRecipe)
 	case e == nil:
 	case engines.ByOthers(e):
 		wrong(recipe, foreignRecipe, e.Address())
-	case e.Host != nil:
+	case e.Host() != nil:
 		wrong(recipe, placedRecipe, e.Address())
-	case e.Container.GPUIDs != nil:
+	case e.GPUIDs() != nil:
 		wrong(recipe, recipeGPUs, e.Address())
-	case e.Port != 0:
+	case e.Placement[0].Port != 0:
 		b.warn(recipe.at, "No effect", recipePort, e.Address())
 	}
 	if recipe.said() {
@@ -229,39 +220,38 @@ func (b *block) checkRole(r *engines.Role) bool {
 			d.recipe = true
 		}
 	}
-	n, lists, hosts := len(r.Instances), 0, 0
-	for _, in := range r.Instances {
-		hosts += len(in.Hosts)
+	span, _ := b.arg("span").value.(int)
+	for hosts := range slices.Chunk(in.Hosts, max(span, 1)) {
+		instances = append(instances, engines.Instance{Role: in.Role, Engine: in.Engine, Hosts: hosts})
 	}
-	if given.fits() {
-		lists = len(given.value.([][]string))
-	}
-	switch {
+	lists, _ := given.value.([][]string)
+	switch n := len(instances); {
 	case !on.said():
 		missing("on", noPlaces)
 	case !on.fits():
 	case n == 0:
 		wrong(on, emptyPlaces)
-	case span.fits() && hosts%span.value.(int) != 0:
-		wrong(span, unevenSpan, span.value, hosts)
-	case given.fits() && lists != n:
-		wrong(given, gpusPerOne, plain.Count(lists, "instance"), n)
+	case span > 1 && len(in.Hosts)%span != 0:
+		wrong(b.arg("span"), unevenSpan, span, len(in.Hosts))
+	case given.fits() && len(lists) != n:
+		wrong(given, gpusPerOne, plain.Count(len(lists), "instance"), n)
+	case given.fits():
+		for i, ids := range lists {
+			instances[i].GPUIDs = ids
+		}
 	}
-	return !b.incomplete
+	return instances
 }
 
-// checkRouter holds a router against what its kind knows; false: it has none, or no host.
-func (b *block) checkRouter(r *engines.Engine) bool {
+// placeRouter holds a router against what its kind knows.
+func (b *block) placeRouter(in engines.Instance) engines.Placement {
+	r := in.Engine
 	r.Pos = pos(b.header)
-	if r.Kind == "" {
-		return false
-	}
-	if !b.arg("host").said() {
+	if r.Kind != "" && !b.arg("host").said() {
 		b.missing(b.header, "host", "Missing argument", routerPlace)
-		return false
 	}
-	if b.incomplete {
-		return false
+	if b.incomplete = b.incomplete || r.Kind == ""; b.incomplete {
+		return nil
 	}
 	b.settle(r)
 	for _, f := range engines.Check(r) {
@@ -270,5 +260,6 @@ func (b *block) checkRouter(r *engines.Engine) bool {
 	if !b.incomplete {
 		b.warnOfEngine(r)
 	}
-	return !b.incomplete
+	in.Hosts, in.Port, r.Placement = r.Placement[0].Hosts, r.Placement[0].Port, nil
+	return engines.Placement{in}
 }

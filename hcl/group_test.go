@@ -73,29 +73,33 @@ group "pd" {
 func topology(e *engines.Engine) string {
 	var b strings.Builder
 	b.WriteString(e.Label())
-	for _, r := range e.Group.Roles {
-		fmt.Fprintf(&b, "; %s of %s on", r.Name, r.Engine.Name)
-		for _, in := range r.Instances {
-			b.WriteString(" ")
-			for i, h := range in.Hosts {
-				if i > 0 {
-					b.WriteString("+")
-				}
-				b.WriteString(strings.TrimPrefix(h.Name, "node-"))
+	role := ""
+	for _, in := range e.Placement {
+		switch {
+		case in.Role == engines.Route:
+			fmt.Fprintf(&b, "; %s on", in.Engine.Kind)
+		case in.Role != role:
+			fmt.Fprintf(&b, "; %s of %s on", in.Role, in.Engine.Name)
+		}
+		role = in.Role
+		b.WriteString(" ")
+		for i, h := range in.Hosts {
+			if i > 0 {
+				b.WriteString("+")
 			}
-			if in.GPUIDs != nil {
-				fmt.Fprint(&b, in.GPUIDs)
+			b.WriteString(strings.TrimPrefix(h.Name, "node-"))
+		}
+		if in.GPUIDs != nil {
+			fmt.Fprint(&b, in.GPUIDs)
+		}
+		if in.Role == engines.Route {
+			for _, f := range in.Engine.Flags {
+				fmt.Fprintf(&b, " --%s %s", f.Name, f.Value)
 			}
 		}
 	}
-	if r := e.Group.Router; r != nil {
-		fmt.Fprintf(&b, "; %s on %s", r.Kind, strings.TrimPrefix(r.Host.Name, "node-"))
-		for _, f := range r.Flags {
-			fmt.Fprintf(&b, " --%s %s", f.Name, f.Value)
-		}
-	}
-	if e.Group.Transfer != "" {
-		fmt.Fprintf(&b, "; %s", e.Group.Transfer)
+	if e.Transfer != "" {
+		fmt.Fprintf(&b, "; %s", e.Transfer)
 	}
 	return b.String()
 }
@@ -237,7 +241,7 @@ engine "sglang" "recipe" {
 	for _, x := range c.Benchmarks[0].Cells {
 		said := x.Engine.Label() + ":"
 		for _, m := range engines.Members(x.Engine) {
-			said += " " + m.Engine.Host.Fabric.Address
+			said += " " + m.Engine.Host().Fabric.Address
 		}
 		got = append(got, said)
 	}

@@ -183,10 +183,10 @@ func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
 
 // runs reports whether an engine can be started by itself: one that only takes roles cannot.
 func runs(i *instance, e *engines.Engine) bool {
-	if e.Group != nil {
+	if e.Kind == engines.GroupKind {
 		return !i.incomplete
 	}
-	return e.Host != nil || engines.ByOthers(e)
+	return e.Host() != nil || engines.ByOthers(e)
 }
 
 // warnOfUnused points at blocks that change nothing.

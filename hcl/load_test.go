@@ -228,8 +228,8 @@ engine "vllm" "each" {
 		t.Errorf("Engines (-want +got):\n%s", diff)
 	}
 	for _, e := range c.Engines {
-		if e.Host == nil || e.Image == "" {
-			t.Errorf("%s has host %v and image %q", e, e.Host, e.Image)
+		if e.Host() == nil || e.Image == "" {
+			t.Errorf("%s has host %v and image %q", e, e.Host(), e.Image)
 		}
 	}
 }
@@ -317,7 +317,7 @@ engine "sglang" "parent" {
 	got := c.Benchmarks[0].Cells[0].Engine
 	text := func(s string) *provision.Text { v := provision.Plain(s); return &v }
 	want := &engines.Engine{
-		Kind: "sglang", Name: "child", Host: c.Hosts[0], Model: c.Engines[0].Model, Image: "lmsysorg/sglang:v2",
+		Kind: "sglang", Name: "child", Placement: engines.On(c.Hosts[0]), Model: c.Engines[0].Model, Image: "lmsysorg/sglang:v2",
 		Env:       []provision.EnvVar{{Name: "A", Value: *text("parent")}, {Name: "B", Value: *text("child")}},
 		Flags:     []engines.Flag{{Name: "a", Value: text("1")}, {Name: "c", Value: text("3")}},
 		Container: engines.ContainerSettings{ShmSize: 32_000_000_000},

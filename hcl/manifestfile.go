@@ -280,10 +280,10 @@ func (x *manifests) known(at hcl.Range, o provision.Object, object, meta map[str
 
 // cluster is that of the engine's host; nil: it is not said, or wrong.
 func (x *manifests) cluster() *provision.Cluster {
-	if x.engine.Host == nil {
+	if x.engine.Host() == nil {
 		return nil
 	}
-	return x.engine.Host.Cluster
+	return x.engine.Host().Cluster
 }
 
 func (x *manifests) add(at hcl.Range, o provision.Object) {

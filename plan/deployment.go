@@ -47,7 +47,7 @@ var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runt
 func deployment(e *engines.Engine) *Deployment {
 	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
 	for _, m := range engines.Members(e) {
-		d.Members = append(d.Members, Member{m, m.Engine.Host, engines.Runtime(m.Engine), engines.Container(m.Engine), provision.Fabric{}})
+		d.Members = append(d.Members, Member{m, m.Engine.Host(), engines.Runtime(m.Engine), engines.Container(m.Engine), provision.Fabric{}})
 	}
 	return d
 }
@@ -62,7 +62,7 @@ func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deploymen
 		completed[h] = &c
 	}
 	place := func(h *provision.Host) *provision.Host { return cmp.Or(completed[h], h) }
-	e := d.Engine.Placed(place)
+	e := d.Engine.Moved(place)
 	out := *d
 	out.Cells = slices.Clone(d.Cells)
 	for i, c := range d.Cells {
@@ -73,7 +73,6 @@ func (d *Deployment) On(fabrics map[*provision.Host]provision.Fabric) *Deploymen
 		was := d.Members[i]
 		ct := engines.Container(m.Engine)
 		ct.Name, ct.Labels = was.Container.Name, was.Container.Labels
-		m.Engine.Host = was.Host
 		out.Members[i] = Member{m, was.Host, was.Runtime, ct, fabrics[was.Host]}
 	}
 	return &out
@@ -150,7 +149,7 @@ func (d *Deployment) Host() *provision.Host {
 	if front := d.Front(); front != nil {
 		return front.Host
 	}
-	return cmp.Or(d.Engine.Host, local)
+	return cmp.Or(d.Engine.Host(), local)
 }
 
 // Front is the member that requests go to first: the router, or the first of all. nil:

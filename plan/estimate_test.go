@@ -124,9 +124,9 @@ func TestEstimateOfWaiting(t *testing.T) {
 		takes time.Duration
 		hosts []*provision.Host
 	}{{2 * time.Hour, []*provision.Host{a}}, {30 * time.Minute, []*provision.Host{b}}, {time.Hour, []*provision.Host{a, b}}, {2 * time.Hour, []*provision.Host{b}}} {
-		d := &Deployment{Engine: &engines.Engine{Kind: engines.VLLM, Host: of.hosts[0]}, start: time.Nanosecond}
+		d := &Deployment{Engine: &engines.Engine{Kind: engines.VLLM, Placement: engines.On(of.hosts...)}, start: time.Nanosecond}
 		for _, h := range of.hosts {
-			d.Members = append(d.Members, Member{Member: engines.Member{Engine: &engines.Engine{Host: h}}, Host: h})
+			d.Members = append(d.Members, Member{Member: engines.Member{Engine: &engines.Engine{Placement: engines.On(h)}}, Host: h})
 		}
 		d.Cells = []*Cell{{Status: Measure, takes: of.takes, Task: &Load{}, deployment: d}}
 		p.Deployments = append(p.Deployments, d)

@@ -28,18 +28,24 @@ func split(image string) *hcl.Config {
 	of := func(kind, name string) *engines.Engine {
 		return &engines.Engine{Kind: kind, Name: name, Image: image, Model: &engines.Model{Repo: "m"}}
 	}
-	on := func(h *provision.Host, ids ...string) []engines.Instance {
-		return []engines.Instance{{Hosts: []*provision.Host{h}, GPUIDs: ids}}
-	}
 	router := of(engines.VLLMRouter, "router")
-	router.Host, router.Router, router.Model = hosts[2], true, nil
-	pd := &engines.Engine{Kind: engines.GroupKind, Name: "pd", Group: &engines.Group{Router: router, Roles: []engines.Role{
-		{Name: engines.Prefill, Engine: of(engines.VLLM, "p"), Instances: on(hosts[0], "0", "1", "2", "3")},
-		{Name: engines.Decode, Engine: of(engines.VLLM, "d"), Instances: on(hosts[1], "5")},
-	}}}
+	router.Router, router.Model = true, nil
+	pd := &engines.Engine{Kind: engines.GroupKind, Name: "pd", Placement: engines.Placement{
+		{Role: engines.Prefill, Engine: of(engines.VLLM, "p"), Hosts: hosts[:1], GPUIDs: []string{"0", "1", "2", "3"}},
+		{Role: engines.Decode, Engine: of(engines.VLLM, "d"), Hosts: hosts[1:2], GPUIDs: []string{"5"}},
+		{Role: engines.Route, Engine: router, Hosts: hosts[2:]},
+	}}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 40}, Requests: 8, Concurrency: 2, OutputTokens: 6, Endpoint: load.Completions}
 	return &hcl.Config{Lab: hcl.Lab{Name: "groups", Lease: hcl.DefaultLease}, Hosts: hosts, Engines: []*engines.Engine{pd},
 		Benchmarks: []hcl.Benchmark{{Name: "online", Repeat: 1, Cells: []hcl.Cell{{Engine: pd, Workload: w}}}}}
+}
+
+// replicas are of a recipe, one on each host.
+func replicas(recipe *engines.Engine, hosts []*provision.Host) (on engines.Placement) {
+	for i := range hosts {
+		on = append(on, engines.Instance{Role: engines.Serve, Engine: recipe, Hosts: hosts[i : i+1]})
+	}
+	return on
 }
 
 // TestSelectGroup: a group is a target by its own name, by each of its members' hosts, and by its kind.
@@ -74,8 +80,9 @@ func TestTopologyText(t *testing.T) {
 // TestTextOfOneMember: a group of one member says of what it is, as an engine does.
 func TestTextOfOneMember(t *testing.T) {
 	cfg := split("vllm:1")
-	g := cfg.Engines[0].Group
-	g.Router, g.Roles = nil, []engines.Role{{Name: engines.Serve, Engine: g.Roles[0].Engine, Instances: g.Roles[1].Instances}}
+	g := cfg.Engines[0]
+	g.Placement = g.Placement[1:2]
+	g.Placement[0].Role = engines.Serve
 	text := printed(t, New(cfg, Options{}), false)
 	for _, want := range []string{"serve: 1 instance of 1 host  vllm:1", "serve 0 on n1 GPU 5  server 20000", "1 GPU in all: 1 serve"} {
 		if !strings.Contains(text, want) {
@@ -92,8 +99,7 @@ func TestFromBeside(t *testing.T) {
 	for i, h := range hosts {
 		h.Fabric.Address = fmt.Sprint("10.0.0.", i+1)
 	}
-	both := []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}
-	pd.Group = &engines.Group{Roles: []engines.Role{{Name: engines.Serve, Engine: pd.Group.Roles[0].Engine, Instances: both}}}
+	pd.Placement = replicas(pd.Placement[0].Engine, hosts[:2])
 	for _, c := range []struct {
 		from *provision.Host
 		want []string
@@ -122,8 +128,7 @@ func TestOnPods(t *testing.T) {
 		h.Address, h.Cluster = "", cluster
 		at[h] = provision.Fabric{Address: fmt.Sprint("10.244.0.", i+1)}
 	}
-	both := []engines.Instance{{Hosts: hosts[:1]}, {Hosts: hosts[1:2]}}
-	pd.Group = &engines.Group{Roles: []engines.Role{{Name: engines.Serve, Engine: pd.Group.Roles[0].Engine, Instances: both}}}
+	pd.Placement = replicas(pd.Placement[0].Engine, hosts[:2])
 	for _, c := range []struct {
 		from       []*provision.Host
 		plan, runs []string
@@ -155,8 +160,8 @@ func TestOnPods(t *testing.T) {
 // TestRehearsedPorts: all members of a large group listen where Linux gives no ports away by itself.
 func TestRehearsedPorts(t *testing.T) {
 	cfg := split("vllm:1")
-	decode := &cfg.Engines[0].Group.Roles[1]
-	decode.Instances = slices.Repeat(decode.Instances, 100)
+	pd := cfg.Engines[0]
+	pd.Placement = slices.Concat(pd.Placement[:1], slices.Repeat(pd.Placement[1:2], 100), pd.Placement[2:])
 	for range 20 {
 		p, err := Rehearse(cfg, 1, func(int) bool { return true })
 		if err != nil {
@@ -193,7 +198,7 @@ func TestPinnedGroup(t *testing.T) {
 		want        Status
 	}{{"", "", Done}, {"@" + was, "@" + was, Done}, {"@" + was, "", Done}, {"@" + was, "@" + moved, Stale}, {"@" + moved, "@" + moved, Stale}} {
 		cfg := split("vllm/vllm-openai:v0.11.0" + c.all)
-		cfg.Engines[0].Group.Router.Image = "vllm/vllm-openai:v0.11.0" + c.router
+		cfg.Engines[0].Placement[2].Engine.Image = "vllm/vllm-openai:v0.11.0" + c.router
 		p := New(cfg, Options{Known: known})
 		if cell := p.Deployments[0].Cells[0]; cell.Status != c.want || cell.Status == Done && strings.Contains(cell.Why, "host") {
 			t.Errorf("pinned to %q, its router to %q: %s, %s; want %s", c.all, c.router, cell.Status, cell.Why, c.want)

@@ -14,7 +14,6 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/origin"
-	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -200,9 +199,9 @@ func (d *Deployment) called(name string) *Deployment {
 	out := *d
 	out.Identity = maps.Clone(d.Identity)
 	out.ID = id(out.Identity)
-	unpinned := d.Engine.Placed(func(h *provision.Host) *provision.Host { return h }) // a copy
 	pinned := map[string]string{}
-	for role, e := range unpinned.Engines() {
+	unpinned := d.Engine.With(func(role string, recipe *engines.Engine) *engines.Engine {
+		e := *recipe
 		if ref, err := origin.ParseRef(e.Image); err == nil && ref.Digest != "" {
 			pinned[role] = ref.Digest
 		}
@@ -211,7 +210,8 @@ func (d *Deployment) called(name string) *Deployment {
 			e.Build = new(*e.Build)
 			e.Build.Image = origin.Unpinned(e.Build.Image)
 		}
-	}
+		return &e
+	})
 	if len(pinned) > 0 {
 		out.byTag, out.pinned = id(engines.Fingerprint(unpinned)), pinned
 	}

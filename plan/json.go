@@ -133,7 +133,7 @@ func (d *Deployment) json() jsonDeployment {
 
 func (m Member) json() jsonMember {
 	out := jsonMember{
-		Role: m.Role, Instance: m.Instance, Rank: m.Rank, Host: m.Host.Name, GPUIDs: m.Engine.Container.GPUIDs,
+		Role: m.Role, Instance: m.Instance, Rank: m.Rank, Host: m.Host.Name, GPUIDs: m.Engine.GPUIDs(),
 		Ports: []jsonPort{}, Command: argv(m.Container), Env: m.Container.Env,
 	}
 	for _, p := range m.Ports {

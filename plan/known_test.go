@@ -21,8 +21,8 @@ func twins(names ...string) *hcl.Config {
 	cfg := lab()
 	b := hcl.Benchmark{Name: "online", Repeat: 1}
 	for _, name := range names {
-		e, h := *cfg.Engines[0], *cfg.Engines[0].Host
-		e.Name, h.Name, e.Host = name, name, &h
+		e, h := *cfg.Engines[0], *cfg.Engines[0].Host()
+		e.Name, h.Name, e.Placement = name, name, engines.On(&h)
 		axes := []hcl.Axis{{Name: "engine", Value: e.Label()}}
 		b.Cells = append(b.Cells, hcl.Cell{Engine: &e, Axes: axes, Workload: load.Workload{Requests: 1, Concurrency: 1}})
 	}

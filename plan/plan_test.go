@@ -31,10 +31,10 @@ func lab() *hcl.Config {
 	h200 := &provision.Host{Name: "h200", Address: "203.0.113.7", GPUs: provision.GPUs{Count: 8, Model: "H200", Vendor: provision.NVIDIA}}
 	mi300x := &provision.Host{Name: "mi300x", Address: "203.0.113.20", GPUs: provision.GPUs{Count: 8, Model: "MI300X", Vendor: provision.AMD}}
 	r1 := &engines.Model{Name: "r1", Repo: "deepseek-ai/DeepSeek-R1"}
-	vllm := &engines.Engine{Kind: engines.VLLM, Name: "h200", Host: h200, Model: r1, Image: "vllm/vllm-openai:v0.7.3",
+	vllm := &engines.Engine{Kind: engines.VLLM, Name: "h200", Placement: engines.On(h200), Model: r1, Image: "vllm/vllm-openai:v0.7.3",
 		Env:   []provision.EnvVar{{Name: "HF_TOKEN", Value: provision.Secret("canary")}},
 		Flags: []engines.Flag{{Name: "tensor-parallel-size", Value: flagValue("8")}}}
-	sglang := &engines.Engine{Kind: engines.SGLang, Name: "mi300x", Host: mi300x, Model: r1, Image: "rocm/sglang-staging:20250212"}
+	sglang := &engines.Engine{Kind: engines.SGLang, Name: "mi300x", Placement: engines.On(mi300x), Model: r1, Image: "rocm/sglang-staging:20250212"}
 	cfg := &hcl.Config{
 		Lab:     hcl.Lab{Name: "r1", Lease: hcl.DefaultLease},
 		Hosts:   []*provision.Host{h200, mi300x},
@@ -263,7 +263,7 @@ func TestLoadFrom(t *testing.T) {
 		switch {
 		case h == nil:
 		case h.Name == "h200":
-			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{cfg.Engines[0].Host}
+			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{cfg.Engines[0].Host()}
 		default:
 			cfg.Benchmarks[0].Cells[0].From = []*provision.Host{h}
 		}

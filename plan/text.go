@@ -174,7 +174,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	t.f("\n")
 	t.fetched(d.Engine)
 	t.objects(d)
-	if d.Grouped() || d.Engine.Group != nil {
+	if d.Grouped() || d.Engine.Kind == engines.GroupKind {
 		t.topology(d)
 	}
 	if t.verbose {
@@ -299,7 +299,7 @@ func (d *Deployment) role(role string) string {
 // line is "decode 0 rank 1 on n3  server 20192, nixl 20208".
 func (m Member) line() string {
 	s := m.Name() + " on " + m.Host.Name
-	switch ids := m.Engine.Container.GPUIDs; len(ids) {
+	switch ids := m.Engine.GPUIDs(); len(ids) {
 	case 0:
 	case 1:
 		s += " GPU " + ids[0]

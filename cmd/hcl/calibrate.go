@@ -207,7 +207,7 @@ func sending(cfg *hcl.Config) (hosts []*provision.Host) {
 	}
 	for _, e := range cfg.Engines {
 		for _, m := range engines.Fronts(e) {
-			add(m.Engine.Host)
+			add(m.Engine.Host())
 		}
 	}
 	for _, b := range cfg.Benchmarks {

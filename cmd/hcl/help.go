@@ -145,8 +145,8 @@ func valuesIn(cfg *hcl.Config) map[string][]string {
 		for _, c := range b.Cells {
 			add("engine", c.Engine.Label())
 			add("kind", c.Engine.Kind)
-			if c.Engine.Host != nil {
-				add("host", c.Engine.Host.Name)
+			for _, h := range c.Engine.Placement.Hosts() {
+				add("host", h.Name)
 			}
 			for _, a := range c.Axes {
 				add(a.Name, fmt.Sprint(a.Value))

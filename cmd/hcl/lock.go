@@ -273,27 +273,21 @@ func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
 		}
 		return name
 	}
-	all := map[*engines.Engine]*engines.Engine{}
-	var engine func(e *engines.Engine) *engines.Engine
-	engine = func(e *engines.Engine) *engines.Engine {
-		if e == nil || all[e] != nil {
-			return all[e]
+	pin := func(_ string, recipe *engines.Engine) *engines.Engine {
+		pinned := new(*recipe)
+		pinned.Image, pinned.Model = image(recipe.Image), model(recipe)
+		if recipe.Build != nil {
+			pinned.Build = new(*recipe.Build)
+			pinned.Build.Image = image(recipe.Build.Image)
 		}
-		pinned := new(*e)
-		pinned.Image, pinned.Model = image(e.Image), model(e)
-		if e.Build != nil {
-			pinned.Build = new(*e.Build)
-			pinned.Build.Image = image(e.Build.Image)
-		}
-		if e.Group != nil {
-			pinned.Group = new(*e.Group)
-			pinned.Group.Router, pinned.Group.Roles = engine(e.Group.Router), slices.Clone(e.Group.Roles)
-			for i, r := range e.Group.Roles {
-				pinned.Group.Roles[i].Engine = engine(r.Engine)
-			}
-		}
-		all[e] = pinned
 		return pinned
+	}
+	all := map[*engines.Engine]*engines.Engine{}
+	engine := func(e *engines.Engine) *engines.Engine {
+		if all[e] == nil {
+			all[e] = e.With(pin)
+		}
+		return all[e]
 	}
 	out.Engines, out.Benchmarks = nil, nil
 	for _, e := range cfg.Engines {

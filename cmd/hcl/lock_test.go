@@ -53,20 +53,20 @@ func TestPin(t *testing.T) {
 	)
 	box := &provision.Host{Name: "box", Address: "203.0.113.7"}
 	big, branch := &engines.Model{Repo: "org/big"}, &engines.Model{Repo: "org/branch", Revision: "release"}
-	built := &engines.Engine{Kind: engines.TRTLLM, Name: "t", Host: box, Model: branch, Image: "nvcr.io/t:1", Build: &engines.Build{Image: "nvcr.io/build:1"}}
-	ofCell := &engines.Engine{Kind: engines.VLLM, Name: "m", Host: box, Model: big, Image: "vllm/vllm-openai:v1"}
+	built := &engines.Engine{Kind: engines.TRTLLM, Name: "t", Placement: engines.On(box), Model: branch, Image: "nvcr.io/t:1", Build: &engines.Build{Image: "nvcr.io/build:1"}}
+	ofCell := &engines.Engine{Kind: engines.VLLM, Name: "m", Placement: engines.On(box), Model: big, Image: "vllm/vllm-openai:v1"}
 	cfg := &hcl.Config{
 		Engines: []*engines.Engine{
 			built,
-			{Kind: engines.VLLM, Name: "pinned", Host: box, Model: &engines.Model{Repo: "/models/x"}, Image: "a/b:1@" + digest},
-			{Kind: engines.SGLang, Name: "commit", Host: box, Model: &engines.Model{Repo: "org/x", Revision: commit}, Image: "vllm/vllm-openai:v1"},
-			{Kind: engines.Sim, Name: "s", Host: box, Model: &engines.Model{Repo: "org/sim"}},
+			{Kind: engines.VLLM, Name: "pinned", Placement: engines.On(box), Model: &engines.Model{Repo: "/models/x"}, Image: "a/b:1@" + digest},
+			{Kind: engines.SGLang, Name: "commit", Placement: engines.On(box), Model: &engines.Model{Repo: "org/x", Revision: commit}, Image: "vllm/vllm-openai:v1"},
+			{Kind: engines.Sim, Name: "s", Placement: engines.On(box), Model: &engines.Model{Repo: "org/sim"}},
 			{Kind: engines.External, Name: "e", URL: "http://192.0.2.1", Model: &engines.Model{Repo: "org/external"}},
 			ofCell,
-			{Kind: engines.GroupKind, Name: "g", Group: &engines.Group{
-				Roles: []engines.Role{{Name: engines.Serve, Instances: []engines.Instance{{Hosts: []*provision.Host{box}}},
-					Engine: &engines.Engine{Kind: engines.VLLM, Name: "r", Model: &engines.Model{Repo: "org/role"}, Image: "role/v:1"}}},
-				Router: &engines.Engine{Kind: engines.VLLMRouter, Router: true, Host: box, Image: "router/v:1"},
+			{Kind: engines.GroupKind, Name: "g", Placement: engines.Placement{
+				{Role: engines.Serve, Hosts: []*provision.Host{box},
+					Engine: &engines.Engine{Kind: engines.VLLM, Name: "r", Model: &engines.Model{Repo: "org/role"}, Image: "role/v:1"}},
+				{Role: engines.Route, Hosts: []*provision.Host{box}, Engine: &engines.Engine{Kind: engines.VLLMRouter, Router: true, Image: "router/v:1"}},
 			}},
 		},
 	}
@@ -110,10 +110,10 @@ func TestPin(t *testing.T) {
 		{"image that was pinned", engine(1).Image, "a/b:1@" + digest},
 		{"model", engine(5).Model.Revision, commit},
 		{"model with a branch", engine(0).Model.Revision, commit},
-		{"image of a role", engine(6).Group.Roles[0].Engine.Image, "role/v:1@" + digest},
-		{"model of a role", engine(6).Group.Roles[0].Engine.Model.Revision, commit},
-		{"image of a router", engine(6).Group.Router.Image, "router/v:1@" + digest},
-		{"image of a role of the lab", cfg.Engines[6].Group.Roles[0].Engine.Image, "role/v:1"},
+		{"image of a role", engine(6).Placement[0].Engine.Image, "role/v:1@" + digest},
+		{"model of a role", engine(6).Placement[0].Engine.Model.Revision, commit},
+		{"image of a router", engine(6).Placement[1].Engine.Image, "router/v:1@" + digest},
+		{"image of a role of the lab", cfg.Engines[6].Placement[0].Engine.Image, "role/v:1"},
 		{"model of a path", engine(1).Model.Revision, ""},
 	} {
 		if check.got != check.want {
