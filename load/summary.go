@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"sort"
 	"strings"
@@ -150,6 +151,9 @@ type Generator struct {
 	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together
 	GCLongest float64 `json:"gc_pause_max_ms,omitempty"` // the longest of the last 256
 
+	// Stopped is for how long its process did not run: it was stopped or swapped out, or its machine paused.
+	Stopped float64 `json:"stopped_ms,omitempty"`
+
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`
 	CPUShare     float64 `json:"client_cpu_share"`       // of one core, while measuring
@@ -198,8 +202,13 @@ const MaxLittle = 0.05
 // with more, when each came is not known.
 const MaxMergedShare = 0.2
 
+// Refuses reports whether a status says that the server takes no request now, which it may be asked again.
+func Refuses(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
 // Failures lists failed requests by what happened to them, HTTP's statuses each by
-// itself: "3 × HTTP 429, 1 × stall". It is empty when none failed.
+// itself: "3 × refused (429), 1 × stall". It is empty when none failed.
 func (s *Figures) Failures() string {
 	var list []string
 	add := func(n int, what string) {
@@ -209,7 +218,11 @@ func (s *Figures) Failures() string {
 	}
 	known := 0
 	for _, code := range slices.Sorted(maps.Keys(s.Statuses)) {
-		add(s.Statuses[code], fmt.Sprintf("HTTP %d", code))
+		what := fmt.Sprintf("HTTP %d", code)
+		if Refuses(code) {
+			what = fmt.Sprintf("refused (%d)", code)
+		}
+		add(s.Statuses[code], what)
 		known += s.Statuses[code]
 	}
 	for _, class := range slices.Sorted(maps.Keys(s.Errors)) {

@@ -17,6 +17,9 @@ const (
 	maxReadLag      = 5.0  // ms, p99
 	maxGCShare      = 0.01 // of the time, but not below maxReadLag in all
 	maxCPUShare     = 0.8  // of each core that the generator may use
+	maxStopped      = 0.01 // of the time, but not below leastStopped in all
+	leastStopped    = 500 * time.Millisecond
+	leastCompleted  = 0.1  // of the requests
 	maxHeldOfTTFT   = 0.1  // of the TTFT median, but not below minSendLag or above maxReadLag
 	maxWarmed       = 0.05 // of the prompts measured
 )
@@ -66,6 +69,10 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 		return void(nothingSent)
 	case s.Completed == 0:
 		return void(noneCompleted, s.Requests, s.Failures())
+	case float64(s.Completed) < leastCompleted*float64(s.Requests):
+		return void(fewCompleted, s.Completed, s.Requests, s.Failures())
+	case s.Stopped > max(load.Ms(leastStopped), maxStopped*s.Duration*1e3) && !w.Hurried:
+		return void(stoodStill, s.Stopped, s.Duration)
 	case s.OutputTokens == 0 && w.Generates():
 		return void(noOutput)
 	}
@@ -283,9 +290,12 @@ var (
 var (
 	nothingSent   = doubt{"nothing-sent", nil, "no request was sent"}
 	noneCompleted = doubt{"none-completed", nil, "none of %d requests completed: %s"}
-	noOutput      = doubt{"no-output", nil, "no output tokens"}
-	noWindow      = doubt{"nothing-left", nil, "nothing is left of the run without its warm-up and cool-down"}
-	emptyWindow   = doubt{"empty-window", nil,
+	fewCompleted  = doubt{"few-completed", nil, "only %d of %d requests completed: %s"}
+	stoodStill    = doubt{"stood-still", nil, "the generator stood still for %.0f ms of %.3g s: its process was stopped or " +
+		"swapped out, or its machine paused"}
+	noOutput    = doubt{"no-output", nil, "no output tokens"}
+	noWindow    = doubt{"nothing-left", nil, "nothing is left of the run without its warm-up and cool-down"}
+	emptyWindow = doubt{"empty-window", nil,
 		"no request was sent from %v to %v of the run, which is the part that counts"}
 )
 

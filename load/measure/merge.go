@@ -98,6 +98,7 @@ func sourceOf(w load.Workload, clients []Shared) *load.Source {
 func together(a, b load.Generator) load.Generator {
 	a.GCPauses, a.Cores, a.CPUShare = a.GCPauses+b.GCPauses, a.Cores+b.Cores, a.CPUShare+b.CPUShare
 	a.Warmup, a.WarmupFailed = a.Warmup+b.Warmup, a.WarmupFailed+b.WarmupFailed
+	a.Stopped = max(a.Stopped, b.Stopped)
 	a.GCPauseMs, a.GCLongest = max(a.GCPauseMs, b.GCPauseMs), max(a.GCLongest, b.GCLongest)
 	if a.ReadLag == nil || b.ReadLag != nil && b.ReadLag.Percentiles["99"] > a.ReadLag.Percentiles["99"] {
 		a.ReadLag = b.ReadLag
@@ -110,7 +111,9 @@ const (
 	maxApart   = 50 * time.Millisecond // in when they begin, and in what their clocks are known to
 	apartOfRun = 0.01                  // of a run, where that is more
 	maxUnlike  = 0.1                   // of a figure
-	surelyNot  = 4.0                   // standard errors: 1 of 1000 by chance, of each figure and client
+	// of its requests, that fail on their way to the engine
+	maxUnreached = 0.05
+	surelyNot    = 4.0 // standard errors: 1 of 1000 by chance, of each figure and client
 )
 
 // ofClients are reasons that concern clients. What makes a measurement void is apart.
@@ -147,12 +150,14 @@ func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (f
 			found.void.add(true, 0, 0, sentNothing, c.Host)
 		case c.Late > limit:
 			found.void.above(c.Late, limit, beganLate, c.Host, c.Late, limit)
+		case cutOff(c, s):
+			found.void.add(true, 0, 0, clientCutOff, c.Host, unreached(c.Figures), c.Requests, c.Failures())
 		}
 		found.void.above(unknown, limit, clockUnknown, c.Host, unknown, limit)
 		for _, r := range c.Verdict.Reasons {
 			r.Text = c.Host + ": " + r.Text
 			switch r.Code {
-			case busy.code, fellBehind.code:
+			case busy.code, fellBehind.code, stoodStill.code:
 				found.void = append(found.void, r)
 			case sentLate.code, readLate.code, paused.code, beyondStreams.code, warmupFailed.code:
 				found.suspect = append(found.suspect, r)
@@ -165,6 +170,24 @@ func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (f
 	return found
 }
 
+// cutOff reports whether a client could not reach the engine for a good part of its share, and the others could.
+func cutOff(c load.Client, s *load.Summary) bool {
+	all, others := 0, 0
+	for _, x := range s.Clients {
+		all, others = all+x.Requests, others+unreached(x.Figures)
+	}
+	own := unreached(c.Figures)
+	return float64(own) > maxUnreached*float64(c.Requests) && float64(others-own) <= maxUnreached*float64(all-c.Requests)
+}
+
+// unreached are the requests that failed on their way.
+func unreached(f load.Figures) (n int) {
+	for _, class := range []string{load.ClassConnect, load.ClassStale, load.ClassTruncated, load.ClassStall, load.ClassTimeout} {
+		n += f.Errors[class]
+	}
+	return n
+}
+
 // uneven finds the client that had sent its share of a closed loop well before another had: its slots
 // stood empty for the rest, where one client alone would have filled them.
 func (r *reasons) uneven(w load.Workload, s *load.Summary, records []load.Record) {
@@ -172,10 +195,10 @@ func (r *reasons) uneven(w load.Workload, s *load.Summary, records []load.Record
 		return
 	}
 	last := lastDispatches(records)
-	first := slices.Index(last, slices.Min(last))
+	first, slowest := slices.Index(last, slices.Min(last)), slices.Index(last, slices.Max(last))
 	apart := (slices.Max(last) - last[first]).Seconds()
 	limit := max(load.MaxLittle*s.Duration, load.Ms(maxApart)/1e3)
-	r.above(apart, limit, unevenShares, s.Clients[first].Host, apart, limit)
+	r.above(apart, limit, unevenShares, s.Clients[first].Host, apart, s.Clients[slowest].Host, limit)
 }
 
 // lastDispatches are when each client sent its last request.
@@ -254,8 +277,10 @@ var (
 	beganLate    = doubt{"client-late", nil, "%s sent its first request %.0f ms after it was due (the limit is %.0f ms)"}
 	clockUnknown = doubt{"client-clock", nil, "when %s began and ended is known to %.0f ms only, by its clock before " +
 		"and after the load (the limit is %.0f ms): see that its time is kept, and that the network to it is not busy"}
+	clientCutOff = doubt{"client-lost", nil, "%s did not reach the engine with %d of its %d requests (%s), and the others did: " +
+		"a part of the load was missing"}
 	unevenShares = doubt{"clients-uneven", []string{"input_throughput", "output_throughput", "total_throughput", "request_throughput"},
-		"%s had sent its share %.3g s before another had (the limit is %.3g s), and its slots stood empty: " +
+		"%s had sent its share %.3g s before %s had (the limit is %.3g s), and its slots stood empty: " +
 			"a load of several hosts whose answers differ in length is better ended by duration"}
 	unlikeStart = doubt{"clients-unlike", []string{"ttft", "e2el", "normalized_latency"},
 		"the time to first token was %.3g ms at %s and %.3g ms at %s, more than chance explains: " + unlikeWhy}

@@ -236,6 +236,15 @@ func TestClientsAreJudged(t *testing.T) {
 		"far clock": {func(p []Shared) { p[2].Clock = load.Clock{Ahead: 60_000, Within: 1, Gained: -2} }, load.Valid, nil},
 		"uneven": {func(p []Shared) { p[0].Records = p[0].Records[:len(p[0].Records)/2] }, load.Suspect,
 			[]string{"c0 had sent its share"}},
+		"cut off": {func(p []Shared) {
+			for i := range p[1].Records {
+				if r := &p[1].Records[i]; i > 20 {
+					r.Class, r.Error = load.ClassConnect, "no route to host"
+				}
+			}
+			p[1].Summary = Summarize(e.Workload, nil, time.Time{}, duration(p[1].Records), p[1].Records)
+		}, load.Void, []string{"c1 did not reach the engine with 308 of its 329 requests (308 × connect)"}},
+		"stopped": {func(p []Shared) { says(1, stoodStill, p, 800.0, 9.0) }, load.Void, []string{"c1: the generator stood still for 800 ms of 9 s"}},
 		"slower": {func(p []Shared) {
 			for i := range p[1].Records {
 				p[1].Records[i].First += 30 * msec

@@ -128,7 +128,10 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	if w.Warmup > 0 {
 		c := cmp.Or(w.Concurrency, 16) // enough for a server to capture its graphs and fill its caches
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
-		warm.watched(func() { warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share)) })
+		warm.watched(func() {
+			warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share))
+			warm.pulse.end()
+		})
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
@@ -136,7 +139,8 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	p.watched(func() {
 		p.follow(ctx, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
-		runtime.GC()            // there is room for it in the stacks of the workers that have gone
+		took.Stopped = load.Ms(p.pulse.end())
+		runtime.GC() // there is room for it in the stacks of the workers that have gone
 	})
 
 	records := withoutSecrets(g.job, p.collect())
@@ -193,7 +197,8 @@ type phase struct {
 	warmup bool
 	total  int // requests; 0: bounded by time
 	began  time.Time
-	before spent     // when it started
+	before spent // when it started
+	pulse  pulse
 	zero   time.Time // from which all times of records count: its first prompts are made by then
 
 	sent, done, failed, chunks atomic.Int64

@@ -62,7 +62,7 @@ func TestSummarize(t *testing.T) {
 			Goodput:    &goodput,
 			Objectives: []load.Attainment{{Objective: w.SLO[0], Count: 3, Value: 300, Within: &half, Met: false}, {Objective: w.SLO[1], Count: 2, Value: 500, Within: &half, Met: false}, {Objective: w.SLO[2], Count: 3, Value: 1200, Within: &half, Met: false}},
 			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because(
-				"1 of 4 requests failed (25.0 %): 1 × HTTP 503",
+				"1 of 4 requests failed (25.0 %): 1 × refused (503)",
 				"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
 				"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
 			)},
@@ -149,7 +149,7 @@ func TestVerdict(t *testing.T) {
 			r[0].Class, r[0].Status = load.ClassStatus, 429
 			r[1].Class, r[1].Status = load.ClassStatus, 503
 			r[2].Class = load.ClassStatus // stored before its status was
-		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("none of 6 requests completed: 1 × HTTP 429, 1 × HTTP 503, 3 × stall, 1 × status")}},
+		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("none of 6 requests completed: 1 × refused (429), 1 × refused (503), 3 × stall, 1 × status")}},
 		{"no tokens", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].OutputTokens = 0
@@ -254,6 +254,22 @@ func TestVerdict(t *testing.T) {
 
 // TestReasons: a reason says what was found, what would have been right, and which
 // figures it concerns.
+// TestNearlyAllRefused: what is left of a load that was nearly all refused is no measurement of it.
+func TestNearlyAllRefused(t *testing.T) {
+	w, records := run1()
+	for range 4 {
+		_, more := run1()
+		records = append(records, more...)
+	}
+	for i := range records[1:] {
+		records[1+i].Class, records[1+i].Status = load.ClassStatus, 503
+	}
+	v := Summarize(w, nil, time.Time{}, duration(records), records).Verdict
+	if want := "only 1 of 30 requests completed: 29 × refused (503)"; v.Verdict != load.Void || v.Reasons[0].Text != want {
+		t.Errorf("%v, want %s", v, want)
+	}
+}
+
 func TestReasons(t *testing.T) {
 	w, records := run1()
 	w.Rate = 2

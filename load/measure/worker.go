@@ -68,7 +68,7 @@ const (
 func (p *phase) start(ctx context.Context, connections int) {
 	if p.g.others.Begin == nil || p.warmup {
 		p.g.client.Open(ctx, connections)
-		p.before, p.zero = spentNow(), time.Now()
+		p.before, p.pulse, p.zero = spentNow(), newPulse(), time.Now()
 		return
 	}
 	at, err := p.g.others.Begin(ctx)
@@ -80,7 +80,7 @@ func (p *phase) start(ctx context.Context, connections int) {
 	sleep.until(ctx, at.Add(-openAhead))
 	p.g.client.Open(ctx, connections)
 	sleep.until(ctx, at.Add(-spendAhead))
-	p.before, p.zero = spentNow(), at
+	p.before, p.pulse, p.zero = spentNow(), newPulse(), at
 }
 
 // open begins a session at each moment of at, at most limit of them at a time (0: any

@@ -55,6 +55,10 @@ func (a *answer) event(ev event) (over bool, err error) {
 	if err := a.parse(ev.data); err != nil {
 		return false, &streamError{load.ClassMalformed, err.Error() + ": " + Shorten(ev.data)}
 	}
+	if c.failed && a.chunks == 0 && load.Refuses(c.code) { // as some servers do when the head of their answer has gone
+		r.Status = c.code
+		return false, &streamError{load.ClassStatus, Shorten(ev.data)}
+	}
 	if c.failed {
 		return false, &streamError{load.ClassServer, Shorten(ev.data)}
 	}

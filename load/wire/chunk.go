@@ -16,6 +16,7 @@ type chunk struct {
 	reasoned  int    // of those, tokens of reasoning; 0: none, or the server does not tell
 	whole     bool   // the text is all of it so far, not only what is new
 	failed    bool   // the chunk is an error object
+	code      int    // of the error, as an HTTP status; 0: it has none
 	over      bool   // the answer ends here, and all of it is told once more
 }
 
@@ -60,7 +61,9 @@ func (c *chunk) parse(data []byte) error {
 				s.skip()
 			}
 		case "error":
-			c.failed = s.said() || c.failed
+			c.fails(&s)
+		case "code":
+			c.code, _ = s.number()
 		case "object":
 			if s.peek() == '"' {
 				c.failed = string(s.text()) == "error" || c.failed
@@ -80,6 +83,22 @@ func (c *chunk) parse(data []byte) error {
 		c.failed = true
 	}
 	return nil
+}
+
+// fails reads an error, which may have a code.
+func (c *chunk) fails(s *scanner) {
+	if s.peek() != '{' {
+		c.failed = s.said() || c.failed
+		return
+	}
+	c.failed = true
+	s.members(func(key []byte) {
+		if string(key) == "code" {
+			c.code, _ = s.number()
+		} else {
+			s.skip()
+		}
+	})
 }
 
 func (c *chunk) choice(s *scanner) {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -76,5 +78,21 @@ func TestRecorded(t *testing.T) {
 		if diff := cmp.Diff(want, f); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestRefusedInStream: a refusal is one also where the head of the answer has gone.
+func TestRefusedInStream(t *testing.T) { bothClients(t, testRefusedInStream) }
+
+func testRefusedInStream(t *testing.T, with maker) {
+	text, err := os.ReadFile("testdata/vllm-0.32.0/error-in-stream-admission.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := bytes.Cut(text, []byte("\n\n"))
+	target := raw(t, func(conn net.Conn) { io.WriteString(conn, streamHead+string(body)) })
+	got := with.send(t, t.Context(), target, load.Workload{Endpoint: load.Completions})
+	if got.Class != load.ClassStatus || got.Status != 503 || !bytes.Contains([]byte(got.Error), []byte("currently busy")) {
+		t.Errorf("class %s, status %d: %s", got.Class, got.Status, got.Error)
 	}
 }

@@ -35,7 +35,7 @@ func (c *chunk) response(data []byte) error {
 				}
 			})
 		case "error":
-			c.failed = s.said() || c.failed
+			c.fails(&s)
 		case "usage":
 			if s.peek() == '{' {
 				c.counts(&s)
