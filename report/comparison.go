@@ -73,6 +73,9 @@ type FigureDiff struct {
 	// Intervals says of single measurements whether those of the two are "apart" or "overlap".
 	// They are of how each run varied, and know nothing of other starts. Empty: not known.
 	Intervals string `json:"intervals,omitempty"`
+	// Verdict is what can be said: "better", "worse" or "changed", "level", or "unknown", as repetitions are
+	// too few to tell, or A and B are judged by another SLO or price.
+	Verdict string `json:"verdict"`
 	// Needs is how many requests the percentile needs that a measurement has too few of: so the
 	// two are not told apart by it, except to hold it against a limit. 0: all have enough.
 	Needs int `json:"needs,omitempty"`
@@ -112,8 +115,12 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 	}
 	d := &Difference{FormatVersion: FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{},
 		fields: newFields(slices.Concat(a, b))}
-	kept := func(r *results.Row) bool { return !r.Stale } // what no plan asks for is compared with nothing
-	for _, c := range match(cells(a, kept), cells(b, kept)) {
+	// What no plan asks for, or others have measured beside a lab, is compared with nothing.
+	kept := func(rows []results.Row) [][]*results.Row {
+		own := ownKind(rows)
+		return cells(rows, func(r *results.Row) bool { return !r.Stale && (kindOfRun(r) != "imported" || own == "imported") })
+	}
+	for _, c := range match(kept(a), kept(b)) {
 		switch {
 		case c.b == nil:
 			d.onlyA = append(d.onlyA, c)
@@ -151,6 +158,8 @@ func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	for _, r := range slices.Concat(rowsA, rowsB) {
 		f.Needs = max(f.Needs, m.lacks(r))
 	}
+	f.b.needs = f.Needs
+	f.Verdict = f.verdict()
 	if !f.Significant {
 		if f.Needed = needed(a.values, b.values); f.Needed == 0 && min(a.N, b.N) < fewest {
 			f.Needed = fewest
@@ -169,27 +178,28 @@ func changeOf(a, b float64) Percent {
 	return Percent((b - a) / math.Abs(a) * 100)
 }
 
-// chance reports whether there are enough repetitions to tell the two apart, and they do not.
-func (f FigureDiff) chance() bool { return !f.Significant && min(f.A.N, f.B.N) >= fewest }
-
 // unsaid is what becomes of a percentile that too few requests carry.
 const unsaid = "of too few requests"
 
-// verdict is what became of a figure: "level" is what chance explains, or, with too
-// few repetitions to tell, less than 1 %.
+// chance reports whether there are enough repetitions to tell the two apart, and they do not.
+func (f FigureDiff) chance() bool { return f.b.differs(f.a) == notSo && min(f.A.N, f.B.N) >= fewest }
+
+// verdict is what can be said of a figure.
 func (f FigureDiff) verdict() string {
-	switch up := f.Change > 0; {
+	up := f.Change > 0
+	switch said := f.b.differs(f.a); {
 	case f.Needs > 0:
 		return unsaid
-	case f.chance() || !f.Significant && math.Abs(float64(f.Change)) < 100*level:
+	case said == unknown:
+		return "unknown"
+	case said == notSo:
 		return "level"
 	case f.Better == "":
 		return "changed"
 	case up == (f.Better == "higher"):
 		return "better"
-	default:
-		return "worse"
 	}
+	return "worse"
 }
 
 // figure is that of a metric; nil: one of the two has none.

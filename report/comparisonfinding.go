@@ -29,6 +29,22 @@ func (d *Difference) changesOf(cell int) (all changes) {
 	return all
 }
 
+// byChance is how many of so many cells would be worse or better were nothing changed at all.
+func (all changes) byChance() (n float64) {
+	if len(all) == 1 {
+		return 0
+	}
+	known := map[[2]int]float64{}
+	for _, c := range all {
+		of := [2]int{c.A.N, c.B.N}
+		if _, ok := known[of]; !ok {
+			known[of] = falseAlarms(c.A.N, c.B.N)
+		}
+		n += known[of]
+	}
+	return n
+}
+
 // size is how far the two are apart, up and down alike.
 func (c change) size() float64 {
 	if c.A.Median <= 0 || c.B.Median <= 0 {
@@ -40,7 +56,7 @@ func (c change) size() float64 {
 // those are the changes for the worse, or for the better: what repetitions tell apart first, and then the
 // largest.
 func (all changes) those(verdict string) changes {
-	found := slices.DeleteFunc(slices.Clone(all), func(c change) bool { return c.verdict() != verdict })
+	found := slices.DeleteFunc(slices.Clone(all), func(c change) bool { return c.Verdict != verdict })
 	slices.SortStableFunc(found, func(a, b change) int {
 		if a.Significant != b.Significant {
 			return map[bool]int{true: -1, false: 1}[a.Significant]
@@ -118,26 +134,30 @@ func (d *Difference) finding(of []int, names *sheet) (first, rest string) {
 func (all changes) say(names *sheet) string {
 	n := map[string]int{}
 	for _, c := range all {
-		n[c.verdict()]++
+		n[c.Verdict]++
 	}
 	if n["level"] == len(all) {
 		return ""
 	}
 	var parts []string
-	for _, word := range []string{"worse", "better", "changed", "level"} {
+	told := map[string]string{"unknown": "too few runs to tell"}
+	for _, word := range []string{"worse", "better", "changed", "level", "unknown"} {
 		if n[word] > 0 {
-			parts = append(parts, fmt.Sprintf("%s in %s", word, number.Whole(n[word])))
+			parts = append(parts, fmt.Sprintf("%s in %s", cmp.Or(told[word], word), number.Whole(n[word])))
 		}
 	}
-	text := fmt.Sprintf("%s is %s of %s", all[0].of.title, strings.Join(parts, ", "), number.Count(len(all), "cell"))
-	for _, word := range [][2]string{{"worse", "worst"}, {"better", "best"}, {"changed", "most"}} {
+	text := fmt.Sprintf("%s: %s of %s", all[0].of.title, strings.Join(parts, ", "), number.Count(len(all), "cell"))
+	if by := all.byChance(); by >= 0.1 {
+		text += fmt.Sprintf(" (%.1f would be by chance)", by)
+	}
+	for _, word := range [][2]string{{"worse", "worst"}, {"better", "best"}, {"changed", "most"}, {"unknown", "most"}} {
 		most := all.those(word[0])
 		if len(most) == 0 {
 			continue
 		}
 		text += fmt.Sprintf("; %s at %s", word[1], names.place(most[0].cell))
 		if len(all) == 1 {
-			text = all[0].of.title + " is " + word[0]
+			text = all[0].of.title + ": " + cmp.Or(told[word[0]], word[0])
 		}
 		values := amounts(most[0].of, most[0].A.Median, most[0].B.Median)
 		return fmt.Sprintf("%s: %s, was %s (%s).", text, values[1], values[0], most[0].Change.said())

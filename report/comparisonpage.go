@@ -134,7 +134,7 @@ func (c *CellDiff) outcome() string {
 	}
 	n := map[string]int{}
 	for _, f := range c.Figures {
-		n[f.verdict()]++
+		n[f.Verdict]++
 	}
 	switch {
 	case n["worse"] > 0 && n["better"] > 0:
@@ -145,6 +145,8 @@ func (c *CellDiff) outcome() string {
 		return "better"
 	case n["changed"] > 0:
 		return "changed"
+	case n["level"] == 0 && n["unknown"] > 0:
+		return "unknown"
 	}
 	return "level"
 }
@@ -161,7 +163,7 @@ func (d *Difference) statuses() (out []status) {
 	count := number.Whole(len(d.Cells))
 	out = append(out, status{Count: count,
 		Text: strings.TrimPrefix(number.Count(len(d.Cells), "cell"), count+" ") + " in both"})
-	for _, outcome := range []string{"worse", "mixed", "better", "changed", "level", "suspect", "no figures",
+	for _, outcome := range []string{"worse", "mixed", "better", "changed", "level", "unknown", "suspect", "no figures",
 		"only in A", "only in B"} {
 		if n[outcome] > 0 {
 			out = append(out, status{Count: number.Whole(n[outcome]), Text: outcome,
@@ -247,7 +249,7 @@ func (d *Difference) largest() *sheet {
 	for i := range d.Cells {
 		all = append(all, d.changesOf(i)...)
 	}
-	for _, verdict := range []string{"worse", "better"} {
+	for _, verdict := range []string{"worse", "better", "unknown"} {
 		for _, same := range grouped(all.those(verdict), func(c change) string { return c.Metric }) {
 			c := same[0]
 			values := amounts(c.of, c.A.Median, c.B.Median)

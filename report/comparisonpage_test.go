@@ -91,7 +91,7 @@ func TestComparedPage(t *testing.T) {
 	}
 	walk(t, tab, [][3]string{
 		{"the finding", `document.getElementById("finding").textContent`,
-			"B against A: output throughput is worse in 2, level in 10 of 12 cells; worst at sglang.h200, concurrency 128: 1,221 tok/s, was 1,642 tok/s (−26\u00a0%)."},
+			"B against A: output throughput: worse in 2, level in 10 of 12 cells (0.2 would be by chance); worst at sglang.h200, concurrency 128: 1,221 tok/s, was 1,642 tok/s (−26\u00a0%)."},
 		{"its rest", `document.getElementById("finding-rest").textContent`, "Suspect, and not counted: 1 cell."},
 		{"the gate", `document.querySelector("#difference h2").textContent`, "The gate is shut: 5 of 15 checks failed"},
 		{"what went in", `document.querySelector("#difference tbody tr").textContent`, "--enable-dp-attention–truesglang.h200, vllm.h200 and vllm.mi300x13"},
@@ -130,8 +130,8 @@ func TestDifferenceSays(t *testing.T) {
 		of   [2][]results.Row
 		want []string
 	}{
-		"one cell": {pairs([]float64{100}, []float64{50}), []string{"B against A: output throughput is worse: 50.0 tok/s, was 100 tok/s (−50 %).",
-			"Too few repetitions to tell changes from chance, which takes 4 of each: 1 cell.", "outcome=worse"}},
+		"one cell": {pairs([]float64{100}, []float64{50}), []string{"B against A: output throughput: too few runs to tell: 50.0 tok/s, was 100 tok/s (−50 %).",
+			"Too few repetitions to tell changes from chance, which takes 4 of each: 1 cell.", "outcome=unknown"}},
 		"level":   {pairs([]float64{100}, []float64{100}), []string{"B against A: output throughput is level everywhere.", "outcome=level", "None that is more than chance"}},
 		"suspect": {suspect, []string{"Nothing here can be compared. Suspect, and not counted: 1 cell.", "outcome=suspect"}},
 		"another model": {other, []string{`<p class="mark">Another model in 1 cell: another/model was deepseek-ai/DeepSeek-R1</p>`,

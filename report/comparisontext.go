@@ -130,10 +130,13 @@ func (f FigureDiff) doubt(c CellDiff) string {
 			words = append(words, fmt.Sprintf("some %d repetitions would tell", f.Needed))
 		}
 	default:
-		words = append(words, fmt.Sprintf("n=%d+%d, at least %d tell chance apart", f.A.N, f.B.N, max(f.Needed, fewest)))
+		words = append(words, fmt.Sprintf("n=%d+%d, too few to tell, which takes %d of each", f.A.N, f.B.N, max(f.Needed, fewest)))
 		if f.Intervals != "" {
 			words = append(words, "intervals "+f.Intervals)
 		}
+	}
+	if f.a.judged != f.b.judged {
+		words = append(words, "judged by "+f.b.judged+", was "+f.a.judged)
 	}
 	for _, side := range []struct {
 		name, verdict string
@@ -192,11 +195,18 @@ func (d *Difference) sides() []side {
 func (d *Difference) verdicts() (lines []string) {
 	for _, figures := range d.figures() {
 		n := map[string]int{}
-		for _, f := range figures {
-			n[f.verdict()]++
+		for i := range d.Cells {
+			c := &d.Cells[i]
+			switch f := c.figure(figures[0].Metric); {
+			case f == nil:
+			case c.doubtful():
+				n[load.Suspect]++
+			default:
+				n[f.Verdict]++
+			}
 		}
 		var parts []string
-		for _, word := range []string{"worse", "better", "changed", "level", unsaid} {
+		for _, word := range []string{"worse", "better", "changed", "level", "unknown", load.Suspect, unsaid} {
 			if n[word] > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", n[word], word))
 			}
@@ -282,7 +292,7 @@ func (d *Difference) benchstat(b *bytes.Buffer) {
 			for _, r := range side.rows(c) {
 				var figures []string
 				for _, f := range c.Figures {
-					if v, ok := f.of.value(r); ok {
+					if v, ok := f.of.value(r); ok && (!r.Verdict().Doubts(f.of.name) || f.a.Doubt || f.b.Doubt) {
 						unit := strings.ReplaceAll(f.Metric, "_ms", "-ms")
 						figures = append(figures, fmt.Sprintf("%s %s", number.Exact(v), unit))
 					}

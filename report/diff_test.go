@@ -138,7 +138,7 @@ func TestDiff(t *testing.T) {
 	want := []string{
 		"vllm.h200 concurrency=4 output_tokens=128 | 100 ±1.0% | 90.0 ±1.2% | -10.0 % | p=0.029 n=4+4",
 		"vllm.h200 concurrency=16 output_tokens=128 | 302 ±4.2% | 300 ±4.2% | ~ | p=0.743 n=4+4, some 397 repetitions would tell",
-		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10.0 % | n=1+1, at least 4 tell chance apart, B suspect",
+		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10.0 % | n=1+1, too few to tell, which takes 4 of each, B suspect",
 	}
 	check(t, "cells", want, got)
 	if d.OnlyA != 1 || d.OnlyB != 0 {
@@ -170,7 +170,7 @@ func TestDiff(t *testing.T) {
 
 	for format, want := range map[string]string{
 		"text": "cells in both, 1 only in A\n" +
-			"in all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 better, 1 level\n\nOutput",
+			"in all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 level, 1 suspect\n\nOutput",
 		"text, inputs": "\nWhat else is not the same\n" +
 			"engine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
 		"markdown":  "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1.0% | 90.0 ±1.2% | -10.0 % |",

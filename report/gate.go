@@ -101,8 +101,8 @@ const Suspects = "suspect"
 // missing or void in B, whose requests fail where those of A did not, that is suspect, that is not
 // of the same thing as that of A, or whose figure is not known passes no limit; allowed are the
 // exceptions, of [Differing] and [Suspects]. Neither does a limit pass that no cell could be held
-// against. A change that enough repetitions show to be chance breaks none; with too few to tell,
-// the medians decide. The error is about a condition that cannot be read.
+// against, nor a change that is beyond it and that many repetitions do not tell from chance; with too few to
+// tell, the medians decide. The error is about a condition that cannot be read.
 func (d *Difference) Check(limits []Limit, allowed []string) error {
 	d.Checks = nil
 	for _, l := range limits {
@@ -160,6 +160,9 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 		}
 	}
 	suspects := slices.Contains(allowed, Suspects)
+	if l.Metric != "" && c.a == nil && !c.twins {
+		return Skipped, "it is only in B: there is nothing to compare it with"
+	}
 	if r := allSuspect(c.b); r != nil && !suspects {
 		return Unknown, "it is suspect in B: " + reasonOf(r)
 	}
@@ -167,8 +170,6 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 		switch r := allSuspect(c.a); {
 		case c.twins:
 			return Unknown, "two different things are called so in B"
-		case c.a == nil:
-			return Skipped, "it is only in B: there is nothing to compare it with"
 		case len(notVoid(c.a)) == 0:
 			return Unknown, "it is void in A: " + reasonOf(c.a[0])
 		case r != nil && !suspects:
@@ -202,15 +203,19 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 		}
 	}
 	beyond := l.below && float64(f.Change) < l.at || !l.below && float64(f.Change) > l.at
-	if !beyond || f.chance() {
-		return Pass, ""
-	}
-	if math.IsInf(float64(f.Change), 0) {
-		return Fail, "from 0 to " + number.Text(f.B.Median)
-	}
 	why := fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
-	if f.Needs > 0 {
-		why += ", of fewer than the " + number.Whole(f.Needs) + " requests that it needs"
+	if math.IsInf(float64(f.Change), 0) {
+		why = "from 0 to " + number.Text(f.B.Median)
+	}
+	switch {
+	case f.Needs > 0:
+		return Unknown, why + ", of fewer than the " + number.Whole(f.Needs) + " requests that it needs"
+	case f.a.judged != f.b.judged:
+		return Unknown, fmt.Sprintf("B is judged by %s, A by %s", f.b.judged, f.a.judged)
+	case !beyond:
+		return Pass, ""
+	case f.chance():
+		return Unknown, why + fmt.Sprintf(", which %d+%d repetitions do not tell from chance", f.A.N, f.B.N)
 	}
 	return Fail, why
 }

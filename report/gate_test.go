@@ -199,6 +199,100 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// TestGateTells: what is beyond a limit never passes, however many repetitions there are, and is unknown where
+// they do not tell it from chance; nothing is a pass that nobody can tell.
+func TestGateTells(t *testing.T) {
+	const lost = "output_throughput < -5%"
+	a := repeated("vllm.h200", 4, 100, 101, 102, 103)
+	few := func(rows []results.Row) []results.Row {
+		rows[0].Summary.TTFT.Count = 100
+		return rows
+	}
+	strict, loose := repeated("vllm.h200", 4, 100), repeated("vllm.h200", 4, 100)
+	for i, rows := range [][]results.Row{strict, loose} {
+		rows[0].Summary.Goodput = new(3.0)
+		rows[0].Job.Workload.SLO = []load.Objective{{Metric: "ttft", Max: load.Duration(1 + i)}}
+	}
+	suspect := repeated("vllm.h200", 8, 100)
+	suspect[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+	for _, c := range []struct {
+		name, limit string
+		a, b        []results.Row
+		want        Result
+		why         string
+	}{
+		{"one of four is as before", lost, a, repeated("vllm.h200", 4, 70, 71, 72, 101.5), Unknown, "4+4 repetitions do not tell"},
+		{"another one of four", lost, a, repeated("vllm.h200", 4, 70, 71, 72, 100.5), Unknown, "changed by -29.6 %"},
+		{"of three", lost, a[:3], repeated("vllm.h200", 4, 70, 71, 101.5), Fail, "changed by -29.7 %"},
+		{"all of four", lost, a, repeated("vllm.h200", 4, 70, 71, 72, 73), Fail, "changed by"},
+		{"no improvement where one is asked for", "output_throughput < 5%", a, a, Unknown, "do not tell"},
+		{"within", lost, a, repeated("vllm.h200", 4, 99, 100, 101, 104), Pass, ""},
+		{"a percentile that is not carried", "p99_ttft_ms > 10%", repeated("vllm.h200", 4, 100), few(repeated("vllm.h200", 4, 100)),
+			Unknown, "368 requests that it needs"},
+		{"another SLO", "goodput < -5%", strict, loose, Unknown, "judged by"},
+		{"imports beside", lost, repeated("vllm.h200", 4, 100), append(imported(repeated("vllm.h200", 16, 1), 1), repeated("vllm.h200", 4, 100)...),
+			Pass, ""},
+		{"new and suspect", lost, repeated("vllm.h200", 4, 100), append(suspect, repeated("vllm.h200", 4, 100)...), Skipped, "only in B"},
+	} {
+		limit, err := ParseLimit(c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := Diff("a", c.a, "b", c.b, []string{limit.Metric})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Check([]Limit{limit}, nil); err != nil {
+			t.Fatal(err)
+		}
+		last := d.Checks[len(d.Checks)-1]
+		if last.Result != c.want || !strings.Contains(last.Why, c.why) {
+			t.Errorf("%s: %s, %q, want %s, %q", c.name, last.Result, last.Why, c.want, c.why)
+		}
+	}
+}
+
+// TestFindingsByChance: nobody takes the differences of many cells that chance makes for findings, and one
+// repetition of each tells nothing.
+func TestFindingsByChance(t *testing.T) {
+	if got := falseAlarms(4, 4); math.Abs(got-2./70) > 1e-9 {
+		t.Errorf("of four and four the test errs in %v, want 2 of 70", got)
+	}
+	if got := falseAlarms(3, 3); got != 0 {
+		t.Errorf("of three and three the test errs in %v, and can find nothing", got)
+	}
+	var a, b []results.Row
+	for i := range int64(60) {
+		a = append(a, repeated("vllm.h200", i+1, 100, 101, 102, 103)...)
+		last := 103.5
+		if i == 0 {
+			last = 99.5
+		}
+		b = append(b, repeated("vllm.h200", i+1, 99.1+last-99.5, 99.2, 99.3, 99.4+last-99.5)...)
+	}
+	d, err := Diff("a", a, "b", b, []string{"output_throughput"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, names := d.names()
+	var cells []int
+	for i := range d.Cells {
+		cells = append(cells, i)
+	}
+	first, _ := d.finding(cells, names)
+	holds(t, first, "worse in 1, level in 59 of 60 cells (1.7 would be by chance)")
+	one, err := Diff("a", a[:1], "b", b[:1], []string{"output_throughput"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := one.Cells[0].Figures[0].Verdict; got != "level" {
+		t.Errorf("a change below a hundredth is %q", got)
+	}
+	if one, err = Diff("a", a[:1], "b", repeated("vllm.h200", 1, 50), []string{"output_throughput"}); err != nil || one.Cells[0].Figures[0].Verdict != "unknown" {
+		t.Errorf("a change of single runs is %+v, %v", one.Cells, err)
+	}
+}
+
 func TestParseLimit(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                             "is not a limit",

@@ -112,16 +112,16 @@ func TestTooFewCompared(t *testing.T) {
 		}
 		text := written(t, func(w io.Writer) error { return d.Write(w, "text", 0) })
 		page := written(t, func(w io.Writer) error { return d.HTML(w, About{}) })
-		told, why := "p99_ttft_ms: 1 worse\n", "changed by +100.0 % (170 to 340)"
+		told, why := "p99_ttft_ms: 1 unknown\n", "changed by +100.0 % (170 to 340)"
 		if name == "few" {
 			told = "p99_ttft_ms: 1 of too few requests (n<368)\n"
 			why += ", of fewer than the 368 requests that it needs"
 		}
-		holds(t, text, "median_ttft_ms: 1 worse\n", told)
+		holds(t, text, "median_ttft_ms: 1 unknown\n", told)
 		if got := strings.Contains(text, "340"); got != (name == "many") {
 			t.Errorf("%s: p99 shown: %v\n%s", name, got, text)
 		}
-		if got := strings.Contains(page, "P99 time to first token is worse"); got != (name == "many") {
+		if got := strings.Contains(page, "P99 time to first token: too few"); got != (name == "many") {
 			t.Errorf("%s: the page's finding tells of p99: %v", name, got)
 		}
 		check(t, name, why, d.Checks[0].Why)
@@ -140,7 +140,7 @@ func TestIntervalsCompared(t *testing.T) {
 		}
 		text := written(t, func(w io.Writer) error { return d.Write(w, "text", 0) })
 		if want != "" {
-			holds(t, text, "n=1+1, at least 4 tell chance apart, intervals "+want)
+			holds(t, text, "n=1+1, too few to tell, which takes 4 of each, intervals "+want)
 		} else if strings.Contains(text, "interval") {
 			t.Errorf("what is not known is told:\n%s", text)
 		}

@@ -79,6 +79,23 @@ func rankExact(all []float64, rank map[float64]int, n int, far float64) float64 
 	return extreme / total
 }
 
+// falseAlarms is how often the test finds two samples of these sizes to differ that do not.
+func falseAlarms(n, m int) (share float64) {
+	if n+m > exactRanks {
+		return significance
+	}
+	all, rank := make([]float64, n+m), map[float64]int{}
+	for i := range all {
+		all[i], rank[float64(i)] = float64(i), 2*(i+1)
+	}
+	for far := n * m; far >= 0; far -= 2 { // of doubled sums from their mean
+		if p := rankExact(all, rank, n, float64(far)); p < significance {
+			share = p
+		}
+	}
+	return share
+}
+
 const exactRanks = 40
 
 // significance is the p-value below which a difference counts.

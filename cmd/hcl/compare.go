@@ -241,6 +241,9 @@ func readRows(name string) ([]results.Row, error) {
 		Rows          []results.Row `json:"rows"`
 	}
 	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
+		if read, _, _ := strings.Cut(report.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
+			return nil, fmt.Errorf("%s: its format is %s, and results of format %s.x are read", name, plain.Quote(ours.FormatVersion), read)
+		}
 		return ours.Rows, nil
 	}
 	return foreignRows(name)
