@@ -52,11 +52,11 @@ func cellTable(c *Cell) table {
 	}
 }
 
-// names are the columns, for a SELECT from a table of that name.
-func (t table) names(of string) string {
+// names are the columns, for a SELECT from the table of that name.
+func (t table) names(d *database, of string) string {
 	names := make([]string, len(t))
 	for i, c := range t {
-		names[i] = of + "." + c.name
+		names[i] = d.column(of, c.name)
 	}
 	return strings.Join(names, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +19,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"hclbench/load"
+	"hclbench/testhost"
 )
 
 // TestDamagedRecords: records that are not those that were stored are noticed, and no
@@ -188,7 +191,7 @@ func readOnly(ctx context.Context, dir string, args []string) error {
 		return fmt.Errorf("remount: %w", err)
 	}
 
-	s, err = Open(ctx, dir)
+	s, err = Look(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -203,13 +206,15 @@ func readOnly(ctx context.Context, dir string, args []string) error {
 	if _, err := s.Known(ctx); err != nil {
 		return err
 	}
-	if dropped := s.Dropped(); len(dropped) != 1 || dropped[0].Run != "r1" {
-		return fmt.Errorf("dropped %v; want run r1", dropped)
+	w, err := Open(ctx, dir)
+	if err == nil {
+		defer w.Close()
+		err = w.PutCell(ctx, testCell("r1", "c2"), crashRecords("c2", 100))
 	}
-	if err := s.PutCell(ctx, testCell("r1", "c2"), crashRecords("c2", 100)); err == nil {
+	if err == nil {
 		return errors.New("a cell was stored")
 	} else if full && !errors.Is(err, ErrFull) {
-		return fmt.Errorf("PutCell: %w; want ErrFull", err)
+		return fmt.Errorf("to write: %w; want ErrFull", err)
 	}
 	return nil
 }
@@ -220,6 +225,124 @@ func TestReadingWithoutWriting(t *testing.T) {
 	for _, how := range []string{"closed full", "killed full", "closed readonly", "killed readonly"} {
 		t.Run(how, func(t *testing.T) { check(t, mounting(t, "look "+how).Run()) })
 	}
+}
+
+// look opens a store to be read.
+func look(t *testing.T, place string) (*Store, error) {
+	t.Helper()
+	s, err := Look(t.Context(), place)
+	if IsShared(place) {
+		s, err = LookShared(t.Context(), place, t.TempDir(), slog.New(slog.DiscardHandler))
+	}
+	if err == nil {
+		t.Cleanup(func() { s.Close() })
+	}
+	return s, err
+}
+
+// TestLook: who reads a store changes nothing of it.
+func TestLook(t *testing.T) { everywhere(t, testLook) }
+
+func testLook(t *testing.T, place string) {
+	if _, err := look(t, place); !errors.Is(err, ErrNothing) {
+		t.Errorf("of nothing: %v", err)
+	}
+	if there, err := os.ReadDir(place); err == nil && len(there) > 0 {
+		t.Errorf("looking has made %v", there)
+	}
+	s := open(t, place)
+	check(t, s.BeginRun(t.Context(), testRun("r1")))
+	check(t, s.PutDeployment(t.Context(), testDeployment("r1")))
+	check(t, s.PutCell(t.Context(), testCell("r1", "c1"), testRecords()))
+	reader, err := look(t, place) // while the run goes on
+	check(t, err)
+	check(t, s.PutCell(t.Context(), testCell("r1", "c2"), testRecords()))
+	checkRecords(t, reader, "r1", "c1")
+	checkRecords(t, reader, "r1", "c2")
+	check(t, s.Close()) // and now it is cut off
+	reader, err = look(t, place)
+	check(t, err)
+	runs, err := reader.Runs(t.Context())
+	check(t, err)
+	if runs[0].Outcome != "" || len(reader.Dropped()) > 0 {
+		t.Errorf("looking has seen to %+v: %v", runs[0], reader.Dropped())
+	}
+	for what, err := range map[string]error{
+		"a cell": reader.PutCell(t.Context(), testCell("r1", "c3"), testRecords()), "a run": reader.BeginRun(t.Context(), testRun("r2")),
+		"an end": reader.FinishRun(t.Context(), "r1", "done", noon), "a lock": second(reader.Lock(t.Context(), "lab", "me")),
+	} {
+		if !errors.Is(err, errReading) {
+			t.Errorf("%s was stored: %v", what, err)
+		}
+	}
+}
+
+func second(_ any, err error) error { return err }
+
+// TestLookAtOldStore: a store of an older hcl is read as it is, and stays so.
+func TestLookAtOldStore(t *testing.T) { everywhere(t, testLookAtOldStore) }
+
+func testLookAtOldStore(t *testing.T, place string) {
+	s := open(t, place)
+	fill(t, s, testRun("r1"), testCell("r1", "c1"))
+	older := func(version int, statements ...string) {
+		t.Helper()
+		set := fmt.Sprintf("PRAGMA user_version = %d", version)
+		if s.Shared() {
+			set = fmt.Sprintf("UPDATE schema_version SET version = %d", version)
+		}
+		for _, statement := range append(statements, set) {
+			_, err := s.db.Exec(statement)
+			check(t, err)
+		}
+	}
+	older(5, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
+		`ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`,
+		`ALTER TABLE deployments DROP COLUMN compile_cache`, `ALTER TABLE deployments DROP COLUMN listener`)
+	reader, err := look(t, place)
+	check(t, err)
+	rows, err := reader.Rows(t.Context(), Query{Latest: true})
+	check(t, err)
+	if len(rows) != 1 || rows[0].Damaged != "" || rows[0].Deployment.Engine != "vllm.h200" || rows[0].Summary == nil {
+		t.Errorf("rows %+v", rows)
+	}
+	checkRecords(t, reader, "r1", "c1")
+	_, err = reader.Known(t.Context())
+	check(t, err)
+	_, err = reader.Seen(t.Context())
+	check(t, err)
+	if version, err := s.db.version(t.Context()); err != nil || version != 5 {
+		t.Errorf("the schema has version %d, %v", version, err)
+	}
+	older(3)
+	if _, err := look(t, place); err == nil || !strings.Contains(err.Error(), "schema version 3, which is too old") {
+		t.Errorf("of version 3: %v", err)
+	}
+}
+
+// TestLookWithoutRights: a role that may read and nothing else reads a team's store.
+func TestLookWithoutRights(t *testing.T) {
+	place := testhost.Database(t)
+	s := open(t, place)
+	fill(t, s, testRun("r1"), testCell("r1", "c1"))
+	role := fmt.Sprintf("reader_%d", os.Getpid())
+	for _, statement := range []string{`CREATE ROLE ` + role + ` LOGIN`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO ` + role} {
+		_, err := s.db.Exec(statement)
+		check(t, err)
+	}
+	t.Cleanup(func() {
+		_, err := s.db.ExecContext(context.Background(), `DROP OWNED BY `+role+`; DROP ROLE `+role)
+		check(t, err)
+	})
+	u, err := url.Parse(place)
+	check(t, err)
+	u.User = url.User(role)
+	reader, err := look(t, u.String())
+	check(t, err)
+	if rows, err := reader.Rows(t.Context(), Query{Latest: true}); err != nil || len(rows) != 1 {
+		t.Errorf("rows %v, %v", rows, err)
+	}
+	checkRecords(t, reader, "r1", "c1")
 }
 
 // TestOldStore: a store of before is brought up to date with all that it has.

@@ -25,10 +25,11 @@ import (
 // of the schema in schema/.
 type database struct {
 	*sql.DB
-	shared   bool          // PostgreSQL
-	name     string        // for people
-	patience time.Duration // for how long a server that is away is waited for
-	refuses  error         // why nothing can be written; nil: it can
+	shared   bool            // PostgreSQL
+	name     string          // for people
+	patience time.Duration   // for how long a server that is away is waited for
+	refuses  error           // why nothing can be written; nil: it can
+	lacks    map[string]bool // "table.column" of a schema that is older than this program
 	log      *slog.Logger
 }
 
@@ -184,7 +185,7 @@ func full(err error) error {
 	file, server := new(sqlite.Error), new(pgconn.PgError)
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT),
-		errors.As(err, &file) && file.Code()&0xff == sqlitelib.SQLITE_FULL,
+		errors.As(err, &file) && (file.Code()&0xff == sqlitelib.SQLITE_FULL || file.Code() == sqlitelib.SQLITE_IOERR_SHMSIZE),
 		errors.As(err, &server) && server.Code == "53100": // disk_full
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}

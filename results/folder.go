@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -32,50 +32,68 @@ type folder struct {
 const databaseFile = "results.db"
 
 // Open opens the store in dir, and makes it when there is none. It changes an
-// older schema to this program's, and refuses a newer one with ErrNewer. What cannot
-// be written can be read all the same.
+// older schema to this program's, and refuses a newer one with ErrNewer.
 func Open(ctx context.Context, dir string) (_ *Store, err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("open store %s: %w", dir, err)
-		}
-	}()
-	path, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, err
-	}
-	f := &folder{dir: path, begun: map[string]*flock.Flock{}}
-	if err := os.MkdirAll(f.records(), 0o755); err != nil {
-		return nil, err
+	f, err := newFolder(dir)
+	if err == nil {
+		err = os.MkdirAll(f.records(), 0o755)
 	}
 	var s *Store
+	if err == nil {
+		s, err = f.make(ctx)
+	}
+	return s, opening(dir, full(err))
+}
+
+func opening(dir string, err error) error {
+	if err != nil {
+		err = fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return err
+}
+
+func newFolder(dir string) (*folder, error) {
+	path, err := filepath.Abs(dir)
+	return &folder{dir: path, begun: map[string]*flock.Flock{}}, err
+}
+
+func (f *folder) make(ctx context.Context) (*Store, error) {
 	// Going over to write-ahead logging and migrating are two things that SQLite's
 	// own locks do not order between processes.
 	done, err := f.alone(ctx)
-	if err == nil {
-		defer done()
-		s, err = f.store(ctx, nil, url.Values{
-			"_journal_mode": {"WAL"},
-			// Every commit is on disk before it is reported: cells take minutes to
-			// measure, and a commit milliseconds.
-			"_synchronous":  {"FULL"},
-			"_foreign_keys": {"1"},
-			// A transaction that begins by reading cannot wait for another writer.
-			"_txlock": {"immediate"},
-		})
-	}
-	if err == nil || ctx.Err() != nil {
-		return s, err
-	}
-	why := unwritable(path)
-	if why == nil {
+	if err != nil {
 		return nil, err
 	}
-	options := url.Values{"mode": {"ro"}}
-	if info, err := os.Stat(filepath.Join(path, databaseFile+"-wal")); err != nil || info.Size() == 0 {
-		options.Set("immutable", "1")
+	defer done()
+	return f.store(ctx, nil, url.Values{
+		"_journal_mode": {"WAL"},
+		// Every commit is on disk before it is reported: cells take minutes to
+		// measure, and a commit milliseconds.
+		"_synchronous":  {"FULL"},
+		"_foreign_keys": {"1"},
+		// A transaction that begins by reading cannot wait for another writer.
+		"_txlock": {"immediate"},
+	})
+}
+
+// Look opens the store in dir to be read, whatever can be written there, and leaves it as it is,
+// an older schema too. Where nothing was ever stored, the error is ErrNothing.
+func Look(ctx context.Context, dir string) (*Store, error) {
+	f, err := newFolder(dir)
+	if err != nil {
+		return nil, opening(dir, err)
 	}
-	return f.store(ctx, fmt.Errorf("the store can only be read: %w", why), options)
+	if _, err := os.Stat(f.database()); errors.Is(err, fs.ErrNotExist) {
+		return nil, opening(dir, cmp.Or(f.lostDatabase(), ErrNothing))
+	}
+	s, err := f.store(ctx, errReading, url.Values{"mode": {"ro"}})
+	if info, look := os.Stat(f.database() + "-wal"); err != nil && (look != nil || info.Size() == 0) {
+		// What stands beside a database in use cannot be made here, and nobody uses it.
+		if still, e := f.store(ctx, errReading, url.Values{"mode": {"ro"}, "immutable": {"1"}}); e == nil {
+			return still, nil
+		}
+	}
+	return s, opening(dir, err)
 }
 
 // store opens the database. Refuses says why nothing can be written; nil: it can.
@@ -85,7 +103,7 @@ func (f *folder) store(ctx context.Context, refuses error, options url.Values) (
 	}
 	options.Set("_busy_timeout", "30000")
 	options.Set("_error_rc", "1")
-	name := url.URL{Scheme: "file", Path: filepath.Join(f.dir, databaseFile), RawQuery: options.Encode()}
+	name := url.URL{Scheme: "file", Path: f.database(), RawQuery: options.Encode()}
 	db, err := sql.Open("sqlite", name.String())
 	if err != nil {
 		return nil, err
@@ -103,36 +121,22 @@ func (f *folder) store(ctx context.Context, refuses error, options url.Values) (
 // records is the folder with one file of records per cell.
 func (f *folder) records() string { return filepath.Join(f.dir, "records") }
 
+func (f *folder) database() string { return filepath.Join(f.dir, databaseFile) }
+
 // lostDatabase refuses a folder with records and without the database that knows of
 // them: a new one would have everything measured again.
 func (f *folder) lostDatabase() error {
-	file := filepath.Join(f.dir, databaseFile)
-	for _, name := range []string{file, file + "-wal"} {
+	for _, name := range []string{f.database(), f.database() + "-wal"} {
 		if info, err := os.Stat(name); err == nil && info.Size() > 0 {
 			return nil
 		}
 	}
 	entries, err := os.ReadDir(f.records())
 	if err != nil || len(entries) == 0 {
-		return err
+		return removed(err)
 	}
 	return fmt.Errorf("%s is empty or gone, and there are %d files in %s: bring it back from a copy, or move %s away to begin anew",
 		databaseFile, len(entries), f.records(), f.dir)
-}
-
-// unwritable says why nothing can be written in a folder; nil: it can.
-func unwritable(dir string) error {
-	f, err := os.CreateTemp(dir, ".writable-")
-	if err == nil {
-		_, err = f.Write(make([]byte, 1<<16))
-		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
-	}
-	for _, why := range []error{fs.ErrPermission, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT} {
-		if errors.Is(err, why) {
-			return err
-		}
-	}
-	return nil
 }
 
 func (f *folder) alone(ctx context.Context) (done func(), err error) {

@@ -83,7 +83,7 @@ func (s *Store) Runs(ctx context.Context) (runs []Run, err error) {
 }
 
 func readRuns(ctx context.Context, db *database) ([]damaged[Run], error) {
-	return things(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names("r")+` FROM runs r ORDER BY r.started, r.id`, nil, runTable)
+	return things(ctx, db, "read runs", `SELECT `+runTable(new(Run)).names(db, "runs")+` FROM runs r ORDER BY r.started, r.id`, nil, runTable)
 }
 
 // Deployments returns the deployments of a run, in the order in which they were
@@ -101,7 +101,7 @@ func (s *Store) Deployments(ctx context.Context, run string) (deployments []Depl
 
 func readDeployments(ctx context.Context, db *database, run string) ([]damaged[Deployment], error) {
 	return things(ctx, db, "read deployments",
-		`SELECT `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
+		`SELECT `+deploymentTable(new(Deployment)).names(db, "deployments")+` FROM deployments d WHERE d.run_id = ? ORDER BY d.rowid`, []any{run},
 		deploymentTable)
 }
 
@@ -134,7 +134,7 @@ func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, erro
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	from, args := q.from()
 	cells, err := things(ctx, s.db, "read results",
-		`SELECT `+cellTable(new(Cell)).names("c")+from+` ORDER BY c.started, c.rowid`, args, cellTable)
+		`SELECT `+cellTable(new(Cell)).names(s.db, "cells")+from+` ORDER BY c.started, c.rowid`, args, cellTable)
 	if err != nil {
 		return nil, err
 	}
@@ -231,10 +231,13 @@ func readDigests(ctx context.Context, db *database) (map[[2]string]map[string]st
 		of      [2]string
 		members []Member
 	}
-	lines, err := collect(ctx, db, "read what images ran", `SELECT run_id, id, members FROM deployments WHERE members IS NOT NULL`, nil,
+	lines, err := collect(ctx, db, "read what images ran", `SELECT d.run_id, d.id, `+db.column("deployments", "members")+` FROM deployments d`, nil,
 		func(l *line) []any { return []any{&l.of[0], &l.of[1], field{&l.members, new(error)}} })
 	all := map[[2]string]map[string]string{}
 	for _, l := range lines {
+		if l.members == nil {
+			continue
+		}
 		all[l.of] = map[string]string{}
 		for _, m := range l.members {
 			all[l.of][m.Role] = m.Digest
@@ -260,7 +263,7 @@ func (s *Store) Seen(ctx context.Context) (all []Seen, err error) {
 		Deployment
 	}
 	deployments, err := things(ctx, s.db, "read what was seen of hosts",
-		`SELECT r.lab, `+deploymentTable(new(Deployment)).names("d")+` FROM deployments d JOIN runs r ON r.id = d.run_id
+		`SELECT r.lab, `+deploymentTable(new(Deployment)).names(s.db, "deployments")+` FROM deployments d JOIN runs r ON r.id = d.run_id
 			WHERE r.bundled = 0 AND r.command <> 'rehearse' AND r.command <> 'import' ORDER BY d.started`, nil,
 		func(d *started) table {
 			return append(table{{"lab", &d.lab, false}}, deploymentTable(&d.Deployment)...)

@@ -58,7 +58,8 @@ func reading(err error, run, cell string) error {
 func readRecords(ctx context.Context, db *database, at place, run, cell string) ([]load.Record, []byte, error) {
 	var name string
 	var mark recordsMark
-	err := db.get(ctx, `SELECT records, records_sum, records_count FROM cells WHERE run_id = ? AND id = ?`, []any{run, cell},
+	err := db.get(ctx, `SELECT records, `+db.column("cells", "records_sum")+`, `+db.column("cells", "records_count")+
+		` FROM cells c WHERE run_id = ? AND id = ?`, []any{run, cell},
 		field{&name, nil}, field{&mark.sum, nil}, field{&mark.count, nil})
 	if errors.Is(err, sql.ErrNoRows) {
 		err = ErrNoCell

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"regexp"
 )
 
 // ErrNewer says that a store was written by a newer hcl than this one.
@@ -17,8 +18,15 @@ var ErrNewer = errors.New("the store has a newer schema")
 //go:embed schema
 var schemaSteps embed.FS
 
-// schemaVersion is the version that this program reads and writes.
-const schemaVersion = 9
+// schemaVersion is the version that this program writes. It reads those from oldestRead on, since
+// all steps from there only add columns which may be null.
+const (
+	schemaVersion = 9
+	oldestRead    = 4
+)
+
+// ErrNothing says that nothing was ever stored where a store is to be read.
+var ErrNothing = errors.New("nothing was ever stored there")
 
 // schemaStep is the step to a version.
 func (d *database) schemaStep(version int) (string, error) {
@@ -30,16 +38,58 @@ func (d *database) schemaStep(version int) (string, error) {
 	return string(text), err
 }
 
-// migrate brings the schema to this program's version, each step whole or not at
-// all. It refuses a schema that it does not know.
-func (d *database) migrate(ctx context.Context) error {
-	version, err := d.version(ctx)
-	if err != nil {
-		return fmt.Errorf("read schema version: %w", err)
+// known is the version of the schema. It refuses one that it does not know.
+func (d *database) known(ctx context.Context) (version int, err error) {
+	if version, err = d.version(ctx); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
 	}
 	if version > schemaVersion {
-		return fmt.Errorf("%w: it has version %d, this hcl knows up to %d; use the hcl that wrote it or a newer one",
+		return 0, fmt.Errorf("%w: it has version %d, this hcl knows up to %d; use the hcl that wrote it or a newer one",
 			ErrNewer, version, schemaVersion)
+	}
+	return version, nil
+}
+
+// addedColumn is one that a step adds.
+var addedColumn = regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`)
+
+// readable makes do with the schema that is there: what it lacks is null in all that is read.
+func (d *database) readable(ctx context.Context) error {
+	version, err := d.known(ctx)
+	switch {
+	case err != nil:
+		return err
+	case version == 0:
+		return ErrNothing
+	case version < oldestRead:
+		return fmt.Errorf("it has schema version %d, which is too old to be read; hcl import brings it up to date", version)
+	}
+	d.lacks = map[string]bool{}
+	for version++; version <= schemaVersion; version++ {
+		step, err := d.schemaStep(version)
+		if err != nil {
+			return err
+		}
+		for _, m := range addedColumn.FindAllStringSubmatch(step, -1) {
+			d.lacks[m[1]+"."+m[2]] = true
+		}
+	}
+	return nil
+}
+
+// column is one of a table, as a query names it.
+func (d *database) column(table, name string) string {
+	if d.lacks[table+"."+name] {
+		return "NULL AS " + name
+	}
+	return table[:1] + "." + name // tables are called by their first letters
+}
+
+// migrate brings the schema to this program's version, each step whole or not at all.
+func (d *database) migrate(ctx context.Context) error {
+	version, err := d.known(ctx)
+	if err != nil {
+		return err
 	}
 	for version < schemaVersion {
 		version++

@@ -38,6 +38,15 @@ const serverPatience = 10 * time.Minute
 // ~/.pgpass, a service. A server that cannot be reached is an error at once;
 // later, it is waited for.
 func OpenShared(ctx context.Context, place, dir string, log *slog.Logger) (*Store, error) {
+	return openServer(ctx, place, dir, nil, log)
+}
+
+// LookShared opens the store in a PostgreSQL database to be read, and leaves it as it is; see [Look].
+func LookShared(ctx context.Context, place, dir string, log *slog.Logger) (*Store, error) {
+	return openServer(ctx, place, dir, errReading, log)
+}
+
+func openServer(ctx context.Context, place, dir string, refuses error, log *slog.Logger) (*Store, error) {
 	cfg, err := pgx.ParseConfig(place)
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err) // pgx leaves the password out
@@ -48,13 +57,13 @@ func OpenShared(ctx context.Context, place, dir string, log *slog.Logger) (*Stor
 	if _, ok := cfg.RuntimeParams["application_name"]; !ok {
 		cfg.RuntimeParams["application_name"] = "hcl"
 	}
-	db := &database{DB: stdlib.OpenDB(*cfg), shared: true, name: sharedName(cfg), log: log}
+	db := &database{DB: stdlib.OpenDB(*cfg), shared: true, name: sharedName(cfg), refuses: refuses, log: log}
 	// One for locks, the others for hosts that store cells at once.
 	db.SetMaxOpenConns(5)
 	at := &server{db, newClaims(ctx, db)}
 	s, err := newStore(ctx, dir, db, at)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open store %s: %w", db.name, err), at.close(), db.Close())
+		return nil, errors.Join(opening(db.name, err), at.close(), db.Close())
 	}
 	db.patience = serverPatience
 	return s, nil

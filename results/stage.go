@@ -37,6 +37,9 @@ const (
 
 // Stage makes a folder for a run from elsewhere. Close it in any case.
 func (s *Store) Stage(ctx context.Context) (*Stage, error) {
+	if s.db.refuses != nil {
+		return nil, s.db.refuses
+	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, err
 	}

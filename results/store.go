@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -62,18 +63,27 @@ type scope struct{ run, cell string }
 
 func busy(run string) error { return fmt.Errorf("%w: another process is at run %s", ErrLocked, run) }
 
+// errReading is why nothing can be written in a store that was opened with [Look].
+var errReading = errors.New("the store was opened to be read")
+
 // ErrLocked says that somebody else holds the store's lock.
 var ErrLocked = errors.New("the store is in use")
 
 func newStore(ctx context.Context, dir string, db *database, at place) (*Store, error) {
 	s := &Store{dir: dir, db: db, place: at}
-	if err := db.migrate(ctx); err != nil {
+	prepare := db.migrate
+	if db.refuses != nil {
+		prepare = db.readable
+	}
+	if err := prepare(ctx); err != nil {
 		return nil, err
 	}
 	if err := db.get(ctx, `SELECT id FROM store`, nil, &s.id); err != nil {
 		return nil, fmt.Errorf("read the store's id: %w", err)
 	}
-	tidy(ctx, s)
+	if db.refuses == nil {
+		tidy(ctx, s)
+	}
 	return s, ctx.Err()
 }
 
@@ -99,7 +109,7 @@ func (s *Store) ID() string { return s.id }
 // the error is ErrLocked and names them. The lock goes with the process, however
 // that ends.
 func (s *Store) Lock(ctx context.Context, lab, who string) (unlock func() error, err error) {
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), s.db.refuses); err != nil {
 		return nil, err
 	}
 	return s.place.lock(ctx, lab, who)
@@ -141,7 +151,7 @@ func checkID(ids ...string) error {
 // BeginRun stores a run that has started. Until FinishRun or Close, others see that
 // it goes on.
 func (s *Store) BeginRun(ctx context.Context, r Run) error {
-	err := checkID(r.ID)
+	err := cmp.Or(checkID(r.ID), s.db.refuses)
 	if err == nil {
 		err = s.place.begin(ctx, r.ID)
 	}

@@ -158,10 +158,10 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 	var store *results.Store
 	switch {
 	case results.IsShared(what):
-		store, err = openPlace(ctx, t, what, of.dir())
+		store, err = lookAt(ctx, t, what, of.dir())
 	case err == nil && info.IsDir():
 		if of.path = what; hasStore(what) { // its own goes before the one that is shared
-			store, err = openPlace(ctx, t, "", what)
+			store, err = lookAt(ctx, t, "", what)
 		} else {
 			store, err = of.existing(ctx, t)
 		}
@@ -170,6 +170,9 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 		return what, rows, err
 	default:
 		return o.ofRun(ctx, t, what)
+	}
+	if err == nil && store == nil {
+		err = nothingIn(what)
 	}
 	if err != nil {
 		return "", nil, err

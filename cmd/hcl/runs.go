@@ -134,6 +134,14 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 	if err != nil {
 		return err
 	}
+	if !o.dry { // now to be changed
+		if err := store.Close(); err != nil {
+			return err
+		}
+		if store, err = o.lab.openStore(ctx, t); err != nil {
+			return err
+		}
+	}
 	defer store.Close()
 	if lab == "" && store.Shared() {
 		return usage("%s has the results of several labs, and %s has no lab: name the one whose results may go", store.Name(), o.lab.path)

@@ -54,11 +54,7 @@ func (f labFlags) openStore(ctx context.Context, t *console) (*results.Store, er
 	if err != nil {
 		return nil, err
 	}
-	return openPlace(ctx, t, place, f.dir())
-}
-
-// openPlace opens a shared store, or without a place that of the lab in dir, and says what was dropped meanwhile.
-func openPlace(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
+	dir, store := f.dir(), (*results.Store)(nil)
 	if place != "" {
 		store, err = results.OpenShared(ctx, place, storeDir(dir), slog.New(t.logger()))
 	} else {
@@ -73,13 +69,26 @@ func openPlace(ctx context.Context, t *console, place, dir string) (store *resul
 	return store, nil
 }
 
-// look opens a store for reading, or returns nil when nothing was ever stored: looking must leave no trace.
+// look opens a store to be read, or returns nil when nothing was ever stored: looking must leave no trace.
 func (f labFlags) look(ctx context.Context, t *console) (*results.Store, error) {
 	place, err := f.shared(t)
-	if err != nil || place == "" && !hasStore(f.dir()) {
+	if err != nil {
 		return nil, err
 	}
-	return openPlace(ctx, t, place, f.dir())
+	return lookAt(ctx, t, place, f.dir())
+}
+
+// lookAt looks at a shared store, or without a place at that of the lab in dir.
+func lookAt(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
+	if place != "" {
+		store, err = results.LookShared(ctx, place, storeDir(dir), slog.New(t.logger()))
+	} else {
+		store, err = results.Look(ctx, storeDir(dir))
+	}
+	if errors.Is(err, results.ErrNothing) {
+		return nil, nil
+	}
+	return store, err
 }
 
 func hasStore(dir string) bool {
@@ -93,9 +102,13 @@ var errNothingStored = errors.New("nothing is stored")
 func (f labFlags) existing(ctx context.Context, t *console) (*results.Store, error) {
 	store, err := f.look(ctx, t)
 	if err == nil && store == nil {
-		err = &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, f.dir())}
+		err = nothingIn(f.dir())
 	}
 	return store, err
+}
+
+func nothingIn(dir string) error {
+	return &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
 }
 
 // results is existing, with the name of the lab that is meant; see [labFlags.labIn].
