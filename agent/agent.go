@@ -99,7 +99,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 		log.Warn("forget the reservation of an agent that was killed", "err", err)
 	}
 	s.claim = openClaim(ctx, cfg, s.processes)
-	s.lessor.claim = s.claim
+	s.lessor.claim, s.settings.here = s.claim, s.claim.here
 	s.lessor.goOn(s.claim.left())
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -200,10 +200,17 @@ func (s *server) leave(ctx context.Context, final life) (said gone, err error) {
 		return said, s.processes.stopAll(ctx)
 	}
 	var left error
-	said.Removed, said.Others, left = s.claim.end(ctx, func(string) bool { return true })
+	all := extent{of: func(string) bool { return true }}
+	if final.by != nil {
+		all.docker = final.by.Docker
+		if final.by.Force {
+			all.lab = final.by.Lab
+		}
+	}
+	said.Removed, said.Others, left = s.claim.end(ctx, all)
 	left = uncleanOf(left, s.processes.stopAll(ctx))
 	if final.by != nil {
-		left = s.clean(ctx, final, &said, left)
+		left = s.clean(ctx, *final.by, left)
 	}
 	back := s.settings.finish(ctx)
 	switch err = left; {
@@ -239,7 +246,7 @@ func (s *server) handler() http.Handler {
 		"POST /v1/models":                       held(s.fetchModel),
 		"POST /v1/begin":                        held(s.begin),
 		"PUT /v1/members/{name}":                held(s.claim.put),
-		"DELETE /v1/members/{name}":             held(s.claim.remove),
+		"DELETE /v1/members/{name}":             held(s.claim.delete),
 		"GET /v1/processes":                     s.processes.list,
 		"GET /v1/processes/{name}":              s.processes.state,
 		"GET /v1/processes/{name}/logs":         s.processes.logs,

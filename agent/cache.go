@@ -134,7 +134,7 @@ func Place(ctx context.Context, c *reach.Conn, local string) (remote string, err
 	// A folder is whole only under its final name. What an earlier call has left is not this one's.
 	part := remote + "." + rand.Text() + ".part"
 	defer func() {
-		if err != nil && !errors.Is(err, provision.ErrUnreachable) {
+		if err != nil && !provision.OutOfReach(err) {
 			after, done := context.WithTimeout(context.WithoutCancel(ctx), answerWithin) // Ctrl-C ends ctx
 			defer done()
 			_, _ = c.Run(after, "rm -rf "+plain.Quote(part), nil) // or it is cleared after a day

@@ -10,17 +10,16 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"hclbench/flow"
 	"hclbench/provision"
 	"hclbench/provision/docker"
-	"hclbench/provision/look"
 	"hclbench/provision/reach"
 )
 
@@ -39,21 +38,26 @@ type claimNote struct {
 	Lease   Lease            `json:"lease"`
 	Since   time.Duration    `json:"since"`   // its first lease, by [sinceBoot]
 	Over    time.Duration    `json:"over"`    // its end, unless it is renewed
-	Before  provision.GPUUse `json:"before"`  // how the GPUs were before anything was made
-	Members []member         `json:"members"` // what was made, or may have been
+	Members []member         `json:"members"` // what was made, or may have been, and is not taken down
+	Down    provision.Traces `json:"down"`    // what may be left of what is; how the GPUs were before anything was made
 }
 
 // member is one container or process of a claim.
 type member struct {
 	Name    string            `json:"name"`
-	Run     string            `json:"run"`
 	Runtime provision.Runtime `json:"runtime"`
 	Docker  string            `json:"docker,omitempty"` // the daemon, see [docker.Daemon.Access]
-	Sum     string            `json:"sum"`              // of the order, which is not kept
-	ID      string            `json:"id,omitempty"`     // what it is called since it was started
+	Labels  map[string]string `json:"labels"`
+	Sum     string            `json:"sum"`          // of the order, which is not kept
+	ID      string            `json:"id,omitempty"` // what it is called since it was started
 	Ports   []int             `json:"ports,omitempty"`
 	Grace   time.Duration     `json:"grace"`
-	Down    bool              `json:"down,omitempty"` // it is removed; what it may have left is not proved to be gone
+}
+
+func (m member) run() string { return m.Labels[provision.LabelRun] }
+
+func (m member) found() provision.Found {
+	return provision.Found{ID: cmp.Or(m.ID, m.Name), Name: m.Name, Labels: m.Labels}
 }
 
 // work is what is under way with a member.
@@ -65,6 +69,16 @@ type work struct {
 	id       string
 	err      error
 	stopping sync.Mutex // held by who ends it
+}
+
+// failed reports whether it was not made, as far as is known.
+func (w *work) failed() bool {
+	select {
+	case <-w.done:
+		return w.err != nil
+	default:
+		return false
+	}
 }
 
 type claim struct {
@@ -105,14 +119,32 @@ func openClaim(ctx context.Context, cfg Config, p *processes) *claim {
 		if m.ID == "" && p.get(m.Name) != nil {
 			m.ID = m.Name
 		}
-		ended := make(chan struct{})
-		close(ended)
-		c.works[m.Name] = &work{sum: m.Sum, begun: m.ID == "", cancel: func() {}, done: ended, id: m.ID}
+		c.works[m.Name] = workOf(*m)
 	}
 	return c
 }
 
+// workOf is over with a member that is not of this agent's making.
+func workOf(m member) *work {
+	over := make(chan struct{})
+	close(over)
+	return &work{sum: m.Sum, begun: m.ID == "", cancel: func() {}, done: over, id: m.ID}
+}
+
 func (c *claim) file() string { return filepath.Join(c.dir, claimName) }
+
+// here is this machine, as the caller calls it.
+func (c *claim) here(ctx context.Context) (*reach.Conn, error) { return c.dial(ctx, "") }
+
+func (c *claim) dial(ctx context.Context, docker string) (*reach.Conn, error) {
+	c.mu.Lock()
+	l := c.note.Lease
+	c.mu.Unlock()
+	h := provision.Host{
+		Name: cmp.Or(l.Host, "local"), Pos: l.Pos, Address: provision.LocalAddress, Runtime: provision.Process, Docker: docker,
+	}
+	return reach.Dial(ctx, &h, reach.SSH{}, c.log)
+}
 
 // left is the life that an agent goes on with which finds the claim of one that was killed.
 func (c *claim) left() life {
@@ -126,6 +158,28 @@ func (c *claim) left() life {
 	default:
 		return life{phase: expired, lease: n.Lease}
 	}
+}
+
+// Left are the processes that the lab's agent on a host has left there, as its note tells: it was killed, and a reboot
+// has not ended them either.
+func Left(ctx context.Context, c *reach.Conn, lab string) (left []provision.Found, err error) {
+	note, err := readNote[claimNote](ctx, c, path.Join(Dir(c, lab), claimName))
+	if err != nil || note == nil {
+		return nil, err
+	}
+	const bootOf = "cat /proc/sys/kernel/random/boot_id 2>/dev/null || sysctl -n kern.bootsessionuuid 2>/dev/null || true"
+	now, err := c.Run(ctx, bootOf, nil)
+	if err != nil || strings.TrimSpace(now) != note.Boot {
+		return nil, err
+	}
+	for _, m := range note.Members {
+		if m.Runtime == provision.Process {
+			f := m.found()
+			f.State = "left by an agent that was killed"
+			left = append(left, f)
+		}
+	}
+	return left, nil
 }
 
 // hold notes the lease of a run, and returns the claim's id. anew: it is the run's first.
@@ -164,18 +218,16 @@ func (c *claim) at(name string) *member {
 // begun goes on without.
 func (c *claim) make(ctx context.Context, run, name string, want memberOrder) (id string, err error) {
 	c.mu.Lock()
-	w, sum, was := c.works[name], want.sum(), c.at(name)
+	w, sum := c.works[name], want.sum()
 	switch {
 	case c.closed:
 		err = errEnding
 	case run != c.note.Lease.Run: // which has taken the host over since it was asked
 		err = &refusal{Lease: c.note.Lease}
-	case w != nil && was != nil && was.Down:
-		err = fail(http.StatusConflict, "what an earlier %s has left is not proved to be gone", name)
-	case w != nil && w.sum != sum:
-		err = fail(http.StatusConflict, "a container or process named %s is there already", name)
-	case w == nil || w.begun:
+	case w == nil || w.begun || w.failed():
 		w, err = c.begin(name, sum, want)
+	case w.sum != sum:
+		err = fail(http.StatusConflict, "a container or process named %s is there already", name)
 	}
 	c.mu.Unlock()
 	if err != nil {
@@ -192,23 +244,17 @@ func (c *claim) make(ctx context.Context, run, name string, want memberOrder) (i
 	}
 }
 
-// begin begins to make something, which stands in the note from then on. The caller holds c.mu.
+// begin begins to make something, which stands in the note from then on, also when it was not made: part of it may be
+// there. The caller holds c.mu.
 func (c *claim) begin(name, sum string, want memberOrder) (*work, error) {
-	l := c.note.Lease
-	m := member{Name: name, Run: l.Run, Runtime: want.Runtime, Sum: sum, Ports: want.Listens, Grace: want.StopGrace}
-	if want.Runtime == provision.Docker {
-		m.Docker = l.Docker
+	ct, err := want.container()
+	if err != nil {
+		return nil, err
 	}
-	c.note.Members = append(slices.DeleteFunc(c.note.Members, func(m member) bool { return m.Name == name }), m)
-	if err := c.save(); err != nil {
-		c.note.Members = c.note.Members[:len(c.note.Members)-1]
-		return nil, fmt.Errorf("note what is to be made: %w", err)
-	}
-	ct := want.container()
-	ct.Labels = maps.Clone(ct.Labels)
-	if ct.Labels == nil {
+	if ct.Labels = maps.Clone(ct.Labels); ct.Labels == nil {
 		ct.Labels = map[string]string{}
 	}
+	l := c.note.Lease
 	for label, value := range map[string]string{
 		provision.LabelLab: l.Lab, provision.LabelRun: l.Run, provision.LabelStore: l.Store, provision.LabelAgent: c.dir,
 	} {
@@ -216,321 +262,264 @@ func (c *claim) begin(name, sum string, want memberOrder) (*work, error) {
 			ct.Labels[label] = value
 		}
 	}
-	w := &work{sum: sum, done: make(chan struct{})}
+	m := member{Name: name, Runtime: want.Runtime, Labels: ct.Labels, Sum: sum, Ports: ct.Listens, Grace: ct.StopGrace}
+	if want.Runtime == provision.Docker {
+		m.Docker = l.Docker
+	}
+	was := c.note.Members
+	c.note.Members = append(slices.DeleteFunc(slices.Clone(was), m.same), m)
+	if err := c.save(); err != nil {
+		c.note.Members = was
+		return nil, fmt.Errorf("note what is to be made: %w", err)
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
-	w.cancel = cancel
+	w := &work{sum: sum, cancel: cancel, done: make(chan struct{})}
 	c.works[name] = w
 	c.making.Go(func() {
 		defer close(w.done)
 		defer cancel()
-		if m.Runtime == provision.Docker {
-			w.id, w.err = c.startContainer(ctx, m, want.Host, ct)
-		} else {
-			w.id, w.err = name, c.processes.start(name, specOf(ct))
-			if w.err != nil {
-				w.err = &nothingLeft{fail(http.StatusConflict, "%v", w.err)}
-			}
+		if w.id, w.err = c.start(ctx, m, ct); w.err != nil {
+			return
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		switch m := c.at(name); {
-		case w.err == nil && m != nil:
-			m.ID = w.id
-		case errors.As(w.err, new(*nothingLeft)):
-			c.drop(name)
-		}
-		if err := c.save(); err != nil {
-			c.log.Warn("note what was made", "name", name, "err", err)
-		}
+		c.at(name).ID = w.id
+		c.keep()
 	})
 	return w, nil
 }
 
-// drop takes a member from the note. The caller holds c.mu.
-func (c *claim) drop(name string) {
-	c.note.Members = slices.DeleteFunc(c.note.Members, func(m member) bool { return m.Name == name })
-	delete(c.works, name)
-}
-
-// nothingLeft is why something was not made, of which nothing is there.
-type nothingLeft struct{ error }
-
-func (e *nothingLeft) Unwrap() error { return e.error }
-
-func specOf(ct provision.Container) processSpec {
-	spec := processSpec{Labels: ct.Labels, StopSignal: ct.StopSignal, StopGrace: ct.StopGrace}
-	for _, w := range slices.Concat(ct.Entrypoint, ct.Command) {
-		spec.Argv = append(spec.Argv, w.Reveal())
-	}
-	for _, v := range ct.Env {
-		spec.Env = append(spec.Env, v.Name+"="+v.Value.Reveal())
-	}
-	for _, f := range ct.Files {
-		if spec.Files == nil {
-			spec.Files = map[string]string{}
+func (c *claim) start(ctx context.Context, m member, ct provision.Container) (id string, err error) {
+	if m.Runtime != provision.Docker {
+		if err := c.processes.start(m.Name, ct); err != nil {
+			return "", fail(http.StatusConflict, "%v", err)
 		}
-		spec.Files[f.Name] = f.Text.Reveal()
+		return m.Name, nil
 	}
-	return spec
-}
-
-// daemon is the Docker daemon at an address, as another [reach.Conn] of this login takes it.
-func (c *claim) daemon(address string, h asked) (*daemon, error) {
-	key := address + "\x00" + h.Name
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := c.daemons[key]; d != nil {
-		return d, nil
-	}
-	at := provision.Host{Name: cmp.Or(h.Name, "local"), Pos: h.Pos, Address: provision.LocalAddress, Docker: address}
-	conn, err := reach.Dial(context.WithoutCancel(c.ctx), &at, reach.SSH{}, c.log)
-	if err != nil {
-		return nil, err
-	}
-	d := &daemon{docker.New(conn, nil), conn}
-	if self, err := os.Executable(); err == nil {
-		d.HideSecrets(self)
-	}
-	c.daemons[key] = d
-	return d, nil
-}
-
-func (c *claim) startContainer(ctx context.Context, m member, h asked, ct provision.Container) (id string, err error) {
-	d, err := c.daemon(m.Docker, h)
+	d, err := c.daemon(ctx, m.Docker)
 	if err != nil {
 		return "", err
 	}
-	if id, err = d.Start(ctx, ct); err == nil {
-		return id, nil
-	}
-	down, done := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer done()
-	if left := c.removeContainers(down, d, func(f provision.Found) bool { return f.Name == ct.Name }, 0, nil); left != nil {
-		return "", errors.Join(err, left)
-	}
-	return "", &nothingLeft{err}
+	return d.Start(ctx, ct)
 }
 
-// removeContainers stops and removes those that this agent has made, side by side.
-func (c *claim) removeContainers(
-	ctx context.Context, d *daemon, which func(provision.Found) bool, grace time.Duration, removed *[]provision.Found,
-) error {
-	return c.removeOf(ctx, d, map[string]string{provision.LabelAgent: c.dir}, which, grace, removed)
+// daemon is the Docker daemon at an address, as another [reach.Conn] of this login takes it.
+func (c *claim) daemon(ctx context.Context, address string) (*daemon, error) {
+	c.mu.Lock()
+	d := c.daemons[address]
+	c.mu.Unlock()
+	if d != nil {
+		return d, nil
+	}
+	conn, err := c.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	d = &daemon{docker.New(conn, nil), conn}
+	if self, err := os.Executable(); err == nil {
+		d.HideSecrets(self)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if was := c.daemons[address]; was != nil {
+		conn.Close()
+		return was, nil
+	}
+	c.daemons[address] = d
+	return d, nil
 }
 
-func (c *claim) removeOf(
-	ctx context.Context, d *daemon, labels map[string]string, which func(provision.Found) bool, grace time.Duration,
-	removed *[]provision.Found,
-) error {
-	found, err := d.List(ctx, labels)
-	found = slices.DeleteFunc(found, func(f provision.Found) bool { return !which(f) })
-	errs := make([]error, len(found))
-	var all sync.WaitGroup
-	for i, f := range found {
-		c.log.Info("removing", "container", f.Name)
-		all.Go(func() { errs[i] = d.Stop(ctx, f.ID, grace) })
-	}
-	all.Wait()
-	for _, f := range found {
-		known := func(other provision.Found) bool { return other.ID == f.ID }
-		if removed != nil && !slices.ContainsFunc(*removed, known) { // in an earlier try
-			*removed = append(*removed, f)
-		}
-	}
-	return errors.Join(err, errors.Join(errs...))
-}
-
-// stop ends one member, proves that it is gone, and forgets it. grace 0 is its own.
+// stop ends one member, if there is one of that name, and proves that nothing is left of what is down. grace 0 is its
+// own.
 func (c *claim) stop(ctx context.Context, name string, grace time.Duration) (others []provision.GPUProcess, err error) {
+	if err := c.takeDown(ctx, name, grace); err != nil {
+		return nil, uncleanOf(fmt.Errorf("%s, which could not be taken down: %w", name, err))
+	}
+	return c.prove(ctx)
+}
+
+// takeDown stops and removes a member, also one that is still being made.
+func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) error {
 	c.mu.Lock()
 	w := c.works[name]
 	c.mu.Unlock()
 	if w == nil {
-		return nil, nil
+		return nil
 	}
 	w.cancel()
 	select {
 	case <-w.done:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("stop %s: it is still being made: %w", name, ctx.Err())
+		return fmt.Errorf("it is still being made: %w", ctx.Err())
 	}
 	w.stopping.Lock()
 	defer w.stopping.Unlock()
 	c.mu.Lock()
-	m := c.at(name)
-	if m == nil || c.works[name] != w {
+	if c.works[name] != w {
 		c.mu.Unlock()
-		return nil, nil // it was not made, or who was quicker has ended it
+		return nil // who was quicker has ended it
 	}
-	what := *m
+	m := *c.at(name)
 	c.mu.Unlock()
-	if !what.Down {
-		if err := c.takeDown(ctx, what, grace); err != nil {
-			left := fmt.Sprintf("%s, which could not be taken down: %v", name, err)
-			return nil, &provision.UncleanError{Host: &provision.Host{Name: "local"}, Left: []string{left}}
-		}
-	}
-	c.mu.Lock()
-	if m := c.at(name); m != nil { // nil: who was last has proved it meanwhile
-		m.Down = true
-	}
-	last := !slices.ContainsFunc(c.note.Members, func(m member) bool { return !m.Down })
-	c.keep()
-	c.mu.Unlock()
-	if others, err = c.prove(ctx, what.Ports, last); err != nil {
-		return others, err
+	if err := c.remove(ctx, m, grace); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.works, name)
-	if m := c.at(name); m != nil {
-		m.Ports = nil
-	}
-	c.note.Members = slices.DeleteFunc(c.note.Members, func(m member) bool {
-		// What has ended before the last waits for the proof of the GPUs.
-		return m.Down && (last || m.Name == name && len(c.note.Before.Memory) == 0)
-	})
+	c.note.Members = slices.DeleteFunc(c.note.Members, m.same)
+	c.note.Down = bothTraces(c.note.Down, m.traces())
 	c.keep()
-	return others, nil
+	return nil
 }
 
-// proveRest proves of what is down, and nothing is up beside, that the GPUs are as they were.
-func (c *claim) proveRest(ctx context.Context) (others []provision.GPUProcess, err error) {
-	c.mu.Lock()
-	rest := len(c.note.Members) > 0 && !slices.ContainsFunc(c.note.Members, func(m member) bool { return !m.Down })
-	c.mu.Unlock()
-	if !rest {
-		return nil, nil
+func (m member) same(other member) bool { return m.Name == other.Name }
+
+// traces are what to look for when the member is down.
+func (m member) traces() provision.Traces {
+	t := provision.Traces{Ports: m.Ports}
+	if m.Runtime == provision.Docker && m.ID != "" {
+		t.Containers = []string{m.ID}
 	}
-	if others, err = c.prove(ctx, nil, true); err == nil {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.note.Members = nil
-		c.keep()
-	}
-	return others, err
+	return t
 }
 
 // keep writes the note, as well as that goes. The caller holds c.mu.
 func (c *claim) keep() {
 	if err := c.save(); err != nil {
-		c.log.Warn("note what has ended", "err", err)
+		c.log.Warn("note what the claim has", "err", err)
 	}
 }
 
-// takeDown stops and removes a member. A daemon that is away is waited for: nobody else will come.
-func (c *claim) takeDown(ctx context.Context, m member, grace time.Duration) error {
+// remove stops and removes a member. A daemon that is away is waited for: nobody else will come.
+func (c *claim) remove(ctx context.Context, m member, grace time.Duration) error {
 	if m.Runtime != provision.Docker {
 		return c.processes.stop(ctx, m.Name, grace)
-	}
-	d, err := c.daemon(m.Docker, asked{})
-	if err != nil {
-		return err
 	}
 	if grace <= 0 {
 		grace = docker.OwnGrace
 	}
+	d, err := c.daemon(ctx, m.Docker)
+	if err != nil {
+		return err
+	}
 	return c.patiently(ctx, "remove "+m.Name, func() error {
-		return c.removeContainers(ctx, d, func(f provision.Found) bool { return f.Name == m.Name }, grace, nil)
+		if m.ID != "" {
+			return d.Stop(ctx, m.ID, grace)
+		}
+		found, err := d.List(ctx, map[string]string{provision.LabelAgent: c.dir})
+		i := slices.IndexFunc(found, func(f provision.Found) bool { return f.Name == m.Name })
+		if err != nil || i < 0 { // it was not made, or the name is somebody else's
+			return err
+		}
+		return d.Stop(ctx, found[i].ID, grace)
 	})
 }
 
 // patiently does what has to be done in the end, again and again until it is, or the time is over.
 func (c *claim) patiently(ctx context.Context, what string, do func() error) error {
-	policy := backoff.NewExponentialBackOff()
-	policy.InitialInterval, policy.MaxInterval = time.Second, 10*time.Second
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	return flow.Patience{First: time.Second, Most: 10 * time.Second, Total: sweepWithin}.Again(ctx, func() error {
 		err := do()
 		if err != nil {
 			c.log.Warn(what, "err", err)
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(sweepWithin))
-	return err
+		return err
+	}, flow.Never)
 }
 
-// prove waits until nothing of what is down is left. gpus: nothing else is up, so that the GPUs are as they were.
-func (c *claim) prove(ctx context.Context, ports []int, gpus bool) (others []provision.GPUProcess, err error) {
-	c.mu.Lock()
-	t := provision.Traces{Ports: slices.Clone(ports), Mark: c.dir + "/"}
-	for _, m := range c.note.Members {
-		if m.Down && m.Runtime == provision.Docker && m.ID != "" {
-			t.Containers = append(t.Containers, m.ID)
+// extent is how much is to end.
+type extent struct {
+	of     func(run string) bool // runs of this claim
+	docker string                // a daemon, beside those that the claim knows of
+	lab    string                // also containers that carry its name and are somebody else's; empty: of none
+}
+
+// end ends what the claim has of runs, and proves that it is gone: side by side each gets its stop signal, its grace and
+// SIGKILL, and is removed; then nothing of it may run, listen or hold memory of a GPU. It is the one way in which a claim
+// ends: normally, interrupted, when its lease is over, for `hcl destroy` and for the next apply. What it can't end stays
+// in the note.
+func (c *claim) end(ctx context.Context, what extent) (removed []provision.Found, others []provision.GPUProcess, err error) {
+	var errs []error
+	stop := func(all []member) {
+		theirs, left := make([][]provision.GPUProcess, len(all)), make([]error, len(all))
+		flow.Each(all, func(i int, m member) error {
+			theirs[i], left[i] = c.stop(ctx, m.Name, 0)
+			return nil
+		})
+		for i, m := range all {
+			removed, others = append(removed, m.found()), append(others, theirs[i]...)
 		}
-		if m.Down && gpus {
-			t.Ports = append(t.Ports, m.Ports...)
-		}
+		errs = append(errs, left...)
 	}
-	if gpus {
-		t.Before = c.note.Before
+	c.mu.Lock()
+	noted := slices.DeleteFunc(slices.Clone(c.note.Members), func(m member) bool { return !what.of(m.run()) })
+	c.mu.Unlock()
+	stop(noted)
+	strays, err := c.strays(ctx, what)
+	errs = append(errs, err)
+	stop(strays)
+	if len(noted)+len(strays) == 0 { // what is down may not be proved
+		others, err = c.prove(ctx)
+		errs = append(errs, err)
+	}
+	return removed, others, uncleanOf(errs...)
+}
+
+// strays are those that stand in no note, and now do: that was lost with a disk, or with its folder.
+func (c *claim) strays(ctx context.Context, what extent) (strays []member, err error) {
+	for _, f := range c.processes.found() {
+		strays = append(strays, member{Name: f.Name, Runtime: provision.Process, ID: f.ID, Labels: f.Labels})
+	}
+	c.mu.Lock()
+	addresses := []string{what.docker, c.note.Lease.Docker}
+	for _, m := range c.note.Members {
+		addresses = append(addresses, m.Docker)
 	}
 	c.mu.Unlock()
-	slices.Sort(t.Ports)
-	t.Ports = slices.Compact(t.Ports)
-	conn, err := here(ctx, c.log, provision.Host{Name: "local"})
+	whose := []map[string]string{{provision.LabelAgent: c.dir}}
+	if what.lab != "" {
+		whose = append(whose, map[string]string{provision.LabelLab: what.lab})
+	}
+	slices.Sort(addresses)
+	var errs []error
+	for _, address := range slices.Compact(addresses) {
+		if address == "" {
+			continue
+		}
+		for _, labels := range whose {
+			found, err := c.list(ctx, address, labels)
+			errs = append(errs, err)
+			for _, f := range found {
+				strays = append(strays, member{Name: f.Name, Runtime: provision.Docker, Docker: address, ID: f.ID, Labels: f.Labels})
+			}
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	strays = slices.DeleteFunc(strays, func(m member) bool {
+		theirs := m.Labels[provision.LabelAgent] != c.dir && m.Runtime == provision.Docker
+		if c.works[m.Name] != nil || !theirs && !what.of(m.run()) {
+			return true
+		}
+		c.log.Warn("it stands in no note", "name", m.Name, "runtime", m.Runtime)
+		c.works[m.Name], c.note.Members = workOf(m), append(c.note.Members, m)
+		return false
+	})
+	c.keep()
+	return strays, errors.Join(errs...)
+}
+
+// list lists containers of a daemon, which is waited for.
+func (c *claim) list(ctx context.Context, address string, labels map[string]string) (found []provision.Found, err error) {
+	d, err := c.daemon(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	return look.ProveGone(ctx, conn, t, c.release)
-}
-
-// end ends what the claim has of runs, all or those that are meant, and proves that it is gone: side by side each gets
-// its stop signal, its grace and SIGKILL, and is removed; then nothing of it may run, listen or hold memory of a GPU. It
-// is the one way in which a claim ends: normally, interrupted, when its lease is over, for `hcl destroy` and
-// for the next apply. What it can't end stays in the note.
-func (c *claim) end(ctx context.Context, meant func(run string) bool) (removed []provision.Found, others []provision.GPUProcess, err error) {
-	c.mu.Lock()
-	var all []member
-	addresses := map[string]bool{}
-	if at := c.note.Lease.Docker; at != "" {
-		addresses[at] = true
-	}
-	for _, m := range c.note.Members {
-		if meant(m.Run) {
-			all = append(all, m)
-			if w := c.works[m.Name]; w != nil {
-				w.cancel()
-			}
-			if m.Runtime == provision.Docker {
-				addresses[m.Docker] = true
-			}
-		}
-	}
-	c.mu.Unlock()
-	errs := make([]error, len(all))
-	theirs := make([][]provision.GPUProcess, len(all))
-	var ending sync.WaitGroup
-	for i, m := range all {
-		ending.Go(func() { theirs[i], errs[i] = c.stop(ctx, m.Name, 0) })
-	}
-	ending.Wait()
-	for i, m := range all {
-		f := provision.Found{ID: cmp.Or(m.ID, m.Name), Name: m.Name, Labels: map[string]string{provision.LabelRun: m.Run}}
-		removed, others = append(removed, f), append(others, theirs[i]...)
-	}
-	if errors.Join(errs...) == nil {
-		last, err := c.proveRest(ctx)
-		others, errs = append(others, last...), append(errs, err)
-	}
-	// What stands in no note: that was lost with a disk, or with its folder.
-	for _, f := range c.processes.found() {
-		if meant(f.Labels[provision.LabelRun]) && !slices.ContainsFunc(all, func(m member) bool { return m.Name == f.Name }) {
-			removed, errs = append(removed, f), append(errs, c.processes.stop(ctx, f.Name, 0))
-		}
-	}
-	for address := range addresses {
-		var found []provision.Found
-		d, err := c.daemon(address, asked{})
-		if err == nil {
-			err = c.patiently(ctx, "remove what is left", func() error {
-				return c.removeContainers(ctx, d, func(f provision.Found) bool { return meant(f.Labels[provision.LabelRun]) },
-					docker.OwnGrace, &found)
-			})
-		}
-		removed, errs = append(removed, found...), append(errs, err)
-	}
-	return removed, others, uncleanOf(errs...)
+	err = c.patiently(ctx, "look for containers", func() (err error) {
+		found, err = d.List(ctx, labels)
+		return err
+	})
+	return found, err
 }
 
 // close has nothing made any more, and waits for what is being made.
@@ -567,79 +556,4 @@ func (c *claim) forget() error {
 		return nil
 	}
 	return err
-}
-
-// baseline notes what the GPUs are in use for, for the proof at the end. swept: engines have just ended there, and
-// their driver may give memory back yet.
-func (c *claim) baseline(ctx context.Context, conn *reach.Conn, swept bool) (use provision.GPUUse, err error) {
-	if use, err = look.GPUUse(ctx, conn); err != nil {
-		return use, err
-	}
-	for end := time.Now().Add(c.release); swept && time.Now().Before(end); {
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return use, context.Cause(ctx)
-		}
-		now, err := look.GPUUse(ctx, conn)
-		if err != nil {
-			return use, err
-		}
-		swept, use = falls(use, now), now
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.note.Before = use
-	return use, c.save()
-}
-
-// falls reports whether less of any GPU's memory is in use than before.
-func falls(before, now provision.GPUUse) bool {
-	for gpu, used := range now.Memory[:min(len(now.Memory), len(before.Memory))] {
-		if used < before.Memory[gpu] {
-			return true
-		}
-	}
-	return false
-}
-
-// traces are what to look for where something is left.
-func (c *claim) traces() provision.Traces {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t := provision.Traces{Before: c.note.Before, Mark: c.dir + "/"}
-	for _, m := range c.note.Members {
-		t.Ports = append(t.Ports, m.Ports...)
-		if m.Runtime == provision.Docker && m.ID != "" {
-			t.Containers = append(t.Containers, m.ID)
-		}
-	}
-	return t
-}
-
-// uncleanOf is what is left, of what taking down has failed with; nil: nothing.
-func uncleanOf(errs ...error) error {
-	var left []string
-	for _, err := range errs {
-		for _, what := range leftOf(err) {
-			if !slices.Contains(left, what) { // two that wait for one port say the same
-				left = append(left, what)
-			}
-		}
-	}
-	if left == nil {
-		return nil
-	}
-	return &provision.UncleanError{Host: &provision.Host{Name: "local"}, Left: left}
-}
-
-// leftOf is what an error says to be left; nil: nothing.
-func leftOf(err error) []string {
-	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
-		return unclean.Left
-	}
-	if err != nil {
-		return []string{strings.TrimSpace(err.Error())}
-	}
-	return nil
 }

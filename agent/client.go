@@ -17,8 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -216,36 +215,22 @@ func (a *Client) refused(why *refusal) error {
 // its lease would last, and brings up a new agent where it has died. An answer,
 // also an unwelcome one, ends it.
 func (a *Client) insist(ctx context.Context, call func() error) error {
-	policy := backoff.NewExponentialBackOff()
-	policy.InitialInterval, policy.MaxInterval = 200*time.Millisecond, 10*time.Second
-	patience := leastPatience
+	patience := flow.Patience{First: 200 * time.Millisecond, Most: 10 * time.Second, Total: leastPatience}
 	if lease := a.held(); lease != nil {
-		patience = max(patience, time.Duration(lease.TTL))
+		patience.Total = max(leastPatience, time.Duration(lease.TTL))
 	}
-	var last error // before ctx ended: why it was not had in time, such as a host key that has changed
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	return patience.Again(ctx, func() error {
 		err := call()
-		if err == nil {
-			return struct{}{}, nil
+		if err == nil || final(err) {
+			return err
 		}
-		if final(err) {
-			return struct{}{}, backoff.Permanent(err)
-		}
-		if ctx.Err() == nil {
-			last = err
-		}
-		if e := a.raise(ctx); e != nil {
-			if final(e) {
-				return struct{}{}, backoff.Permanent(e)
-			}
+		if e := a.raise(ctx); final(e) {
+			return e
+		} else if e != nil {
 			err = errors.Join(err, e)
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(patience))
-	if err != nil && ctx.Err() != nil && last != nil {
-		err = fmt.Errorf("%w (%w)", last, err)
-	}
-	return err
+		return err
+	}, final)
 }
 
 func unknown(err error) bool {
@@ -253,13 +238,13 @@ func unknown(err error) bool {
 	return ok && status.code == http.StatusNotFound
 }
 
-// final reports whether err is an answer that asking again would not change. A host that shows another key than the
-// one known is not asked twice.
+// final reports whether err is an answer that asking again would not change. A host that does
+// not let us in, or shows another key than the one known, is not asked twice.
 func final(err error) bool {
 	_, held := errors.AsType[*HeldError](err)
 	_, answered := errors.AsType[*agentError](err)
 	status, ok := errors.AsType[*statusError](err)
-	return held || answered || ok && status.code != http.StatusServiceUnavailable || errors.Is(err, provision.ErrHostKey)
+	return held || answered || ok && status.code != http.StatusServiceUnavailable || provision.NotLetIn(err)
 }
 
 // raise brings up a new agent when the last has died, and gives it the lease.
@@ -306,6 +291,7 @@ func (a *Client) Lease(ctx context.Context, l Lease) error {
 
 func (a *Client) claim(ctx context.Context, l Lease) error {
 	var got granted
+	l.Host, l.Pos = a.host.Name, a.host.Pos
 	err := a.call(ctx, "PUT", "/v1/lease", l, &got)
 	if err == nil {
 		a.mu.Lock()
@@ -352,21 +338,17 @@ func (a *Client) release(ctx context.Context, by *ending, patience time.Duration
 	if by != nil {
 		in = by
 	}
-	policy := backoff.NewExponentialBackOff()
-	policy.InitialInterval, policy.MaxInterval = 100*time.Millisecond, 5*time.Second
+	wait := flow.Patience{First: 100 * time.Millisecond, Most: 5 * time.Second, Total: max(patience, leastRelease)}
 	heard := false
-	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+	err = wait.Again(ctx, func() error {
 		try, cancel := context.WithTimeoutCause(ctx, releaseWithin, fmt.Errorf("the agent has not ended within %s: it may hang", releaseWithin))
 		defer cancel()
 		err := a.call(try, "DELETE", "/v1/lease", in, &said)
 		if heard = heard || err == nil; !final(err) {
 			err = a.left(ctx) // it has answered, or ended over the answer, or was cut off from us
 		}
-		if final(err) {
-			err = backoff.Permanent(err)
-		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(max(patience, leastRelease)))
+		return err
+	}, final)
 	if answered, ok := errors.AsType[*agentError](err); ok {
 		err = answered
 	}

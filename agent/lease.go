@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,8 +20,10 @@ import (
 type Lease struct {
 	Lab         string        `json:"lab"`
 	Run         string        `json:"run"`
-	Store       string        `json:"store"`  // id of the caller's results store: the same store may take over
-	Holder      string        `json:"holder"` // for people: "ada@laptop, hcl apply, pid 4711"
+	Store       string        `json:"store"`          // id of the caller's results store: the same store may take over
+	Holder      string        `json:"holder"`         // for people: "ada@laptop, hcl apply, pid 4711"
+	Host        string        `json:"host,omitempty"` // what the caller calls this machine, and where in the lab, for messages
+	Pos         string        `json:"pos,omitempty"`
 	TTL         load.Duration `json:"ttl"`
 	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
 	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [docker.Daemon.Access]; empty: none does
@@ -222,7 +226,7 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	if anew {
 		o.log.Info("leased", "lab", want.Lab, "run", want.Run, "holder", want.Holder, "ttl", want.TTL.String())
 		if was.phase == leased {
-			o.ended[was.lease.Run] = want.Holder // should its caller only have slept
+			o.endedBy(was.lease.Run, want.Holder) // should its caller only have slept
 		}
 	}
 	next.phase, next.lease = leased, want
@@ -261,10 +265,7 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) error {
 	taken := !o.life.ending() && o.ctx.Err() == nil
 	if taken {
 		if o.life.phase == leased && by != nil {
-			o.ended[o.life.lease.Run] = by.By
-			if err := writeJSON(filepath.Join(o.dir, endedName), o.ended, 0o600); err != nil {
-				o.log.Error("note whose lease was ended", "err", err)
-			}
+			o.endedBy(o.life.lease.Run, by.By)
 		}
 		o.life.phase, o.life.by = released, by
 	}
@@ -285,6 +286,20 @@ func (o *lessor) end(w http.ResponseWriter, r *http.Request) error {
 // endedName is a file in the agent's directory with the runs whose lease was ended by
 // somebody else: their callers may be at work yet, and bring up another agent.
 const endedName = "ended.json"
+
+// endedMost is how many of them are remembered, the last: no caller sleeps for so long.
+const endedMost = 100
+
+// endedBy notes who has ended the lease of a run. The caller holds o.mu.
+func (o *lessor) endedBy(run, who string) {
+	for len(o.ended) >= endedMost {
+		delete(o.ended, slices.Min(slices.Collect(maps.Keys(o.ended)))) // ids of runs sort by time
+	}
+	o.ended[run] = who
+	if err := writeJSON(filepath.Join(o.dir, endedName), o.ended, 0o600); err != nil {
+		o.log.Error("note whose lease was ended", "err", err)
+	}
+}
 
 func readEnded(dir string) map[string]string {
 	var ended map[string]string

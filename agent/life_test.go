@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -99,6 +100,40 @@ func TestEndedByAnother(t *testing.T) {
 	}
 }
 
+// TestEndedIsBounded: of the runs whose lease was ended the last are remembered.
+func TestEndedIsBounded(t *testing.T) {
+	dir := shortDir(t)
+	serve(t, dir)
+	run := func(n int) string { return fmt.Sprintf("20260101-%06d", n) }
+	for n := range endedMost + 10 {
+		hold(t, another(t, dir, "store"), lease(run(n), "store", time.Hour))
+	}
+	if noted := readEnded(dir); len(noted) != endedMost || noted[run(endedMost+8)] == "" || noted[run(0)] != "" {
+		t.Errorf("%d runs are noted: %v", len(noted), noted)
+	}
+}
+
+// TestDaemonOutOfReach: a Docker daemon that is looked for and does not answer keeps nobody else waiting.
+func TestDaemonOutOfReach(t *testing.T) {
+	tools := t.TempDir()
+	begun := filepath.Join(tools, "begun")
+	check(t, os.WriteFile(filepath.Join(tools, "sh"), []byte("#!/bin/bash\necho >"+begun+"; exec sleep 1000\n"), 0o755))
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	ctx, cancel := context.WithCancel(t.Context())
+	c := openClaim(ctx, Config{Dir: shortDir(t), Log: slog.New(slog.DiscardHandler)}, &processes{})
+	dialled := make(chan error, 1)
+	go func() {
+		_, err := c.daemon(ctx, "/nowhere.sock")
+		dialled <- err
+	}()
+	eventually(t, "the daemon is looked for", func() bool { return text(begun) != "" })
+	c.hold(lease("run", "store", time.Hour), true)
+	cancel()
+	if err := <-dialled; !errors.Is(err, context.Canceled) {
+		t.Errorf("daemon = %v, want that nobody waits any more", err)
+	}
+}
+
 // TestEndedByForceAlone: another store's caller, that has not seen who has the lease, ends nothing.
 func TestEndedByForceAlone(t *testing.T) {
 	dir := shortDir(t)
@@ -122,7 +157,7 @@ func TestAskedAgainOfTheNext(t *testing.T) {
 	ct := shell("sleep 1000")
 	var note claimNote
 	check(t, readJSON(filepath.Join(dir, claimName), &note))
-	note.Members = []member{{Name: "p", Run: "run", Runtime: provision.Process, Sum: newMemberOrder(a.host, provision.Process, ct).sum()}}
+	note.Members = []member{{Name: "p", Labels: map[string]string{provision.LabelRun: "run"}, Runtime: provision.Process, Sum: newMemberOrder(provision.Process, ct).sum()}}
 	check(t, writeJSON(filepath.Join(dir, claimName), note, 0o600))
 	spawn(t, dir, shared)
 	for range 2 {
@@ -424,10 +459,10 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (r roundTrip) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
 
-// TestOtherHostKey: a host that shows another key in the middle of a run is asked once, for whatever it is.
-func TestOtherHostKey(t *testing.T) {
+// TestNotLetIn: a host that shows another key in the middle of a run, or refuses the login, is asked once, for whatever it is.
+func TestNotLetIn(t *testing.T) {
 	var asked atomic.Int32
-	other := provision.Fail(&provision.Host{Name: "box"}, provision.ErrHostKey, "it shows another key")
+	var other error
 	a := newClient(local(t), filepath.Join(shortDir(t), "sock"))
 	defer a.Close()
 	a.http.Transport = roundTrip(func(*http.Request) (*http.Response, error) {
@@ -440,9 +475,12 @@ func TestOtherHostKey(t *testing.T) {
 		"release": func() error { return a.Release(t.Context(), 0) },
 		"insist":  func() error { return a.insist(t.Context(), func() error { _, err := a.Info(t.Context()); return err }) },
 	} {
-		asked.Store(0)
-		if err := call(); !errors.Is(err, provision.ErrHostKey) || asked.Load() != 1 {
-			t.Errorf("%s: asked %d times: %v", what, asked.Load(), err)
+		for _, why := range []error{provision.ErrHostKey, provision.ErrHostKeyUnknown, provision.ErrAuth} {
+			asked.Store(0)
+			other = provision.Fail(&provision.Host{Name: "box"}, why, "it is refused")
+			if err := call(); !errors.Is(err, why) || asked.Load() != 1 {
+				t.Errorf("%s: asked %d times: %v", what, asked.Load(), err)
+			}
 		}
 	}
 }

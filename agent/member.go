@@ -22,22 +22,12 @@ import (
 // memberOrder is a container or a process as a caller asks for it. It travels over the connection and is not kept: it
 // holds secrets in clear.
 type memberOrder struct {
-	Host       asked             `json:"host"`
-	Runtime    provision.Runtime `json:"runtime"`
-	Container  bare              `json:"container"` // without its texts, which follow
-	Listens    []int             `json:"listens"`
-	StopGrace  time.Duration     `json:"stop_grace"`
-	PID        string            `json:"pid"`
-	Entrypoint []word            `json:"entrypoint"` // nil: the image's own
-	Command    []word            `json:"command"`
-	Env        []named           `json:"env"`
-	Files      []named           `json:"files"`
-}
-
-// asked is how a caller calls this host, for messages.
-type asked struct {
-	Name string `json:"name"`
-	Pos  string `json:"pos,omitempty"`
+	Runtime   provision.Runtime `json:"runtime"`
+	Container bare              `json:"container"` // what of it JSON does not take, or not in clear, follows
+	Texts     []word            `json:"texts"`
+	Listens   []int             `json:"listens"`
+	StopGrace time.Duration     `json:"stop_grace"`
+	PID       string            `json:"pid"`
 }
 
 // bare is a container that JSON takes as it is.
@@ -50,68 +40,30 @@ type word struct {
 	Secrets []string `json:"secrets,omitempty"`
 }
 
-type named struct {
-	Name string `json:"name"`
-	word
-}
-
-func (w word) text() provision.Text { return provision.Partly(w.Clear, w.Shown, w.Secrets) }
-
-func wordOf(t provision.Text) word {
-	if !t.IsSecret() {
-		return word{Clear: t.Reveal()}
+func newMemberOrder(r provision.Runtime, ct provision.Container) memberOrder {
+	o := memberOrder{Runtime: r, Container: bare(ct), Listens: ct.Listens, StopGrace: ct.StopGrace, PID: ct.PID}
+	for _, t := range ct.Texts() {
+		w := word{Clear: t.Reveal()}
+		if t.IsSecret() {
+			w.Shown, w.Secrets = t.String(), t.Secrets()
+		}
+		o.Texts = append(o.Texts, w)
 	}
-	return word{t.Reveal(), t.String(), t.Secrets()}
-}
-
-func newMemberOrder(h *provision.Host, r provision.Runtime, ct provision.Container) memberOrder {
-	o := memberOrder{
-		Host: asked{h.Name, h.Pos}, Runtime: r, Container: bare(ct),
-		Listens: ct.Listens, StopGrace: ct.StopGrace, PID: ct.PID,
-		Entrypoint: clearly(ct.Entrypoint), Command: clearly(ct.Command),
-	}
-	for _, v := range ct.Env {
-		o.Env = append(o.Env, named{v.Name, wordOf(v.Value)})
-	}
-	for _, f := range ct.Files {
-		o.Files = append(o.Files, named{f.Name, wordOf(f.Text)})
-	}
-	o.Container.Entrypoint, o.Container.Command, o.Container.Env, o.Container.Files = nil, nil, nil, nil
 	return o
 }
 
-func clearly(texts []provision.Text) (words []word) {
-	if texts != nil {
-		words = []word{}
-	}
-	for _, t := range texts {
-		words = append(words, wordOf(t))
-	}
-	return words
-}
-
 // container is what was asked for, whole again.
-func (o memberOrder) container() provision.Container {
+func (o memberOrder) container() (provision.Container, error) {
 	ct := provision.Container(o.Container)
 	ct.Listens, ct.StopGrace, ct.PID = o.Listens, o.StopGrace, o.PID
-	ct.Entrypoint, ct.Command = readClear(o.Entrypoint), readClear(o.Command)
-	for _, v := range o.Env {
-		ct.Env = append(ct.Env, provision.EnvVar{Name: v.Name, Value: v.text()})
+	texts := ct.Texts()
+	if len(texts) != len(o.Texts) {
+		return ct, fail(http.StatusBadRequest, "%d texts are asked for, and %d follow", len(texts), len(o.Texts))
 	}
-	for _, f := range o.Files {
-		ct.Files = append(ct.Files, provision.File{Name: f.Name, Text: f.text()})
+	for i, w := range o.Texts {
+		*texts[i] = provision.Partly(w.Clear, w.Shown, w.Secrets)
 	}
-	return ct
-}
-
-func readClear(words []word) (texts []provision.Text) {
-	if words != nil {
-		texts = []provision.Text{}
-	}
-	for _, w := range words {
-		texts = append(texts, w.text())
-	}
-	return texts
+	return ct, nil
 }
 
 // fault is an error of the agent's work on its host, as it goes to the caller.
@@ -176,7 +128,7 @@ func (c *claim) put(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, started{id})
 }
 
-func (c *claim) remove(w http.ResponseWriter, r *http.Request) error {
+func (c *claim) delete(w http.ResponseWriter, r *http.Request) error {
 	grace, _ := time.ParseDuration(r.URL.Query().Get("grace")) // none, or nonsense: its own
 	// A caller whose connection is lost must not cost the engine its grace.
 	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), max(grace, 0)+downWithin)
@@ -192,7 +144,7 @@ func (c *claim) remove(w http.ResponseWriter, r *http.Request) error {
 func (a *Client) start(ctx context.Context, r provision.Runtime, ct provision.Container) (string, error) {
 	var made started
 	err := a.insist(ctx, func() error {
-		return a.call(ctx, "PUT", "/v1/members/"+url.PathEscape(ct.Name), newMemberOrder(a.host, r, ct), &made)
+		return a.call(ctx, "PUT", "/v1/members/"+url.PathEscape(ct.Name), newMemberOrder(r, ct), &made)
 	})
 	return made.ID, err
 }

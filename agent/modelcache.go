@@ -24,6 +24,7 @@ import (
 	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 
+	"hclbench/flow"
 	"hclbench/origin"
 	"hclbench/plain"
 )
@@ -307,9 +308,7 @@ func (m *modelCache) file(ctx context.Context, commit string, f origin.File) err
 		if ctx.Err() != nil || last || try == fetchTries {
 			return fmt.Errorf("download %s of %s: %w", f.Path, m.repo, err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, pause) {
 			return context.Cause(ctx)
 		}
 		pause = min(2*pause, 30*time.Second)

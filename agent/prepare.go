@@ -32,8 +32,6 @@ type prepared struct {
 
 // preparing is what a caller wants to have set, and on what.
 type preparing struct {
-	Host    string            `json:"host"` // its name and place in the lab, for messages
-	Pos     string            `json:"pos,omitempty"`
 	GPUs    provision.GPUs    `json:"gpus"`
 	Prepare provision.Prepare `json:"prepare"`
 }
@@ -42,6 +40,7 @@ type preparing struct {
 type settings struct {
 	dir, cache string // the agent's own, and the one that hcl writes to on a host
 	reserved   func() bool
+	here       func(context.Context) (*reach.Conn, error)
 	log        *slog.Logger
 
 	changing sync.Mutex // held while they are changed or put back
@@ -60,11 +59,12 @@ func (s *settings) put(w http.ResponseWriter, r *http.Request) error {
 	if !s.reserved() {
 		return fail(http.StatusConflict, "the machine is not reserved")
 	}
-	c, err := here(r.Context(), s.log, provision.Host{Name: want.Host, Pos: want.Pos, GPUs: want.GPUs})
+	c, err := s.here(r.Context())
 	if err != nil {
 		return err
 	}
 	defer c.Close()
+	c.Host().GPUs = want.GPUs
 	if err := s.putBack(r.Context(), c, true); err != nil {
 		return fail(http.StatusUnprocessableEntity, "%v", err)
 	}
@@ -81,12 +81,6 @@ func (s *settings) put(w http.ResponseWriter, r *http.Request) error {
 		s.log.Info("changed", "setting", change.String())
 	}
 	return reply(w, changes)
-}
-
-// here is this machine, as the agent works on it.
-func here(ctx context.Context, log *slog.Logger, h provision.Host) (*reach.Conn, error) {
-	h.Address, h.Runtime = provision.LocalAddress, provision.Process
-	return reach.Dial(ctx, &h, reach.SSH{}, log)
 }
 
 // preparedFile is in the one directory that hcl writes to on a host.
@@ -134,7 +128,7 @@ func (s *settings) finish(ctx context.Context) error { return s.back(ctx, false)
 func (s *settings) back(ctx context.Context, all bool) error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	c, err := here(ctx, s.log, provision.Host{Name: "local"})
+	c, err := s.here(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,7 +152,7 @@ func (a *Client) Prepare(ctx context.Context) (changes []provision.Change, err e
 	if a.host.Prepare == nil {
 		return nil, nil
 	}
-	want := preparing{Host: a.host.Name, Pos: a.host.Pos, GPUs: a.host.GPUs, Prepare: *a.host.Prepare}
+	want := preparing{GPUs: a.host.GPUs, Prepare: *a.host.Prepare}
 	err = a.insist(ctx, func() error { return a.call(ctx, "PUT", "/v1/prepare", want, &changes) })
 	return changes, err
 }

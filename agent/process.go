@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,19 +18,9 @@ import (
 	"syscall"
 	"time"
 
+	"hclbench/flow"
 	"hclbench/provision"
 )
-
-// processSpec is a process as the caller asks for it. It travels over the SSH
-// connection and is not kept: it holds secrets in clear.
-type processSpec struct {
-	Argv       []string          `json:"argv"`
-	Env        []string          `json:"env"` // "NAME=value", beside the agent's own environment
-	Files      map[string]string `json:"files,omitempty"`
-	Labels     map[string]string `json:"labels"`
-	StopSignal string            `json:"stop_signal"`
-	StopGrace  time.Duration     `json:"stop_grace"`
-}
 
 // process is what a reaper has started, in a process group of its own, and all that comes of it:
 // its tree. What a later agent needs to find and stop it is kept in its directory.
@@ -116,7 +107,8 @@ func openKept(dir string) (k kept, err error) {
 	return k, err
 }
 
-func (p *processes) start(name string, spec processSpec) error {
+// start starts a container's command as a process.
+func (p *processes) start(name string, ct provision.Container) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -125,31 +117,39 @@ func (p *processes) start(name string, spec processSpec) error {
 	if p.all[name] != nil {
 		return fmt.Errorf("a process named %s is there already", name)
 	}
-	if len(spec.Argv) == 0 {
+	var argv []string
+	for _, w := range slices.Concat(ct.Entrypoint, ct.Command) {
+		argv = append(argv, w.Reveal())
+	}
+	if len(argv) == 0 {
 		return errors.New("the command is empty")
 	}
-	for name := range spec.Files {
-		if name != filepath.Base(name) || name == logName || name == stateName || name == exitName || strings.HasPrefix(name, ".") {
-			return fmt.Errorf("a file of the process cannot be named %q", name)
+	for _, f := range ct.Files {
+		if f.Name != filepath.Base(f.Name) || f.Name == logName || f.Name == stateName || f.Name == exitName || strings.HasPrefix(f.Name, ".") {
+			return fmt.Errorf("a file of the process cannot be named %q", f.Name)
 		}
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	argv := spec.Argv
-	if argv[0] == provision.Self {
-		argv = append([]string{self}, argv[1:]...)
+	command := argv[0]
+	if command == provision.Self {
+		argv[0] = self
 	}
 	pr := p.new(name)
 	if err := os.Mkdir(pr.dir, 0o700); err != nil {
 		return fmt.Errorf("make the process's directory: %w", err)
 	}
 	reaper := exec.Command(self, ReaperVerb, name)
-	reaper.Env = append(append(os.Environ(), spec.Env...), provision.ProcessMark+"="+p.mark(name))
-	pr.kept = kept{Name: name, Labels: spec.Labels, StopSignal: spec.StopSignal, StopGrace: spec.StopGrace}
-	if err := pr.launch(reaper, argv, spec.Files); err != nil {
-		return errors.Join(fmt.Errorf("start %s: %w", spec.Argv[0], err), p.clear(pr, name))
+	reaper.Env = os.Environ()
+	for _, v := range ct.Env {
+		reaper.Env = append(reaper.Env, v.Name+"="+v.Value.Reveal())
+	}
+	reaper.Env = append(reaper.Env, provision.ProcessMark+"="+p.mark(name))
+	pr.kept = kept{Name: name, Labels: ct.Labels, StopSignal: ct.StopSignal, StopGrace: ct.StopGrace}
+	if err := pr.launch(reaper, argv, ct.Files); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", command, err), p.clear(pr, name))
 	}
 	p.all[name] = pr
 	p.wg.Go(func() { reaper.Wait() }) // it has nothing more to say
@@ -159,14 +159,14 @@ func (p *processes) start(name string, spec processSpec) error {
 
 // launch has the reaper start the command in the process's directory, with its log and the
 // files that it is given.
-func (pr *process) launch(reaper *exec.Cmd, argv []string, files map[string]string) error {
+func (pr *process) launch(reaper *exec.Cmd, argv []string, files []provision.File) error {
 	log, err := os.OpenFile(filepath.Join(pr.dir, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(pr.dir, name), []byte(text), 0o600); err != nil {
+	for _, f := range files {
+		if err := os.WriteFile(filepath.Join(pr.dir, f.Name), []byte(f.Text.Reveal()), 0o600); err != nil {
 			return err
 		}
 	}
@@ -342,18 +342,9 @@ func (p *processes) kill(ctx context.Context, pr *process) error {
 func (p *processes) stopAll(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
-	var names []string
-	for name := range p.all {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(p.all))
 	p.mu.Unlock()
-	errs := make([]error, len(names))
-	var wg sync.WaitGroup
-	for i, name := range names {
-		wg.Go(func() { errs[i] = p.stop(ctx, name, 0) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := flow.Each(names, func(_ int, name string) error { return p.stop(ctx, name, 0) }); err != nil {
 		return err // what cannot be stopped would be waited for in vain
 	}
 	p.wg.Wait()

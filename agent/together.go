@@ -1,14 +1,15 @@
 package agent
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/load/measure"
 	"hclbench/provision"
@@ -201,17 +202,16 @@ func (t *together) endWhenPiled(ctx context.Context, over <-chan struct{}) {
 
 // each asks all senders at once, and returns the first failure.
 func (t *together) each(ask func(i int, s Sender) error) error {
-	errs := make([]error, len(t.senders))
-	var asking sync.WaitGroup
-	for i, s := range t.senders {
-		asking.Go(func() {
-			if err := ask(i, s); err != nil {
-				errs[i] = &SenderError{s.host, err}
-			}
-		})
+	err := flow.Each(t.senders, func(i int, s Sender) error {
+		if err := ask(i, s); err != nil {
+			return &SenderError{s.host, err}
+		}
+		return nil
+	})
+	if first := new(SenderError); errors.As(err, &first) {
+		return first
 	}
-	asking.Wait()
-	return cmp.Or(errs...)
+	return nil
 }
 
 // begin looks at all clocks, and tells all senders when to begin.

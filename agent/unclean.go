@@ -15,7 +15,6 @@ import (
 
 	"hclbench/plain"
 	"hclbench/provision"
-	"hclbench/provision/docker"
 	"hclbench/provision/look"
 	"hclbench/provision/reach"
 )
@@ -39,7 +38,7 @@ func (s *server) markUnclean(ctx context.Context, l Lease, failed error) error {
 	if unclean, ok := errors.AsType[*provision.UncleanError](failed); ok {
 		u.Left = unclean.Left
 	}
-	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
+	c, err := s.claim.here(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,16 +58,21 @@ func (s *server) markUnclean(ctx context.Context, l Lease, failed error) error {
 	return nil
 }
 
-// bothTraces are the traces of two runs; how the GPUs were before is known from the
+// bothTraces are the traces of two runs, which may be those of two labs; how the GPUs were before is known from the
 // older of them.
 func bothTraces(older, newer provision.Traces) provision.Traces {
-	older.Containers = slices.Concat(older.Containers, newer.Containers)
-	older.Ports = slices.Concat(older.Ports, newer.Ports)
-	older.Mark = cmp.Or(older.Mark, newer.Mark)
+	older.Containers = both(older.Containers, newer.Containers)
+	older.Ports = both(older.Ports, newer.Ports)
+	older.Marks = both(older.Marks, newer.Marks)
 	if len(older.Before.Memory) == 0 {
 		older.Before = newer.Before
 	}
 	return older
+}
+
+// both is what two lists have, once.
+func both[T cmp.Ordered](a, b []T) []T {
+	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
 // ReadUnclean returns what an earlier run has left on the host, nil for nothing.
@@ -116,7 +120,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request) error {
 	defer done()
 	var said begun
 	var err error
-	said.Removed, _, err = s.claim.end(ctx, func(run string) bool { return run != held.Run })
+	said.Removed, _, err = s.claim.end(ctx, extent{of: func(run string) bool { return run != held.Run }})
 	if err != nil {
 		by := Lease{Lab: held.Lab, Holder: "a caller of the same store"}
 		for _, f := range said.Removed {
@@ -130,7 +134,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request) error {
 	if err := s.settings.restore(ctx); err != nil {
 		return &fault{Kind: provision.ErrSettings.Error(), Text: err.Error()}
 	}
-	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
+	c, err := s.claim.here(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,26 +166,13 @@ func stillUnclean(ctx context.Context, c *reach.Conn) (was *Unclean, err error) 
 }
 
 // clean does what is asked when somebody ends a claim for good: what earlier tear-downs have left is looked at again, or
-// forgotten; with force also what carries the lab's name and is not this agent's is removed.
-func (s *server) clean(ctx context.Context, final life, said *gone, left error) error {
-	by := final.by
-	c, err := here(ctx, s.Log, provision.Host{Name: "local"})
+// forgotten.
+func (s *server) clean(ctx context.Context, by ending, left error) error {
+	c, err := s.claim.here(ctx)
 	if err != nil {
 		return uncleanOf(left, err)
 	}
 	defer c.Close()
-	if by.Docker != "" {
-		d, err := s.claim.daemon(by.Docker, asked{})
-		mine, theirs := error(nil), error(nil)
-		if err == nil {
-			all := func(provision.Found) bool { return true }
-			mine = s.claim.removeContainers(ctx, d, all, docker.OwnGrace, &said.Removed)
-			if by.Force {
-				theirs = s.claim.removeOf(ctx, d, map[string]string{provision.LabelLab: by.Lab}, all, docker.OwnGrace, &said.Removed)
-			}
-		}
-		left = uncleanOf(left, err, mine, theirs)
-	}
 	if by.Force {
 		if err := os.Remove(uncleanFile(c)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			left = uncleanOf(left, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hclbench/agent"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
@@ -38,7 +39,7 @@ func OpenBench(ctx context.Context, hosts []*provision.Host, files []string, opt
 	claim := agent.Lease{
 		Lab: "bench", Run: b.run, Store: b.run, Holder: opt.Holder, TTL: load.Duration(benchLease), Reserve: true,
 	}
-	return b, sideBySide(hosts, func(i int, h *provision.Host) (err error) {
+	return b, flow.Each(hosts, func(i int, h *provision.Host) (err error) {
 		b.at[i], err = open(ctx, h, work{claim: claim, shared: true}, opt, teller{Event{Host: h.Name}, tell})
 		if err == nil {
 			err = b.at[i].place(ctx, files, func(path string) string { return path })
@@ -83,7 +84,7 @@ func (b *Bench) Dial(ctx context.Context, network, address string) (net.Conn, er
 
 // Close gives the hosts back.
 func (b *Bench) Close() error {
-	return sideBySide(b.at, func(_ int, s *session) error {
+	return flow.Each(b.at, func(_ int, s *session) error {
 		if s == nil {
 			return nil
 		}

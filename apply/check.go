@@ -138,7 +138,7 @@ func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provi
 	if err != nil {
 		return nil, err
 	}
-	ours := provision.Traces{Mark: agent.Dir(c.conn, c.lab) + "/"}
+	ours := provision.Traces{Marks: []string{agent.Dir(c.conn, c.lab) + "/"}}
 	if facts.Docker != "" {
 		found, err := c.docker.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, c.lab)})
 		if err != nil {

@@ -24,7 +24,7 @@ func secretsOf(p *plan.Plan, token string) plain.Secrets {
 	words := []string{token}
 	for _, d := range p.Deployments {
 		words = append(words, engines.Secrets(d.Engine)...)
-		var texts []provision.Text
+		var texts []*provision.Text
 		for _, in := range d.Members {
 			texts = append(texts, in.Container.Texts()...)
 		}

@@ -132,7 +132,7 @@ func (l *lease) give(down []string) error {
 	switch {
 	case errors.As(err, new(*agent.HeldError)), errors.As(err, new(*podLost)): // others have it now, or it is no more
 		return nil
-	case down != nil && (errors.Is(err, provision.ErrUnreachable) || errors.Is(err, provision.ErrHostKey)):
+	case down != nil && provision.OutOfReach(err):
 		return &provision.UncleanError{Host: l.host, Left: down}
 	case l.unreachable():
 		return nil

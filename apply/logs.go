@@ -12,6 +12,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -128,7 +129,7 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 	if len(todo) == 0 {
 		return fmt.Errorf("%s does not run on %s", e, c.conn.Host())
 	}
-	return sideBySide(todo, func(_ int, follow func() error) error { return follow() })
+	return flow.Each(todo, func(_ int, follow func() error) error { return follow() })
 }
 
 const noRolePods = "%s: no pod in namespace %s that the selectors of its roles select has begun"
@@ -151,7 +152,7 @@ func eachOfRoles(
 	if len(todo) == 0 {
 		return fmt.Errorf(noRolePods, log.Engine, client.Namespace())
 	}
-	return sideBySide(todo, func(_ int, follow func() error) error { return follow() })
+	return flow.Each(todo, func(_ int, follow func() error) error { return follow() })
 }
 
 // behind puts a name before each line.

@@ -15,6 +15,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/results"
@@ -118,7 +119,7 @@ const outcomeWithin = 20 * time.Second
 // stillHeld asks for the leases of all hosts anew: an engine that was taken down because they ran out,
 // while this machine slept, has not failed. Whoever has a host now says so, which ends the work there.
 func (t *trial) stillHeld(ctx context.Context) {
-	sideBySide(slices.Collect(maps.Values(t.at)), func(_ int, s *session) error { return s.lease.renew(ctx, lateRenewal) })
+	flow.Each(slices.Collect(maps.Values(t.at)), func(_ int, s *session) error { return s.lease.renew(ctx, lateRenewal) })
 }
 
 // endsWith ends work when a host that has a part in it is lost, until what it returns is called.
@@ -198,15 +199,17 @@ func (m *measurement) watch(ctx context.Context, server *server) error {
 }
 
 // hangs reports why there is no use in waiting for an engine from which nothing has come for the
-// stall time: it answers no small request, and meanwhile none of its members that generate counts
+// stall time: it answers no small request within patience, and meanwhile none of its members that generate counts
 // a token. Prefill counts what is sent, whatever comes of it.
 func (m *measurement) hangs(ctx context.Context, server *server, patience time.Duration) error {
-	before := m.t.tally(ctx)
+	begun := make(chan map[*member]tally, 1)
+	go func() { begun <- m.t.tallyWithin(ctx, patience) }()
 	err := m.stillServes(ctx, server, patience)
+	before := <-begun
 	if err == nil {
 		return nil
 	}
-	now := m.t.tally(ctx)
+	now := m.t.tallyWithin(ctx, countPatience)
 	if ctx.Err() != nil {
 		return nil
 	}

@@ -33,7 +33,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 	}
 	taking, err := e.taking(ctx, m)
 	switch {
-	case errors.Is(err, provision.ErrUnreachable):
+	case provision.OutOfReach(err):
 		return none, err
 	case err != nil:
 		return e.byStart(ctx, m, err.Error())

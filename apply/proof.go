@@ -127,6 +127,13 @@ func (e *engine) tally(ctx context.Context) map[*member]tally {
 	return all
 }
 
+// tallyWithin is what members count that tell it soon.
+func (e *engine) tallyWithin(ctx context.Context, patience time.Duration) map[*member]tally {
+	ctx, done := context.WithTimeout(ctx, patience)
+	defer done()
+	return e.tally(ctx)
+}
+
 // count asks one member; nil: it does not answer.
 func (e *engine) count(ctx context.Context, m *member, p *engines.Proof) tally {
 	s := m.server(e)

@@ -73,7 +73,7 @@ func (s *server) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	c, err := s.dial(ctx, "tcp", addressOf(s.base))
-	if ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
+	if ctx.Err() != nil || provision.OutOfReach(err) {
 		return fmt.Errorf("%w: %w", errNoWay, err)
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -169,7 +170,7 @@ func (g *gauge) say(what string) {
 
 // each does the same for every host, side by side.
 func (g *gauge) each(do func(*spot) error) error {
-	return sideBySide(g.spots, func(_ int, s *spot) error { return do(s) })
+	return flow.Each(g.spots, func(_ int, s *spot) error { return do(s) })
 }
 
 // program is something that runs in a container of its own.

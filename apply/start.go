@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/flow"
 	"hclbench/plan"
 )
 
@@ -180,7 +181,7 @@ func (t *trial) stop(ctx context.Context) error {
 		return nil
 	}
 	down := func(members []*member, how func(context.Context, *member) error) error {
-		return sideBySide(members, func(_ int, m *member) error { return how(ctx, m) })
+		return flow.Each(members, func(_ int, m *member) error { return how(ctx, m) })
 	}
 	reachable := slices.DeleteFunc(slices.Clone(t.members), func(m *member) bool {
 		return m.at.lease.unreachable() || m.at.lease.heldByOther()

@@ -49,17 +49,6 @@ func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) 
 
 func ofLab(lab string) map[string]string { return map[string]string{plan.LabelLab: lab} }
 
-// sideBySide does the same with all of a list at the same time.
-func sideBySide[T any](list []T, do func(int, T) error) error {
-	errs := make([]error, len(list))
-	var all sync.WaitGroup
-	for i, x := range list {
-		all.Go(func() { errs[i] = do(i, x) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
 // visit does the same on every host and in every cluster, side by side. What it finds, and why it could not
 // look, is in the order of the hosts.
 func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do func(context.Context, reached) (T, error),
@@ -174,6 +163,8 @@ func (s Scope) status(ctx context.Context, c reached) (p Presence, err error) {
 		if p.Processes, err = (agent.Processes{Client: a}).List(ctx, ofLab(s.Lab)); err != nil {
 			return p, err
 		}
+	} else if p.Processes, err = agent.Left(ctx, c.conn, s.Lab); err != nil {
+		return p, err
 	}
 	if p.Unclean, err = agent.ReadUnclean(ctx, c.conn); err != nil {
 		return p, err

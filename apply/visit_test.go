@@ -2,12 +2,17 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"hclbench/agent"
 	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // TestPassOn: a log that is shown has no secret and nothing for the terminal in it, and
@@ -36,5 +41,36 @@ func TestPassOn(t *testing.T) {
 func TestCommand(t *testing.T) {
 	if got, want := command([]string{"/home/a b/hcl", "calibrate", "--streams", "$(id)"}), `'/home/a b/hcl' calibrate --streams '$(id)'`; got != want {
 		t.Errorf("command = %s, want %s", got, want)
+	}
+}
+
+// TestStatusOfAKilledAgent: what stands in the note of an agent that is no more is shown, unless the machine was booted since.
+func TestStatusOfAKilledAgent(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	c, err := dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress, Runtime: provision.Process}, Options{}.filled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.conn.Close()
+	dir := agent.Dir(c.conn, "lab")
+	boot, err := c.conn.Run(t.Context(), "mkdir -p "+dir+"; cat /proc/sys/kernel/random/boot_id", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, booted := range []string{strings.TrimSpace(boot), "before"} {
+		note := fmt.Sprintf(`{"boot": %q, "members": [
+			{"name": "p", "runtime": "process", "labels": {"hcl.run": "r", "hcl.engine": "vllm.e"}}, {"name": "c", "runtime": "docker"}]}`, booted)
+		if err := os.WriteFile(filepath.Join(dir, "claim.json"), []byte(note), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := Scope{Lab: "lab"}.status(t.Context(), c)
+		if err != nil || booted == "before" != (len(p.Processes) == 0) {
+			t.Errorf("status = %+v, %v", p.Processes, err)
+		}
+		for _, f := range p.Processes {
+			if f.Name != "p" || f.Labels["hcl.engine"] != "vllm.e" || f.State != "left by an agent that was killed" {
+				t.Errorf("status = %+v", f)
+			}
+		}
 	}
 }

@@ -3,7 +3,6 @@ package provision
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"hclbench/plain"
@@ -48,8 +47,8 @@ type Ulimit struct {
 type Container struct {
 	Name       string            `json:"name,omitempty"`
 	Image      string            `json:"image,omitempty"`
-	Entrypoint []Text            `json:"entrypoint,omitempty"` // nil: the image's own
-	Command    []Text            `json:"command,omitempty"`
+	Entrypoint []Text            `json:"entrypoint,omitzero"` // nil: the image's own
+	Command    []Text            `json:"command,omitzero"`
 	Env        []EnvVar          `json:"env,omitempty"` // sorted by name
 	Labels     map[string]string `json:"labels,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
@@ -88,14 +87,19 @@ func (c Container) MarshalJSON() ([]byte, error) {
 	}{plain(c), c.StopGrace.String()})
 }
 
-// Texts are all that may hold secrets: variables, words of the command, files.
-func (c Container) Texts() []Text {
-	texts := append(slices.Clone(c.Entrypoint), c.Command...)
-	for _, v := range c.Env {
-		texts = append(texts, v.Value)
+// Texts are all that may hold secrets: words of the command, variables, files.
+func (c Container) Texts() (texts []*Text) {
+	for i := range c.Entrypoint {
+		texts = append(texts, &c.Entrypoint[i])
 	}
-	for _, f := range c.Files {
-		texts = append(texts, f.Text)
+	for i := range c.Command {
+		texts = append(texts, &c.Command[i])
+	}
+	for i := range c.Env {
+		texts = append(texts, &c.Env[i].Value)
+	}
+	for i := range c.Files {
+		texts = append(texts, &c.Files[i].Text)
 	}
 	return texts
 }

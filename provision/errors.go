@@ -32,6 +32,14 @@ var (
 	ErrDockerAway = fmt.Errorf("daemon away: %w", ErrNoDocker)
 )
 
+// NotLetIn reports whether a host does not let us in, or is not the one that is known: to ask again changes nothing.
+func NotLetIn(err error) bool {
+	return errors.Is(err, ErrAuth) || errors.Is(err, ErrHostKey) || errors.Is(err, ErrHostKeyUnknown)
+}
+
+// OutOfReach reports whether a host could not be asked at all: nothing is known of what is there.
+func OutOfReach(err error) bool { return errors.Is(err, ErrUnreachable) || NotLetIn(err) }
+
 // kinds are those of them that tell a caller what to do about what a program elsewhere has tried for it; what is
 // more special comes first.
 var kinds = []error{ErrUnclean, ErrDockerAway, ErrNoGPURuntime, ErrNoDocker, ErrImageNotFound, ErrPortTaken, ErrNameTaken, ErrNoContainer,

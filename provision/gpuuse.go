@@ -86,7 +86,7 @@ const releaseSlack = 256 << 20
 type Traces struct {
 	Before     GPUUse   `json:"before"`               // as the GPUs were before the first of them came
 	Containers []string `json:"containers,omitempty"` // their ids
-	Mark       string   `json:"mark,omitempty"`       // how the [ProcessMark] of their processes begins
+	Marks      []string `json:"marks,omitempty"`      // how the [ProcessMark] of their processes begins
 	Ports      []int    `json:"ports,omitempty"`      // where they listened
 }
 
@@ -94,7 +94,7 @@ type Traces struct {
 // to what was taken down.
 func (t Traces) Ours(container, mark string) bool {
 	return container != "" && slices.Contains(t.Containers, container) ||
-		t.Mark != "" && strings.HasPrefix(mark, t.Mark)
+		slices.ContainsFunc(t.Marks, func(own string) bool { return strings.HasPrefix(mark, own) })
 }
 
 // UncleanError says that something of ours is left on a host although it was taken down.

@@ -10,7 +10,7 @@ import (
 func TestHeld(t *testing.T) {
 	const ours, other = "0123456789ab", "ba9876543210"
 	before := GPUUse{Memory: []int64{1 << 20, 2 << 30}, Processes: []GPUProcess{{PID: 5, Name: "jupyter", Memory: 2 << 30}}}
-	traces := Traces{Before: before, Containers: []string{ours}, Mark: "/home/ada/.cache/hcl/agents/x/"}
+	traces := Traces{Before: before, Containers: []string{ours}, Marks: []string{"/home/ada/.cache/hcl/agents/x/"}}
 	for name, c := range map[string]struct {
 		now    GPUUse
 		left   []string

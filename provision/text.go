@@ -63,6 +63,12 @@ func (t Text) Format(f fmt.State, verb rune) { fmt.Fprintf(f, fmt.FormatString(f
 // MarshalText is what JSON sees: the value, or [Redacted] for a secret.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
+// UnmarshalText reads what was shown: of a secret that is not its value.
+func (t *Text) UnmarshalText(b []byte) error {
+	*t = Plain(string(b))
+	return nil
+}
+
 // LogValue is what slog sees.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 

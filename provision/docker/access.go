@@ -144,7 +144,7 @@ func (w *ways) find(ctx context.Context) (access, error) {
 			}
 			return way, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, provision.ErrUnreachable) {
+		if ctx.Err() != nil || provision.OutOfReach(err) {
 			return way, err
 		}
 		why := err.Error()

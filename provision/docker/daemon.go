@@ -22,6 +22,7 @@ import (
 
 	"github.com/docker/docker/client"
 
+	"hclbench/flow"
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -180,19 +181,13 @@ const awayFor = time.Minute
 // whenBack does something that has to be done in the end: when a daemon that has
 // answered before cannot be reached, it waits for it to come back from a restart.
 func (d *Daemon) whenBack(ctx context.Context, do func() error) error {
-	until := time.Now().Add(awayFor)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := do()
-		if !errors.Is(err, provision.ErrDockerAway) || !d.answered.Load() || time.Now().After(until) {
-			return err
+	return flow.Patience{First: 100 * time.Millisecond, Most: 2 * time.Second, Total: awayFor}.Again(ctx, do, func(err error) bool {
+		if !errors.Is(err, provision.ErrDockerAway) || !d.answered.Load() {
+			return true
 		}
 		d.log.Info("the Docker daemon is away, waiting for it", "host", d.host.Name)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return err
-		}
-	}
+		return false
+	})
 }
 
 // says reports whether err is an answer of the daemon that holds one of the texts, which

@@ -141,10 +141,12 @@ func TestNoGPU(t *testing.T) {
 	ct.GPUs = -1
 	_, err := c.Start(t.Context(), ct)
 	testhost.WantError(t, err, provision.ErrNoGPURuntime, "nvidia-container-toolkit", "host h200 (lab.hcl:12)")
+	mustStop(t, c, ct.Name)
 	ct = server("amd")
 	ct.Devices = []string{"/dev/kfd"}
 	_, err = c.Start(t.Context(), ct)
 	testhost.WantError(t, err, provision.ErrNoGPURuntime, "amdgpu")
+	mustStop(t, c, ct.Name)
 	nothingLeft(t, c, map[string]string{"hcl.lab": "test"})
 
 	id := mustStart(t, c, server("plain"))

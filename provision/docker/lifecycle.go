@@ -22,8 +22,8 @@ import (
 // open every GPU for it.
 const createWithin = 10 * time.Minute
 
-// Start creates a container and starts it; its image must be on the host. When it does not start,
-// nothing is left. Its errors are [provision.ErrNameTaken], [provision.ErrPortTaken],
+// Start creates a container and starts it; its image must be on the host. When it does not start it
+// may be there, for [Daemon.Stop]. Its errors are [provision.ErrNameTaken], [provision.ErrPortTaken],
 // [provision.ErrNoGPURuntime] and [provision.ErrImageNotFound], with what to do.
 func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, err error) {
 	doing := "start container " + ct.Name
@@ -54,10 +54,7 @@ func (d *Daemon) Start(ctx context.Context, ct provision.Container) (id string, 
 		return "", d.wrap(doing, d.explainStart(ctx, ct, err))
 	}
 	if err := d.begin(making, created, ct.Files, secrets); err != nil {
-		err = d.explainStart(ctx, ct, err)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-		defer cancel()
-		return "", errors.Join(d.wrap(doing, err), d.Stop(ctx, created, 0))
+		return "", d.wrap(doing, d.explainStart(ctx, ct, err))
 	}
 	return created, nil
 }
@@ -133,8 +130,6 @@ func (d *Daemon) begin(ctx context.Context, id string, files []provision.File, s
 	_, _ = io.WriteString(stdin, secrets) // one that does not get them ends, and says so in its log
 	return nil
 }
-
-const cleanupTimeout = 30 * time.Second
 
 // groupIDs looks up the host's numeric ids of groups. One that does not exist
 // there owns nothing there, so it is left out.

@@ -115,6 +115,7 @@ func TestContainer(t *testing.T) {
 		ct.Init = false // which would start, and fail later
 		_, err := c.Start(t.Context(), ct)
 		testhost.WantError(t, err, nil, "no-such-program")
+		mustStop(t, c, ct.Name)
 		nothingLeft(t, c, ct.Labels)
 	})
 
@@ -125,6 +126,7 @@ func TestContainer(t *testing.T) {
 		ct.Ulimits = []provision.Ulimit{{Name: "stack", Soft: 8 << 20, Hard: 8 << 20}, {Name: "nofile", Soft: 1 << 40, Hard: 1 << 40}}
 		_, err := c.Start(t.Context(), ct)
 		testhost.WantError(t, err, errLimit, "host h200 (lab.hcl:12)", "container { ulimits = { nofile = null } }")
+		mustStop(t, c, ct.Name)
 		nothingLeft(t, c, ct.Labels)
 	})
 
@@ -132,10 +134,9 @@ func TestContainer(t *testing.T) {
 		for i := range 10 { // somewhere between its creation and its start
 			ct := server("broken-off")
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*15*time.Millisecond)
-			if id, err := c.Start(ctx, ct); err == nil {
-				mustStop(t, c, id)
-			}
+			c.Start(ctx, ct)
 			cancel()
+			mustStop(t, c, ct.Name)
 			nothingLeft(t, c, ct.Labels)
 		}
 	})
@@ -154,6 +155,7 @@ func TestContainer(t *testing.T) {
 		other.Network = "bridge"
 		_, err = c.Start(t.Context(), other)
 		testhost.WantError(t, err, provision.ErrPortTaken)
+		mustStop(t, c, other.Name)
 		nothingLeft(t, c, other.Labels)
 	})
 

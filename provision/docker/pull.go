@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/errdefs"
 	images "github.com/docker/docker/api/types/image"
 
+	"hclbench/flow"
 	"hclbench/origin"
 	"hclbench/provision"
 )
@@ -114,10 +115,8 @@ func (i *Images) bring(
 		}
 		i.d.log.Warn("pull failed, trying again", "image", image, "in", pause, "err", err)
 		tell(provision.PullProgress{Phase: "trying again"})
-		select {
-		case <-ctx.Done():
+		if !flow.Pause(ctx, pause) {
 			return nil, context.Cause(ctx)
-		case <-time.After(pause):
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 
+	"hclbench/flow"
 	"hclbench/provision"
 )
 
@@ -300,10 +301,5 @@ func (o *outage) is(told bool) bool {
 
 // pause waits until the next look; false when ctx ended.
 func (s *server) pause(ctx context.Context) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(s.patience.poll):
-		return true
-	}
+	return flow.Pause(ctx, s.patience.poll)
 }

@@ -140,7 +140,7 @@ func (d *difference) look(path string, asked, made any) {
 }
 
 func (d *difference) add(path string, made any) {
-	if s := path + ": " + flow(made); !slices.Contains(usualSet, s) {
+	if s := path + ": " + flowStyle(made); !slices.Contains(usualSet, s) {
 		d.found = append(d.found, s)
 	}
 }
@@ -166,24 +166,24 @@ func same(a, b any) bool {
 	if isText && also && x.UnmarshalJSON([]byte(q)) == nil && y.UnmarshalJSON([]byte(r)) == nil {
 		return x == y
 	}
-	return flow(a) == flow(b)
+	return flowStyle(a) == flowStyle(b)
 }
 
 // longestValue is how much of a value people are shown.
 const longestValue = 200
 
-// flow is a value in one line, as YAML has it: "{key: nvidia.com/gpu, operator: Exists}".
-func flow(v any) string {
+// flowStyle is a value in one line, as YAML has it: "{key: nvidia.com/gpu, operator: Exists}".
+func flowStyle(v any) string {
 	var parts []string
 	switch v := v.(type) {
 	case object:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			parts = append(parts, name+": "+flow(v[name]))
+			parts = append(parts, name+": "+flowStyle(v[name]))
 		}
 		return plain.Cut("{"+strings.Join(parts, ", ")+"}", longestValue)
 	case []any:
 		for _, e := range v {
-			parts = append(parts, flow(e))
+			parts = append(parts, flowStyle(e))
 		}
 		return plain.Cut("["+strings.Join(parts, ", ")+"]", longestValue)
 	case float64:

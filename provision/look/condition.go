@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,7 +29,7 @@ func Condition(ctx context.Context, c *reach.Conn, d *docker.Daemon, paths []str
 	if d != nil && c.Host().Runtime != provision.Process {
 		var err error
 		about, err = d.About(ctx)
-		if errors.Is(err, provision.ErrUnreachable) {
+		if provision.OutOfReach(err) {
 			return provision.Condition{}, err
 		}
 		if about.Root != "" {

@@ -9,7 +9,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -50,7 +49,7 @@ func Facts(ctx context.Context, c *reach.Conn, d *docker.Daemon) (provision.Fact
 		return f, nil
 	}
 	f.Docker, err = d.Version(ctx)
-	if errors.Is(err, provision.ErrUnreachable) {
+	if provision.OutOfReach(err) {
 		return provision.Facts{}, fmt.Errorf("gather facts: %w", err)
 	}
 	if err == nil {

@@ -3,7 +3,6 @@ package look
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -215,13 +214,13 @@ func stillThere(
 func stillListens(ctx context.Context, c *reach.Conn, t provision.Traces, port int) (left []string, err error) {
 	advice := fmt.Sprintf("see `sudo ss -ltnp 'sport = :%d'` there", port)
 	all, err := c.Listeners(ctx, port)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, provision.ErrUnreachable) { // nobody can look: ask
+	if err != nil && ctx.Err() == nil && !provision.OutOfReach(err) { // nobody can look: ask
 		conn, err := c.Dial(ctx, "tcp", netip.AddrPortFrom(reach.Loopback, uint16(port)).String())
 		switch {
 		case err == nil:
 			conn.Close()
 			return []string{fmt.Sprintf("something still listens on port %d: %s", port, advice)}, nil
-		case ctx.Err() != nil, errors.Is(err, provision.ErrUnreachable):
+		case ctx.Err() != nil, provision.OutOfReach(err):
 			return nil, err
 		}
 		return nil, nil

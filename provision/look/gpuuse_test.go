@@ -105,7 +105,7 @@ func TestProveGone(t *testing.T) {
 			}
 
 			// Somebody else's process, with a name of its own and our mark.
-			traces.Mark = "/agents/ours/"
+			traces.Marks = []string{"/agents/ours/"}
 			stranger := h.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", provision.ProcessMark+"=/agents/ours/e",
 				"sh", "-c", `printf '\nnvidia=3, x, 9' >/proc/$$/comm; echo $$; read x`)
 			in, err := stranger.StdinPipe()
@@ -169,19 +169,19 @@ func TestStillListens(t *testing.T) {
 	}
 	end := start(8000)
 	defer start(8001, "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")()
-	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/ours/", Ports: []int{8001}}, 0); err != nil {
+	if _, err := ProveGone(t.Context(), c, provision.Traces{Marks: []string{"/agents/ours/"}, Ports: []int{8001}}, 0); err != nil {
 		t.Errorf("another user's, with our mark: %v", err)
 	}
-	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/theirs/", Ports: []int{8000}}, 0); err != nil {
+	if _, err := ProveGone(t.Context(), c, provision.Traces{Marks: []string{"/agents/theirs/"}, Ports: []int{8000}}, 0); err != nil {
 		t.Errorf("somebody else's: %v", err)
 	}
 	unclean := new(provision.UncleanError)
-	_, err = ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/ours/", Ports: []int{8000}}, 0)
+	_, err = ProveGone(t.Context(), c, provision.Traces{Marks: []string{"/agents/ours/"}, Ports: []int{8000}}, 0)
 	if !errors.As(err, &unclean) || len(unclean.Left) != 1 || !strings.Contains(unclean.Left[0], "hcl sim) still listens on "+h.IP+":8000") {
 		t.Errorf("ours: %v", err)
 	}
 	end()
-	if _, err := ProveGone(t.Context(), c, provision.Traces{Mark: "/agents/ours/", Ports: []int{8000}}, time.Minute); err != nil {
+	if _, err := ProveGone(t.Context(), c, provision.Traces{Marks: []string{"/agents/ours/"}, Ports: []int{8000}}, time.Minute); err != nil {
 		t.Errorf("ended: %v", err)
 	}
 }

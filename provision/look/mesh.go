@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -135,13 +136,7 @@ func (p *meshPart) ask(ctx context.Context, say, answer any) error {
 }
 
 func (m *mesh) all(each func(i int) error) error {
-	errs := make([]error, len(m.hosts))
-	var all sync.WaitGroup
-	for i := range m.hosts {
-		all.Go(func() { errs[i] = each(i) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+	return flow.Each(m.hosts, func(i int, _ Meeting) error { return each(i) })
 }
 
 func (m *mesh) close() {

@@ -237,7 +237,7 @@ func (c *Conn) PortFree(ctx context.Context, port int, names Names) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
 	}
-	if errors.Is(err, provision.ErrUnreachable) {
+	if provision.OutOfReach(err) {
 		return err
 	}
 	return nil // refused, as it should be; or sshd forwards no TCP, and nothing is known

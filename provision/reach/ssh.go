@@ -8,10 +8,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/sync/semaphore"
 
+	"hclbench/flow"
 	"hclbench/provision"
 )
 
@@ -112,22 +112,16 @@ func (t *sshTransport) link(ctx context.Context) (*sshLink, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.closing, cancel)()
-	var last error
-	link, err := backoff.Retry(ctx, func() (*sshLink, error) {
-		link, err := dialLink(ctx, t.host, t.opt)
-		if err != nil && !errors.Is(err, provision.ErrUnreachable) {
-			return nil, backoff.Permanent(err)
-		}
-		if err != nil && ctx.Err() == nil {
-			last = err
-			t.log.Debug("still not reachable", "err", err)
-		}
-		return link, err
-	}, backoff.WithMaxElapsedTime(redialFor))
+	var link *sshLink
+	patience := flow.Patience{First: 500 * time.Millisecond, Most: time.Minute, Total: redialFor}
+	err := patience.Again(ctx, func() (err error) {
+		link, err = dialLink(ctx, t.host, t.opt)
+		return err
+	}, func(err error) bool {
+		t.log.Debug("still not reachable", "err", err)
+		return !errors.Is(err, provision.ErrUnreachable)
+	})
 	if err != nil {
-		if last != nil && !errors.Is(err, last) {
-			err = fmt.Errorf("%w (%w)", last, err)
-		}
 		return nil, fmt.Errorf("dial again: %w", err)
 	}
 	t.current = link
@@ -174,19 +168,14 @@ func (t *sshTransport) session(ctx context.Context) (link *sshLink, s *ssh.Sessi
 // openSession opens a session that is not counted. sshd counts one that has
 // ended until it gets round to it, so being refused says little at first.
 func (t *sshTransport) openSession(ctx context.Context) (link *sshLink, s *ssh.Session, err error) {
-	wait := backoff.NewExponentialBackOff()
-	wait.InitialInterval, wait.MaxInterval = 5*time.Millisecond, time.Second
-	s, err = backoff.Retry(ctx, func() (s *ssh.Session, err error) {
-		err = t.open(ctx, func(l *sshLink) error {
+	wait := flow.Patience{First: 5 * time.Millisecond, Most: time.Second, Total: sessionWait}
+	err = wait.Again(ctx, func() error {
+		return t.open(ctx, func(l *sshLink) (err error) {
 			link = l
 			s, err = l.session(ctx)
 			return err
 		})
-		if err != nil && !Refused(err) {
-			err = backoff.Permanent(err)
-		}
-		return s, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(sessionWait))
+	}, func(err error) bool { return !Refused(err) })
 	return link, s, err
 }
 

@@ -1,0 +1,62 @@
+// Package flow is how things are done side by side, again, and after a while.
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Each does the same with all of a list at once. Its error joins theirs, in the order of the list.
+func Each[T any](list []T, do func(i int, x T) error) error {
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, x := range list {
+		all.Go(func() { errs[i] = do(i, x) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Pause waits, and reports whether ctx has not ended meanwhile.
+func Pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Patience is how long something is tried again: after about First, then after twice as long each time, but no longer than
+// Most, and in all for about Total.
+type Patience struct{ First, Most, Total time.Duration }
+
+// Again does something until it succeeds, its error is final, patience is over or ctx ends. Where ctx ends, the error has
+// its cause, and what was in the way before.
+func (p Patience) Again(ctx context.Context, do func() error, final func(error) bool) error {
+	policy := backoff.NewExponentialBackOff()
+	policy.InitialInterval, policy.MaxInterval, policy.Multiplier = p.First, p.Most, 2
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := do()
+		switch {
+		case err != nil && final(err):
+			return struct{}{}, backoff.Permanent(err)
+		case err != nil && ctx.Err() == nil:
+			last = err
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(policy), backoff.WithMaxElapsedTime(p.Total))
+	if err != nil && ctx.Err() != nil && last != nil && !errors.Is(err, last) {
+		err = fmt.Errorf("%w (%w)", last, err)
+	}
+	return err
+}
+
+// Never is for what no error ends.
+func Never(error) bool { return false }
