@@ -31,12 +31,12 @@ type engine struct {
 }
 
 // home is where the engine serves, or where the load runs when somebody else runs it.
-func (e *engine) home() *session { return e.at[e.d.Host()] }
+func (e *engine) home() *session { return e.at[e.d.Host] }
 
 // held ends when the lease of one of the engine's hosts does; a sender's ends only what it sends.
 func (e *engine) held() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(e.home().lease.held)
-	for _, h := range e.d.Serving() {
+	for _, h := range e.d.Hosts {
 		held := e.at[h].lease.held
 		context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	}
@@ -91,8 +91,7 @@ func (e *engine) tail(ctx context.Context) []string {
 
 // front is the member that requests go to. nil: it is not up, or somebody else runs the engine.
 func (e *engine) front() *member {
-	front := e.d.Front()
-	i := slices.IndexFunc(e.members, func(m *member) bool { return front != nil && m.Name() == front.Name() })
+	i := slices.IndexFunc(e.members, func(m *member) bool { return m.Front })
 	if i < 0 {
 		return nil
 	}

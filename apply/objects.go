@@ -48,7 +48,7 @@ func podsOf(p *plan.Plan) (all []kube.PodSpec) {
 		if len(d.ToDo()) == 0 {
 			continue
 		}
-		for _, h := range d.Hosts() {
+		for _, h := range d.Needs() {
 			if h.Cluster == nil || p.Rehearsal {
 				continue
 			}

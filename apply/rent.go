@@ -222,15 +222,15 @@ const neighbour = "%s is a pod on its node %s too: what one takes of the process
 
 // neighbours warns of clients that have another pod of the deployment beside them.
 func (at sessions) neighbours(d *plan.Deployment) {
-	for _, h := range d.Hosts() {
+	for _, h := range d.Needs() {
 		sends := func(c *plan.Cell) bool { return slices.Contains(c.From(), h) }
 		beside := func(other *provision.Host) bool {
 			a, b := at[h].pod, at[other].pod
 			return other != h && a != nil && b != nil && h.Cluster.Same(other.Cluster) && a.Node() == b.Node()
 		}
-		i := slices.IndexFunc(d.Hosts(), beside)
+		i := slices.IndexFunc(d.Needs(), beside)
 		if i >= 0 && slices.ContainsFunc(d.ToDo(), sends) {
-			at[h].tell.say(Warning, neighbour, d.Hosts()[i], at[h].pod.Node())
+			at[h].tell.say(Warning, neighbour, d.Needs()[i], at[h].pod.Node())
 		}
 	}
 }

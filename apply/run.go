@@ -254,7 +254,7 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
 		TTL: load.Duration(lab.Lease), MaxDuration: load.Duration(lab.MaxDuration),
 	}}
 	for _, d := range line {
-		w.shared = w.shared || len(d.Hosts()) > 1
+		w.shared = w.shared || len(d.Needs()) > 1
 		w.claim.Reserve = w.claim.Reserve || engines.Real(d.Engine) && !r.plan.Rehearsal
 		for _, m := range d.Members {
 			if m.Host == h && !slices.Contains(w.engines, m.Engine) {

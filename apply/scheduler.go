@@ -32,7 +32,7 @@ type place struct {
 func newScheduler(deployments []*plan.Deployment) *scheduler {
 	s := &scheduler{places: map[*provision.Host]*place{}, news: make(chan struct{})}
 	for _, d := range deployments {
-		for _, h := range d.Hosts() {
+		for _, h := range d.Needs() {
 			if s.places[h] == nil {
 				s.places[h] = &place{idle: make(chan struct{})}
 			}
@@ -91,9 +91,9 @@ func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (sessions, err
 // lock is held.
 func (s *scheduler) try(d *plan.Deployment) (sessions, error) {
 	at, first := sessions{}, true
-	for _, h := range d.Hosts() {
+	for _, h := range d.Needs() {
 		switch p := s.places[h]; {
-		case p.over && slices.Contains(d.Serving(), h):
+		case p.over && slices.Contains(d.Hosts, h):
 			return nil, &failure{scope: ofHost, host: h} // its own error says why
 		case p.over:
 			why := fmt.Errorf("%s sends its load and cannot be used; the next apply measures it", h)
@@ -111,7 +111,7 @@ func (s *scheduler) try(d *plan.Deployment) (sessions, error) {
 
 // give is the end of a trial, also of one that took nothing.
 func (s *scheduler) give(d *plan.Deployment) {
-	for _, h := range d.Hosts() {
+	for _, h := range d.Needs() {
 		s.change(h, func(p *place) {
 			p.line = slices.DeleteFunc(p.line, func(other *plan.Deployment) bool { return other == d })
 			if len(p.line) == 0 {

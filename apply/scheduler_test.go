@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -15,9 +14,9 @@ import (
 func TestScheduler(t *testing.T) {
 	a, b, c := &provision.Host{Name: "a"}, &provision.Host{Name: "b"}, &provision.Host{Name: "c"}
 	on := func(from *provision.Host, hosts ...*provision.Host) *plan.Deployment {
-		d := &plan.Deployment{Engine: &engines.Engine{Placement: engines.On(hosts...)}, Cells: []*plan.Cell{{Task: &plan.Load{From: []*provision.Host{from}}}}}
-		for _, h := range hosts {
-			d.Members = append(d.Members, plan.Member{Host: h})
+		d := &plan.Deployment{Host: hosts[0], Hosts: hosts, Cells: []*plan.Cell{{Task: &plan.Load{}}}}
+		if from != nil {
+			d.Cells[0].Task = &plan.Load{From: []*provision.Host{from}}
 		}
 		return d
 	}

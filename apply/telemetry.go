@@ -44,7 +44,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job
 			job.Engines = append(job.Engines, *e)
 		}
 	}
-	for _, h := range d.Serving() {
+	for _, h := range d.Hosts {
 		p := telemetry.Plan{GPUs: gpusRead(d, h), Host: d.Grouped() || c.Batch() != nil}
 		if d.Grouped() {
 			p.Engines, p.Network = exportsOn(d, h), networkOf(d, h)

@@ -48,7 +48,7 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 	}{{engines.VLLM, nil, 8}, {engines.VLLM, []string{"0", "1"}, 2}, {engines.Sim, nil, 0}} {
 		e := &engines.Engine{Kind: c.kind, Name: "x", Placement: engines.On(h)}
 		e.Placement[0].GPUIDs = c.only
-		d := &plan.Deployment{Engine: e, Members: []plan.Member{{Member: engines.Member{Engine: e}, Host: h}}}
+		d := &plan.Deployment{Engine: e, Host: h, Hosts: []*provision.Host{h}, Members: []plan.Member{{Member: engines.Member{Engine: e}, Host: h}}}
 		count := func(p telemetry.Plan) int {
 			if p.GPUs == nil {
 				return 0

@@ -29,7 +29,7 @@ type trial struct {
 }
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
-	d, h := d.On(at.pods()), d.Host()
+	d, h := d.On(at.pods()), d.Host
 	tell := teller{about: Event{Host: h.Name, Engine: d.Engine.Label()}, to: r.told}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
 	t.row = results.Deployment{
@@ -174,7 +174,7 @@ func (t *trial) attempt(ctx context.Context) (err error) {
 
 // readyAgain sees to it that each place is as it was made ready, before anything is measured.
 func (t *trial) readyAgain(ctx context.Context) error {
-	for _, h := range t.d.Hosts() {
+	for _, h := range t.d.Needs() {
 		switch err := t.at[h].renew(ctx); {
 		case err != nil && ctx.Err() != nil: // another host is lost, or the run is broken off
 			return context.Cause(ctx)
@@ -206,7 +206,7 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 			more = append(more, f)
 		}
 	}
-	for _, h := range t.d.Hosts() {
+	for _, h := range t.d.Needs() {
 		if t.at[h].anew() { // what it was measured with was no longer set
 			why := fmt.Sprintf("%s has cleaned itself, or was restarted, in mid-cell", h)
 			if m.out.Summary != nil {
@@ -227,7 +227,7 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 
 // compareFacts warns when a host is not as it was when cells were measured there, or sent from there.
 func (t *trial) compareFacts(context.Context) error {
-	for _, h := range t.d.Hosts() {
+	for _, h := range t.d.Needs() {
 		told := map[string]int{}
 		for _, c := range t.d.Cells {
 			if was := c.Facts[h]; c.Status == plan.Done && was != nil {

@@ -29,6 +29,7 @@ type Member struct {
 	Engine   *Engine     // the recipe with what is this member's own: host, GPUs, port, and the flags and variables of its rank
 	Ports    []NamedPort // of its host, that it listens on; the first is its server's
 	Answers  bool        // its server takes requests; else it works for one that does
+	Front    bool        // requests come to it from outside: it is a router, or answers without one
 }
 
 // Name tells the member from the others of its engine: "decode 0", "serve 0 rank 1".
@@ -58,6 +59,7 @@ func Members(e *Engine) []Member {
 		return nil
 	}
 	var members []Member
+	routed := e.recipe(Route) != nil
 	for _, r := range e.roles() {
 		for i, in := range r.instances {
 			head := len(members)
@@ -72,6 +74,7 @@ func Members(e *Engine) []Member {
 				} else {
 					s.join(&m)
 				}
+				m.Front = m.Answers && (r.name == Route || !routed)
 				members = append(members, m)
 			}
 		}
@@ -82,11 +85,7 @@ func Members(e *Engine) []Member {
 // Fronts are the members that those who send requests go to: the router, or all whose
 // servers answer.
 func Fronts(e *Engine) []Member {
-	members := Members(e)
-	if e.recipe(Route) != nil {
-		return members[len(members)-1:]
-	}
-	return slices.DeleteFunc(members, func(m Member) bool { return !m.Answers })
+	return slices.DeleteFunc(Members(e), func(m Member) bool { return !m.Front })
 }
 
 // spot is where a member stands among those of its engine.

@@ -397,7 +397,7 @@ func TestPlans(t *testing.T) {
 			starts, total := 0, 0
 			for _, d := range p.Deployments {
 				if len(d.Members) > 0 || d.Engine.Manifests != nil {
-					loads[d.Host().Name]++
+					loads[d.Host.Name]++
 					starts++
 				}
 				for _, c := range d.Cells {

@@ -14,6 +14,8 @@ import (
 type Deployment struct {
 	ID       string
 	Engine   *engines.Engine
+	Host     *provision.Host   // where it serves, or where the load runs when someone else runs the engine
+	Hosts    []*provision.Host // of its members, each once, in the order of starting; of none, that where the load runs
 	Members  []Member          // in the order of starting; none for an engine that someone else runs
 	Identity map[string]string // what ID is the hash of
 	Cells    []*Cell
@@ -45,7 +47,10 @@ func (m Member) Listens() []int {
 var local = &provision.Host{Name: "local", Address: provision.LocalAddress, Runtime: provision.Process}
 
 func deployment(e *engines.Engine) *Deployment {
-	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e)}
+	d := &Deployment{Engine: e, Identity: engines.Fingerprint(e), Host: cmp.Or(e.Host(), local), Hosts: e.Placement.Hosts()}
+	if d.Hosts == nil {
+		d.Hosts = []*provision.Host{d.Host}
+	}
 	for _, m := range engines.Members(e) {
 		d.Members = append(d.Members, Member{m, m.Engine.Host(), engines.Runtime(m.Engine), engines.Container(m.Engine), provision.Fabric{}})
 	}
@@ -100,68 +105,35 @@ func (d *Deployment) starts() int {
 	return n + serves
 }
 
-// Hosts are those that the deployment needs for what is to be done: where it serves, its
+// Needs are the hosts that the deployment needs for what is to be done: where it serves, its
 // other members' hosts, and those that send load, in the order of their first use.
-func (d *Deployment) Hosts() []*provision.Host { return d.hosts(d.ToDo()) }
+func (d *Deployment) Needs() []*provision.Host { return d.needs(d.ToDo()) }
 
-// Serving are the hosts of the deployment's engine, each once; where the load runs when
-// somebody else runs the engine.
-func (d *Deployment) Serving() []*provision.Host { return d.hosts(nil) }
-
-func (d *Deployment) hosts(cells []*Cell) []*provision.Host {
-	list := []*provision.Host{d.Host()}
-	add := func(h *provision.Host) {
-		if h != nil && !slices.Contains(list, h) {
-			list = append(list, h)
+func (d *Deployment) needs(cells []*Cell) []*provision.Host {
+	list := []*provision.Host{d.Host}
+	add := func(hosts []*provision.Host) {
+		for _, h := range hosts {
+			if !slices.Contains(list, h) {
+				list = append(list, h)
+			}
 		}
 	}
-	for _, m := range d.Members {
-		add(m.Host)
-	}
+	add(d.Hosts)
 	for _, c := range cells {
-		for _, h := range c.From() {
-			add(h)
-		}
+		add(c.From())
 	}
 	return list
 }
 
-// hostsName is what results call its hosts: "h200", or "n0, n1" of members in the order of starting.
-func (d *Deployment) hostsName() string {
-	var names names
-	for _, m := range d.Members {
-		names.add(m.Host.Name)
-	}
-	return cmp.Or(strings.Join(names, ", "), d.Host().Name)
-}
+// Where is what results call its hosts: "h200", or "n0, n1".
+func (d *Deployment) Where() string { return strings.Join(hostNames(d.Hosts), ", ") }
 
 // Senders are the hosts that a cell's load is sent from, or that do its work.
 func (d *Deployment) Senders(c *Cell) []*provision.Host {
 	if from := c.From(); from != nil {
 		return from
 	}
-	return []*provision.Host{d.Host()}
-}
-
-// Host is where the deployment's engine serves, or where the load runs when
-// someone else runs it.
-func (d *Deployment) Host() *provision.Host {
-	if front := d.Front(); front != nil {
-		return front.Host
-	}
-	return cmp.Or(d.Engine.Host(), local)
-}
-
-// Front is the member that requests go to first: the router, or the first of all. nil:
-// someone else runs the engine.
-func (d *Deployment) Front() *Member {
-	switch n := len(d.Members); {
-	case n == 0:
-		return nil
-	case d.Members[n-1].Role == engines.Route:
-		return &d.Members[n-1]
-	}
-	return &d.Members[0]
+	return []*provision.Host{d.Host}
 }
 
 // Grouped reports whether the deployment has several members.

@@ -71,12 +71,12 @@ func (p *Plan) Estimate() *Estimate {
 			takes += c.takes
 		}
 		var begin time.Duration
-		for _, h := range d.Hosts() {
+		for _, h := range d.Needs() {
 			if u := uses[h]; u != nil {
 				begin = max(begin, u.free)
 			}
 		}
-		for _, h := range d.Hosts() {
+		for _, h := range d.Needs() {
 			u := uses[h]
 			if u == nil {
 				u = &use{from: begin, free: begin}
@@ -222,7 +222,7 @@ func (h *history) takes(c *Cell) time.Duration {
 	}
 	d := c.deployment
 	nearest, best := 0.0, math.Inf(1)
-	for _, k := range h.cells[d.hostsName()] {
+	for _, k := range h.cells[d.Where()] {
 		apart := s.distance(k.shape)
 		if k.Engine != d.Engine.Label() {
 			apart += 100 // further than any other load of the same engine

@@ -124,10 +124,8 @@ func TestEstimateOfWaiting(t *testing.T) {
 		takes time.Duration
 		hosts []*provision.Host
 	}{{2 * time.Hour, []*provision.Host{a}}, {30 * time.Minute, []*provision.Host{b}}, {time.Hour, []*provision.Host{a, b}}, {2 * time.Hour, []*provision.Host{b}}} {
-		d := &Deployment{Engine: &engines.Engine{Kind: engines.VLLM, Placement: engines.On(of.hosts...)}, start: time.Nanosecond}
-		for _, h := range of.hosts {
-			d.Members = append(d.Members, Member{Member: engines.Member{Engine: &engines.Engine{Placement: engines.On(h)}}, Host: h})
-		}
+		d := deployment(&engines.Engine{Kind: engines.VLLM, Placement: engines.On(of.hosts...), Model: &engines.Model{}})
+		d.start = time.Nanosecond
 		d.Cells = []*Cell{{Status: Measure, takes: of.takes, Task: &Load{}, deployment: d}}
 		p.Deployments = append(p.Deployments, d)
 	}

@@ -148,7 +148,7 @@ func (d *Deployment) foldsWith(o *Deployment) bool {
 		return d.Grouped() || d.Engine.Kind == engines.GroupKind || slices.ContainsFunc(d.Cells, sentFrom)
 	}
 	a, b := d.Engine, o.Engine
-	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host() == o.Host() &&
+	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host == o.Host &&
 		a.Model == b.Model && a.Image == b.Image && a.URL == b.URL &&
 		len(d.benchmarks()) == 1 && slices.Equal(d.benchmarks(), o.benchmarks())
 }

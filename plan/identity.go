@@ -38,7 +38,7 @@ func loadOf(c hcl.Cell, d *Deployment) loadIdentity {
 	var clients []string
 	for _, h := range c.From {
 		client := engines.Client(h)
-		if slices.Contains(d.Serving(), h) {
+		if slices.Contains(d.Hosts, h) {
 			client = "a host of the engine"
 		}
 		clients = append(clients, client)

@@ -105,7 +105,7 @@ func (p *Plan) JSON(w io.Writer) error {
 
 func (d *Deployment) json() jsonDeployment {
 	e := d.Engine
-	out := jsonDeployment{ID: d.ID, Host: d.Host().Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Cells: []jsonCell{}}
+	out := jsonDeployment{ID: d.ID, Host: d.Host.Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Cells: []jsonCell{}}
 	for _, m := range d.Members {
 		out.Members = append(out.Members, m.json())
 	}

@@ -230,12 +230,12 @@ func TestChangedHost(t *testing.T) {
 		p := New(lab(), Options{Known: known, Seen: seen, StrictFacts: strict})
 		for _, d := range p.Deployments {
 			for _, c := range d.Cells {
-				changed := d.Host().Name == "h200"
+				changed := d.Host.Name == "h200"
 				if got, want := c.Status == Stale, strict && changed; got != want {
-					t.Errorf("strict %v, on %s: %s", strict, d.Host().Name, c.Status)
+					t.Errorf("strict %v, on %s: %s", strict, d.Host.Name, c.Status)
 				}
 				if got := strings.Contains(c.Why, "driver 550.54.15 → 570.86.15"); got != changed {
-					t.Errorf("strict %v, on %s: why %q", strict, d.Host().Name, c.Why)
+					t.Errorf("strict %v, on %s: why %q", strict, d.Host.Name, c.Why)
 				}
 			}
 		}

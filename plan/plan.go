@@ -116,7 +116,7 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 				byEngine[c.Engine] = d
 				p.Deployments = append(p.Deployments, d)
 			}
-			if len(c.From) == 1 && c.From[0] == d.Host() || c.Offline {
+			if len(c.From) == 1 && c.From[0] == d.Host || c.Offline {
 				c.From = nil
 			}
 			load := loadOf(c, d)
@@ -124,7 +124,7 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			for rep := range max(b.Repeat, 1) {
 				d.Cells = append(d.Cells, cell(d, b, c, &Cell{Repetition: rep + 1, load: load, occurrence: again[at{d, load.text}]}))
 			}
-			for _, h := range d.hosts(d.Cells[len(d.Cells)-1:]) {
+			for _, h := range d.needs(d.Cells[len(d.Cells)-1:]) {
 				if !slices.Contains(p.Hosts, h) {
 					p.Hosts = append(p.Hosts, h)
 				}

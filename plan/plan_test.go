@@ -67,7 +67,7 @@ func measured(p *Plan) map[string]results.Known {
 			all[c.ID] = results.Known{
 				Verdict: load.Valid, Finished: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
 				Benchmark: c.Benchmark, Axes: text(c.Axes), Repetition: c.Repetition, Identity: c.Identity(),
-				Lab: p.Lab.Name, Engine: d.Engine.Label(), Host: d.Host().Name,
+				Lab: p.Lab.Name, Engine: d.Engine.Label(), Host: d.Host.Name,
 			}
 		}
 	}
@@ -244,7 +244,7 @@ func TestExternal(t *testing.T) {
 	cfg.Benchmarks = []hcl.Benchmark{{Name: "b", Repeat: 1, Cells: []hcl.Cell{{Engine: cluster}}}}
 	p := New(cfg, Options{})
 	d := p.Deployments[0]
-	if len(d.Members) != 0 || !d.Host().Local() || p.Count().Starts != 0 {
+	if len(d.Members) != 0 || !d.Host.Local() || p.Count().Starts != 0 {
 		t.Errorf("an external engine is planned as %+v", d)
 	}
 	if got, want := d.Cells[0].Load().Target.BaseURL, "http://192.0.2.1:8000"; got != want {
@@ -285,7 +285,7 @@ func TestLoadFrom(t *testing.T) {
 	if got := local.Deployments[0].Cells[0].Load().Target.BaseURL; got != "http://127.0.0.1:8000" {
 		t.Errorf("beside the engine the target is %s", got)
 	}
-	if diff := cmp.Diff([]*provision.Host{remote.Hosts[0], client}, remote.Deployments[0].Hosts()); diff != "" || len(remote.Hosts) != 2 {
+	if diff := cmp.Diff([]*provision.Host{remote.Hosts[0], client}, remote.Deployments[0].Needs()); diff != "" || len(remote.Hosts) != 2 {
 		t.Errorf("hosts (-want +got):\n%s\n%d hosts", diff, len(remote.Hosts))
 	}
 	text := printed(t, remote, false)
@@ -320,7 +320,7 @@ func TestLoadFromSeveral(t *testing.T) {
 	if got := two.Deployments[0].Cells[0].Identity()["load.from"]; got != "another host, another host" {
 		t.Errorf("load.from is %q", got)
 	}
-	if hosts := two.Deployments[0].Hosts(); len(hosts) != 3 {
+	if hosts := two.Deployments[0].Needs(); len(hosts) != 3 {
 		t.Errorf("hosts %v", hosts)
 	}
 	text := printed(t, two, false)

@@ -73,7 +73,7 @@ func (p *Plan) Select(s Selection) error {
 	}
 	p.Deployments, p.Of, p.Only, p.Targets = kept, &of, s.Only, s.Targets
 	p.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
-		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.hosts(d.Cells), h) })
+		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.needs(d.Cells), h) })
 	})
 	return nil
 }
@@ -130,20 +130,12 @@ func parseTarget(text string) (target, error) {
 func (t target) names(d *Deployment, c *Cell) []string {
 	switch t.sort {
 	case "host":
-		return d.hostNames()
+		return hostNames(d.Hosts)
 	case "engine":
 		block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each: the whole block
 		return []string{d.Engine.Label(), block}
 	}
 	return []string{c.Benchmark}
-}
-
-// hostNames are the hosts of the deployment's engine.
-func (d *Deployment) hostNames() (names []string) {
-	for _, h := range d.Serving() {
-		names = append(names, h.Name)
-	}
-	return names
 }
 
 func (t target) picks(d *Deployment, c *Cell) bool {
@@ -201,7 +193,7 @@ func values(d *Deployment, c *Cell) where.Values {
 			block, _, _ := strings.Cut(d.Engine.Label(), "[") // of an instance of for_each
 			return []string{d.Engine.Label(), d.Engine.Address(), block, kind}, true
 		case nameHost:
-			return d.hostNames(), true
+			return hostNames(d.Hosts), true
 		case nameRepetition:
 			return float64(c.Repetition), true
 		}
@@ -297,6 +289,13 @@ func (n *names) add(name string) {
 	if !slices.Contains(*n, name) {
 		*n = append(*n, name)
 	}
+}
+
+func hostNames(hosts []*provision.Host) (list []string) {
+	for _, h := range hosts {
+		list = append(list, h.Name)
+	}
+	return list
 }
 
 func (n names) say(sentence, wrong string) string {

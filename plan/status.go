@@ -38,7 +38,7 @@ func (p *Plan) compare(opt Options) {
 	seen := newSeen(p.Lab.Name, opt.Seen)
 	past := newHistory(opt.Known)
 	for _, d := range p.Deployments {
-		d.start = past.starts[d.Engine.Label()+" "+d.hostsName()].Ready
+		d.start = past.starts[d.Engine.Label()+" "+d.Where()].Ready
 		for _, c := range d.Cells {
 			c.Status = Measure
 			id, k, ok := d.measured(c, opt.Known)
@@ -72,7 +72,7 @@ func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 		if k.Verdict != load.Valid {
 			c.Why += ", " + k.Verdict
 		}
-		if h := c.deployment.hostsName(); k.Host != "" && k.Host != h {
+		if h := c.deployment.Where(); k.Host != "" && k.Host != h {
 			c.Why += ", on host " + k.Host
 		}
 		if len(changed) > 0 {
@@ -169,7 +169,7 @@ func newSeen(lab string, all []results.Seen) *seen {
 // changes says in what the hosts of the deployment, and those that send the cell's load, are not as they were
 // when the cell was measured. Of one that had another name then, and no other has, that is taken.
 func (s *seen) changes(c *Cell, k results.Known) (all []string) {
-	then, hosts := maps.Clone(s.then[[2]string{k.RunID, k.Deployment}]), c.deployment.hosts([]*Cell{c})
+	then, hosts := maps.Clone(s.then[[2]string{k.RunID, k.Deployment}]), c.deployment.needs([]*Cell{c})
 	var renamed []*provision.Host
 	texts := map[*provision.Host]json.RawMessage{}
 	for _, h := range hosts {
@@ -179,7 +179,7 @@ func (s *seen) changes(c *Cell, k results.Known) (all []string) {
 			renamed = append(renamed, h)
 		}
 	}
-	for _, h := range c.deployment.hosts(c.deployment.Cells) {
+	for _, h := range c.deployment.needs(c.deployment.Cells) {
 		delete(then, h.Name)
 	}
 	if len(renamed) == 1 && len(then) == 1 {

@@ -116,12 +116,7 @@ func (c *Cell) From() []*provision.Host {
 }
 
 // clients are the names of the hosts that the load is sent from, where it says them.
-func (c *Cell) clients() (there names) {
-	for _, h := range c.From() {
-		there.add(h.Name)
-	}
-	return there
-}
+func (c *Cell) clients() []string { return hostNames(c.From()) }
 
 // sentFrom is " from host client", " from hosts c0, c1", or nothing.
 func (c *Cell) sentFrom() string {

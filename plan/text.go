@@ -91,12 +91,12 @@ func (t *printer) byHost(p *Plan) {
 		}
 		for all := range t.runs(p.Deployments) {
 			d := all[0]
-			if d.Host() == h {
+			if d.Host == h {
 				t.deployments(all, d.Engine.Address(), "")
 			} else if names := d.membersOn(h); names != "" {
-				t.f("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host().Name)
-			} else if slices.Contains(d.hosts(d.Cells), h) {
-				t.f("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host().Name)
+				t.f("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host.Name)
+			} else if slices.Contains(d.needs(d.Cells), h) {
+				t.f("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host.Name)
 			}
 		}
 	}
@@ -105,7 +105,7 @@ func (t *printer) byHost(p *Plan) {
 // works reports whether anything is measured on a host.
 func (p *Plan) works(h *provision.Host) bool {
 	return !p.Rehearsal && slices.ContainsFunc(p.Deployments, func(d *Deployment) bool {
-		return len(d.ToDo()) > 0 && slices.Contains(d.Hosts(), h)
+		return len(d.ToDo()) > 0 && slices.Contains(d.Needs(), h)
 	})
 }
 
@@ -119,7 +119,7 @@ func (t *printer) byEngine(p *Plan) {
 		t.f("\n%s\n", address)
 		for all := range t.runs(p.Deployments) {
 			if d := all[0]; d.Engine.Address() == address {
-				t.deployments(all, "host "+d.Host().Name, "")
+				t.deployments(all, "host "+d.Host.Name, "")
 			}
 		}
 	}
@@ -134,7 +134,7 @@ func (t *printer) byBenchmark(p *Plan) {
 		t.f("\nbenchmark %s\n", name)
 		for all := range t.runs(p.Deployments) {
 			if d := all[0]; len(d.of(name)) > 0 {
-				t.deployments(all, d.Engine.Address()+" on host "+d.Host().Name, name)
+				t.deployments(all, d.Engine.Address()+" on host "+d.Host.Name, name)
 			}
 		}
 	}
@@ -182,7 +182,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	}
 	if i := slices.IndexFunc(d.Cells, sentFrom); i >= 0 && len(d.Members) > 0 {
 		to := "network"
-		if c := d.Host().Cluster; c != nil {
+		if c := d.Host.Cluster; c != nil {
 			to = "pods of cluster " + c.Name
 		}
 		t.f("    open to the %s at %s, for the hosts that load is sent from\n", to, d.Cells[i].Load().Target.BaseURL)

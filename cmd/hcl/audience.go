@@ -73,7 +73,7 @@ func beginning(p *plan.Plan, run results.Run) begun {
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
 			b.Cells = append(b.Cells, begunCell{
-				Cell: c.ID, Host: d.Host().Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark,
+				Cell: c.ID, Host: d.Host.Name, Engine: d.Engine.Label(), Benchmark: c.Benchmark,
 				Axes: c.Axes, Repetition: c.Repetition, Work: c.Work(),
 			})
 		}

@@ -72,7 +72,7 @@ func expected(p *plan.Plan, speed float64) string {
 			if takes == 0 {
 				unknown++
 			}
-			hosts[d.Host().Name] += takes
+			hosts[d.Host.Name] += takes
 		}
 	}
 	longest := slices.Max(append(slices.Collect(maps.Values(hosts)), 0))

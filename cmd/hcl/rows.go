@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"hclbench/engines"
 	"hclbench/hcl"
@@ -109,21 +108,12 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 func plannedCells(p *plan.Plan) []report.Planned {
 	all := []report.Planned{}
 	for _, d := range p.Deployments {
-		hosts := []string{d.Host().Name} // as a result names them
-		if len(d.Members) > 0 {
-			hosts = nil
-		}
-		for _, m := range d.Members {
-			if !slices.Contains(hosts, m.Host.Name) {
-				hosts = append(hosts, m.Host.Name)
-			}
-		}
 		wanted := wanted(d)
 		for _, c := range d.Cells {
 			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
 			all = append(all, report.Planned{
 				Row: &results.Row{Cell: cell, Deployment: wanted},
-				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: strings.Join(hosts, ", "),
+				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: d.Where(),
 				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged,
 			})
 		}
@@ -133,7 +123,7 @@ func plannedCells(p *plan.Plan) []report.Planned {
 
 // wanted is what a result would say of where it was measured, as far as the plan knows.
 func wanted(d *plan.Deployment) results.Deployment {
-	h := d.Host()
+	h := d.Host
 	out := results.Deployment{Engine: d.Engine.Label(), Kind: d.Engine.Kind, Host: h.Name, GPUs: h.GPUs.String(),
 		Model: engines.ServedModel(d.Engine)}
 	var members []results.Member
