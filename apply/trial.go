@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/results"
 )
@@ -29,15 +28,12 @@ type trial struct {
 }
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
-	d, h := d.On(at.pods()), d.Host
-	tell := teller{about: Event{Host: h.Name, Engine: d.Engine.Label()}, to: r.told}
+	d = d.On(at.pods())
+	tell := teller{about: Event{Host: d.Host.Name, Engine: d.Engine.Label()}, to: r.told}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
-	t.row = results.Deployment{
-		ID: d.ID, RunID: r.opt.Run.ID,
-		Engine: d.Engine.Label(), Kind: d.Engine.Kind,
-		Host: h.Name, GPUs: h.GPUs.String(), Model: engines.ServedModel(d.Engine),
-		Image: d.Engine.Image, Identity: d.Identity, Started: time.Now(),
-	}
+	t.row = d.Stored()
+	t.row.ID, t.row.RunID, t.row.Started = d.ID, r.opt.Run.ID, time.Now()
+	t.row.Image, t.row.Identity = d.Engine.Image, d.Identity
 	if at == nil { // it will not be carried out
 		return t
 	}
@@ -60,11 +56,8 @@ func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 func (t *trial) describe() {
 	t.rows = nil
 	for _, in := range t.d.Members {
-		m := results.Member{
-			Role: in.Role, Instance: in.Instance, Rank: in.Rank, Image: in.Engine.Image,
-			Host: in.Host.Name, GPUs: in.Host.GPUs.String(), Facts: t.at[in.Host].factsText(),
-			GPUCount: engines.GPUsUsed(in.Engine), Price: in.Host.PricePerHour,
-		}
+		m := in.Stored()
+		m.Image, m.Price, m.Facts = in.Engine.Image, in.Host.PricePerHour, t.at[in.Host].factsText()
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
 			m.Command = append(m.Command, w.String())
 		}

@@ -8,6 +8,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/provision"
+	"hclbench/results"
 )
 
 // Deployment is one start of an engine and the cells that are measured on it.
@@ -41,6 +42,22 @@ func (m Member) Listens() []int {
 		list = append(list, p.Number)
 	}
 	return list
+}
+
+// Stored is which member it is, and where, as results say it.
+func (m Member) Stored() results.Member {
+	return results.Member{
+		Role: m.Role, Instance: m.Instance, Rank: m.Rank,
+		Host: m.Host.Name, GPUs: m.Host.GPUs.String(), GPUCount: engines.GPUsUsed(m.Engine),
+	}
+}
+
+// Stored is which engine the deployment is, and where, as results say it; see [results.Deployment.SetMembers].
+func (d *Deployment) Stored() results.Deployment {
+	return results.Deployment{
+		Engine: d.Engine.Label(), Kind: d.Engine.Kind, Model: engines.ServedModel(d.Engine),
+		Host: d.Host.Name, GPUs: d.Host.GPUs.String(),
+	}
 }
 
 // local is where the load runs when no host block is involved.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/lock"
@@ -123,13 +122,10 @@ func plannedCells(p *plan.Plan) []report.Planned {
 
 // wanted is what a result would say of where it was measured, as far as the plan knows.
 func wanted(d *plan.Deployment) results.Deployment {
-	h := d.Host
-	out := results.Deployment{Engine: d.Engine.Label(), Kind: d.Engine.Kind, Host: h.Name, GPUs: h.GPUs.String(),
-		Model: engines.ServedModel(d.Engine)}
+	out := d.Stored()
 	var members []results.Member
 	for _, m := range d.Members {
-		members = append(members, results.Member{Role: m.Role, Instance: m.Instance, Rank: m.Rank, Host: m.Host.Name,
-			GPUs: m.Host.GPUs.String(), GPUCount: engines.GPUsUsed(m.Engine)})
+		members = append(members, m.Stored())
 	}
 	if members != nil {
 		out.SetMembers(members)
