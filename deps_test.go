@@ -39,8 +39,6 @@ var rooms = []room{
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
 	{"engines", []string{"engines/setting", "provision", "telemetry", "origin", "plain"},
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
-	{"engines/setting", nil,
-		"rows read out of published packages, and what they mean; it knows no engine of a lab"},
 	{"report/chart", []string{"report/number"},
 		"lines and bars become SVG and pixels; what they are of, it is told, so that it knows neither cells nor results"},
 	{"report/number", nil,
@@ -49,12 +47,14 @@ var rooms = []room{
 		"renders what was measured; it works where no host and no lab is; of formats only what the columns of a published table mean"},
 	{"results/bundle", []string{"results", "results/door", "load", "plain"},
 		"a run as one file, out of a store and into another"},
-	{"results/formats", []string{"results", "results/door", "load", "telemetry", "plain"},
-		"what other tools write, and what people publish"},
+	{"results/formats", []string{"results", "results/door", "engines/setting", "load", "telemetry", "plain"},
+		"what other tools write, and what people publish; of engines only what the flags of a command mean"},
 	{"results/door", []string{"results", "load", "plain"},
 		"the one door for what others have written: bounded, printable, and looked at wholly"},
 	{"results", []string{"load", "telemetry", "plain"},
 		"keeps what the generator measured, whoever asked for it"},
+	{"engines/setting", nil,
+		"rows read out of published packages, and what they mean; it knows no engine of a lab, so that whoever reads a command can ask it"},
 	{"agent", []string{"load", "load/measure", "provision", "provision/docker", "provision/look", "provision/reach", "telemetry", "origin", "plain", "flow"},
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
 	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},
@@ -216,10 +216,15 @@ func violations(packages []pkg) []string {
 	return slices.Compact(found)
 }
 
-// roomOf is the place of a path's room in the list, -1 for none. A folder in a room
-// that has a line of its own stands before the room.
+// roomOf is the place of a path's room in the list, -1 for none.
 func roomOf(path string) int {
-	return slices.IndexFunc(rooms, func(r room) bool { return within(path, module+"/"+r.folder) })
+	found := -1
+	for i, r := range rooms { // of a room in another the inner one
+		if within(path, module+"/"+r.folder) && (found < 0 || len(r.folder) > len(rooms[found].folder)) {
+			found = i
+		}
+	}
+	return found
 }
 
 // forbidden says why a room may not import a path; empty when it may.

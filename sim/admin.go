@@ -61,7 +61,8 @@ func tellFlags(s *Server, info map[string]any) {
 	}
 }
 
-// vllmParts are the parts of VllmConfig in which vLLM tells its flags.
+// vllmParts are the parts of VllmConfig in which vLLM tells its flags: a list of its own, as the
+// engine is one. From the table by which answers are read a wrong row would read back as right.
 var vllmParts = map[string]string{
 	"tensor_parallel_size": "parallel_config", "pipeline_parallel_size": "parallel_config", "data_parallel_size": "parallel_config",
 	"max_model_len": "model_config", "dtype": "model_config", "quantization": "model_config",

@@ -259,13 +259,13 @@ func readTable(name string) *table {
 			if limited {
 				runs = t.spans(when)
 			}
-			if !strings.HasPrefix(alias, "-") { // a short name: hcl writes long ones
-				add(alias, row, runs)
-			}
+			add(alias, row, runs)
 		}
 	}
 	for name := range t.by {
-		t.names = append(t.names, name)
+		if !strings.HasPrefix(name, "-") { // a short name, which hcl reads and does not write
+			t.names = append(t.names, name)
+		}
 	}
 	slices.Sort(t.names)
 	return t
@@ -305,8 +305,8 @@ const (
 // Opposite reports whether the name turns off what the row's turns on.
 func (h How) Opposite() bool { return h == Negation || h == Pair }
 
-// Lookup is the option that a kind's server understands by a name without its dashes: in a
-// version, or, if that has none, in another one. A kind that the table does not have has none.
+// Lookup is the option that a kind's server understands by a name without its two dashes, a short
+// one with its one: in a version, or, if that has none, in another one. A kind that the table does not have has none.
 func Lookup(kind, name string, v Version) (*Row, How) {
 	t := tables()[kind]
 	if t == nil {

@@ -16,8 +16,10 @@ func TestServers(t *testing.T) {
 		want     []string
 	}{
 		"one of each kind":     {"vllm serve m -tp 8\ntrtllm-serve m --tp_size 8\n", []string{"vllm.elsewhere", "trtllm.elsewhere"}},
-		"other spellings":      {"vllm serve m --tp 8 --port 1\nvllm serve n --tensor-parallel-size=8\n", []string{"vllm.elsewhere", "vllm.elsewhere"}},
+		"other spellings":      {"vllm serve m -tp 8 --port 1\nvllm serve n --tensor-parallel-size=8\n", []string{"vllm.elsewhere", "vllm.elsewhere"}},
 		"a flag and its value": {"vllm serve m -tp 8\nvllm serve m -tp 4 --enforce-eager\n", []string{"vllm.tp-8", "vllm.enforce-eager+tp-4"}},
+		"one is turned off":    {"vllm serve m --no-enable-prefix-caching\nvllm serve m --enable-prefix-caching\n", []string{"vllm.no-enable-prefix-caching", "vllm.prefix-caching"}},
+		"what it listens on":   {"sglang.launch_server --tp 8 --api-key x --host a\nsglang.launch_server --tp-size 8 --model y\n", []string{"sglang.elsewhere", "sglang.elsewhere"}},
 		"with and without":     {"sglang.launch_server\nsglang.launch_server --enable-dp-attention\n", []string{"sglang.default", "sglang.dp-attention"}},
 		"a family of flags": {"sglang.launch_server --mtp\nsglang.launch_server --mtp --spec-a 1 --spec-b 2 --spec-c 3\n",
 			[]string{"sglang.default", "sglang.spec"}},

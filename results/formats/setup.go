@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/engines/setting"
 	"hclbench/results"
 )
 
@@ -16,7 +17,7 @@ type setup struct {
 	instances int
 	hosts     int
 	gpus      int // of one instance; 0: not known
-	settings  map[string]string
+	flags     []flag
 
 	tp, pp, dp, ep, dcp, pcp int  // 1: not divided
 	attention                bool // is divided by requests
@@ -33,7 +34,7 @@ func setups(d *results.Deployment) (all []*setup) {
 			i++
 		}
 		if i == len(all) {
-			all = append(all, &setup{role: m.Role, settings: settingsOf(d, m)})
+			all = append(all, &setup{role: m.Role, flags: settingsOf(d, m)})
 		}
 		s := all[i]
 		s.instances = max(s.instances, m.Instance+1)
@@ -44,7 +45,7 @@ func setups(d *results.Deployment) (all []*setup) {
 		}
 	}
 	if len(members) == 0 {
-		all = []*setup{{role: "serve", instances: 1, settings: settingsOf(d, results.Member{})}}
+		all = []*setup{{role: "serve", instances: 1, flags: settingsOf(d, results.Member{})}}
 	}
 	for _, s := range all {
 		s.gpus /= max(s.instances, 1)
@@ -56,68 +57,55 @@ func setups(d *results.Deployment) (all []*setup) {
 	return all
 }
 
-// settingsOf are the flags of a member and the members of its configuration, by their
-// names without dashes at their beginning, the others in place of underscores.
-func settingsOf(d *results.Deployment, m results.Member) map[string]string {
-	all := map[string]string{}
-	set := func(name, value string) {
-		all[strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")] = strings.Trim(value, `'" `)
-	}
+// settingsOf are the flags of a member, and what stands in files beside its command.
+func settingsOf(d *results.Deployment, m results.Member) []flag {
 	words := m.Command
 	if words == nil {
 		words = d.Command
 	}
-	for i, word := range words {
-		if !strings.HasPrefix(word, "-") {
-			continue
-		}
-		name, value, assigned := strings.Cut(word, "=")
-		if !assigned && i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			value = words[i+1]
-		}
-		set(name, value)
-	}
-	for name, value := range d.Identity { // with what stands in files beside the command
+	all := flagsIn(d.Kind, words)
+	for name, value := range d.Identity {
 		name = strings.TrimPrefix(name, m.Role+".") // of a group
 		if rest, ok := strings.CutPrefix(name, "config."); ok || strings.HasPrefix(name, "--") {
-			set(rest, value)
+			all = append(all, newFlag(d.Kind, rest, strings.Trim(value, `'" `)))
 		}
 	}
 	return all
 }
 
-// divide reads how the model is divided from the settings of vLLM, SGLang and TensorRT-LLM.
-func (s *setup) divide() {
-	number := func(names ...string) int {
-		for _, name := range names {
-			if n, err := strconv.Atoi(s.settings[name]); err == nil && n > 0 {
-				return n
-			}
+// said is what the role was told of a setting by its meaning.
+func (s *setup) said(meaning string) (value string, there bool) {
+	for _, f := range s.flags {
+		if f.means == meaning {
+			return f.value, f.value != "false"
 		}
-		return 1
 	}
-	s.tp = number("tensor-parallel-size", "tp-size", "tp")
-	s.pp = number("pipeline-parallel-size", "pp-size", "pp")
-	s.dp = number("data-parallel-size", "dp-size", "dp")
-	s.ep = number("expert-parallel-size", "moe-expert-parallel-size", "ep-size", "ep")
-	s.dcp = number("decode-context-parallel-size", "dcp-size")
-	s.pcp = number("prefill-context-parallel-size", "pcp-size")
-	on := func(name string) bool {
-		v, there := s.settings[name]
-		return there && v != "false"
+	return "", false
+}
+
+// divide reads how the model is divided.
+func (s *setup) divide() {
+	count := func(meaning string) int {
+		value, _ := s.said(meaning)
+		n, _ := strconv.Atoi(value)
+		return max(n, 1)
 	}
-	if on("enable-expert-parallel") {
+	s.tp, s.pp, s.dp = count(setting.TensorParallel), count("pipeline parallel"), count(setting.DataParallel)
+	s.ep, s.dcp, s.pcp = count("expert parallel"), count("decode context parallel"), count("prefill context parallel")
+	value, experts := s.said("expert parallel")
+	if experts = experts && (value == "" || value == "true"); experts { // a switch: over all that there are
 		s.ep = cmp.Or(s.gpus, s.tp*s.dp)
 	}
-	s.attention = on("enable-dp-attention") || on("enable-attention-dp") || s.dp > 1 && on("enable-expert-parallel")
+	_, apart := s.said(setting.DPAttention)
+	s.attention = apart || s.dp > 1 && experts
 }
 
 // speculation is how tokens are drafted, in the words that are used for it; "none": not.
 func (s *setup) speculation() string {
 	said := ""
-	for name, value := range s.settings {
-		if strings.HasPrefix(name, "speculative") {
-			said += " " + strings.ToLower(name+" "+value)
+	for _, f := range s.flags {
+		if strings.HasPrefix(f.name, "speculative") {
+			said += " " + strings.ToLower(f.name+" "+f.value)
 		}
 	}
 	for _, word := range []string{"mtp", "nextn", "eagle3", "eagle", "ngram", "medusa", "draft"} {
