@@ -128,7 +128,7 @@ type Source struct {
 	BadLines []string `json:"bad_lines,omitempty"` // the first few of them, and why
 	// trace: requests that went back in time, and are sent in the order of their times
 	Reordered int `json:"reordered,omitempty"`
-	Repeated  int `json:"repeated,omitempty"` // requests with a prompt that an earlier one had
+	Repeated  int `json:"repeated,omitempty"` // requests with a prompt, or conversations, that were sent before
 	// different prompts, or conversations, that were measured and that the warm-up had sent before
 	Warmed   int `json:"warmed,omitempty"`
 	Measured int `json:"measured,omitempty"` // of so many; 0 where Warmed is
@@ -140,9 +140,9 @@ type Source struct {
 
 // Drawn is the source of a run that has measured and warmed up with so many sessions, which are
 // prompts or conversations.
-func (s Source) Drawn(measured, warmed int, conversations bool) Source {
+func (s Source) Drawn(measured, warmed int) Source {
 	s.Sessions, s.WarmupSessions = 0, 0
-	if !conversations {
+	if s.Prompts > 0 {
 		s.Repeated = max(0, measured-s.Prompts)
 	}
 	measured, warmed = min(measured, s.Prompts), min(warmed, s.Prompts)

@@ -12,37 +12,80 @@ const (
 	waves   = 8  // that tell how much they vary
 )
 
-// cut is the part of a run that shows how much its figures vary, in batches.
-type cut struct {
-	from, to time.Duration
-	lives    float64 // how often a request fits into the run, of those that completed
+// span is a part of a run, from one moment (included) to another. What is known of it is looked up among the
+// records of the whole run: what was in flight when it began is of it, too.
+type span struct{ from, to time.Duration }
+
+// always is all of a run.
+var always = span{math.MinInt64, math.MaxInt64}
+
+// of is the part of a run in a window; nil: all of it.
+func of(x *load.Window, records []load.Record) span {
+	if x == nil {
+		return always
+	}
+	first := load.FirstDispatch(records)
+	return span{first + time.Duration(x.From), first + time.Duration(x.To)}
 }
 
-// beginning is the most of a run that the first requests of a closed loop may take: beyond, one very
+func (s span) has(t time.Duration) bool { return t >= s.from && t < s.to }
+
+// sent are the records of the requests that were sent in it.
+func (s span) sent(records []load.Record) []load.Record {
+	if s == always {
+		return records
+	}
+	first := load.FirstDispatch(records)
+	return load.Window{From: load.Duration(s.from - first), To: load.Duration(s.to - first)}.Sent(records)
+}
+
+// inFlight is the sum of the times in it that requests, failed ones too, were in flight.
+func (s span) inFlight(records []load.Record) (sum time.Duration) {
+	for i := range records {
+		sum += max(0, min(records[i].End, s.to)-max(records[i].Sent, s.from))
+	}
+	return sum
+}
+
+// cut is the part of a span that shows how much its figures vary, in batches.
+type cut struct {
+	from, to time.Duration
+	lives    float64       // how often a request fits into the span, of those that completed
+	round    time.Duration // how long the run's first requests took
+}
+
+// beginning is the most of a run that its first requests may take: beyond, one very
 // long answer among them would leave too little of it.
 const beginning = 4 // as a part: 1/4
 
-// newCut is from the end of the ramp and, of a closed loop, of its first requests, to the last
-// dispatch: those that all begin at once wait for each other as no others do, and so do for a while
-// those that take their places.
-func newCut(w load.Workload, records []load.Record) cut {
-	c, over := cut{from: math.MaxInt64}, time.Duration(math.MaxInt64)
-	first, last, took, completed := over, time.Duration(0), time.Duration(0), 0.0
+// newCut is from the end of the run's ramp and of its first requests, to the last dispatch of the span.
+// Those of a closed loop that all begin at once wait for each other as no others do, and so do for a while
+// those that take their places; of an open one ever more are in flight until as many end as begin.
+func newCut(w load.Workload, records []load.Record, s span) cut {
+	const never = time.Duration(math.MaxInt64)
+	c, first, over, took, completed := cut{from: never}, never, never, time.Duration(0), 0.0
+	begun, last := never, time.Duration(0) // of the span
 	for i := range records {
 		r := &records[i]
-		first, c.to, over, last = min(first, r.Sent), max(c.to, r.Sent), min(over, r.End), max(last, r.End)
+		first, over = min(first, r.Sent), min(over, r.End)
+		if !s.has(r.Sent) {
+			continue
+		}
+		begun, c.to, last = min(begun, r.Sent), max(c.to, r.Sent), max(last, r.End)
 		if r.OK() {
 			took, completed = took+r.End-r.Sent, completed+1
 		}
 	}
-	if len(records) > 0 {
-		c.from = first + time.Duration(w.Ramp)
+	if completed > 0 && took > 0 {
+		c.lives = float64(min(last, s.to)-max(begun, s.from)) / float64(took) * completed
 	}
+	if len(records) == 0 {
+		return c
+	}
+	c.round = ended(records, over) - first
+	c.from = max(s.from, first+time.Duration(w.Ramp), min(first+c.round, first+(c.to-first)/beginning))
 	if w.Rate == 0 {
-		c.from = max(c.from, over, min(ended(records, over), first+(c.to-first)/beginning))
-	}
-	if took > 0 {
-		c.lives = float64(last-first) / float64(took) * completed
+		c.from = max(c.from, over)
 	}
 	return c
 }
@@ -91,13 +134,17 @@ func (b *bins) less(share float64, of *bins) *bins {
 
 // variance is that of a sum, from the bins' deviations from their share of it: by how much of these
 // is in their longest waves, since what lasts for longer than a batch is in them as it is in the sum.
-func (b *bins) variance() (v float64) {
-	for j := 1; j <= waves; j++ {
+func (b *bins) variance() float64 { return longRun(b[:], 1, waves) }
+
+// longRun is the variance of the sum of values that follow each other, by their waves from one of so many half
+// periods to another.
+func longRun(values []float64, from, to int) (v float64) {
+	for j := from; j <= to; j++ {
 		wave := 0.0
-		for i, x := range b {
-			wave += x * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/batches)
+		for i, x := range values {
+			wave += x * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/float64(len(values)))
 		}
-		v += 2 * wave * wave / waves
+		v += 2 * wave * wave / float64(to-from+1)
 	}
 	return v
 }
@@ -112,21 +159,4 @@ func spreadOf(values []float64) float64 {
 		squares += (v - mean) * (v - mean)
 	}
 	return squares / (n - 1)
-}
-
-// likeness is the correlation of each value with the one before it, as far as it is more than chance
-// makes of so few (one standard error), which would hide what else there is to see.
-func likeness(values []float64) float64 {
-	n, mean, products := float64(len(values)), 0.0, 0.0
-	for _, v := range values {
-		mean += v / n
-	}
-	for i := 1; i < len(values); i++ {
-		products += (values[i] - mean) * (values[i-1] - mean)
-	}
-	squares := spreadOf(values) * (n - 1)
-	if squares == 0 {
-		return 0
-	}
-	return max(0, products/squares+1/n-1/math.Sqrt(n)) // what so few values show is low by about 1/n
 }

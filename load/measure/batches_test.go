@@ -12,7 +12,7 @@ import (
 // and what comes after the last dispatch is in none.
 func TestCut(t *testing.T) {
 	const second = time.Second
-	of := func(first ...time.Duration) (records []load.Record) {
+	began := func(first ...time.Duration) (records []load.Record) {
 		for _, end := range first {
 			records = append(records, load.Record{First: 1, Last: end, End: end})
 		}
@@ -26,15 +26,22 @@ func TestCut(t *testing.T) {
 		records []load.Record
 		from    time.Duration
 	}{
-		"alike":       {load.Workload{Concurrency: 2}, of(second, second), second},
-		"mixed":       {load.Workload{Concurrency: 2}, of(second, 3*second), 3 * second},
-		"one is long": {load.Workload{Concurrency: 2}, of(second, 30*second), 10 * second},
-		"ramp":        {load.Workload{Concurrency: 2, Ramp: load.Duration(5 * second)}, of(second, 3*second), 5 * second},
-		"open":        {load.Workload{Rate: 1}, of(second, 3*second), 0},
+		"alike":       {load.Workload{Concurrency: 2}, began(second, second), second},
+		"mixed":       {load.Workload{Concurrency: 2}, began(second, 3*second), 3 * second},
+		"one is long": {load.Workload{Concurrency: 2}, began(second, 30*second), 10 * second},
+		"ramp":        {load.Workload{Concurrency: 2, Ramp: load.Duration(5 * second)}, began(second, 3*second), 5 * second},
+		"open":        {load.Workload{Rate: 1}, began(second, 3*second), 3 * second},
 	} {
-		c := newCut(x.Workload, x.records)
+		c := newCut(x.Workload, x.records, always)
 		if c.from != x.from || c.to != 40*second {
 			t.Errorf("%s: from %v to %v, want from %v to 40s", name, c.from, c.to, x.from)
+		}
+	}
+	// The ramp and the first requests are of the run, and are not cut off its parts again.
+	w := load.Workload{Concurrency: 2, Ramp: load.Duration(5 * second)}
+	for from, want := range map[time.Duration]time.Duration{2 * second: 5 * second, 20 * second: 20 * second} {
+		if c := newCut(w, began(second, 3*second), span{from, 30 * second}); c.from != want || c.to != 29*second {
+			t.Errorf("a part from %v: from %v to %v, want from %v to 29s", from, c.from, c.to, want)
 		}
 	}
 	r := residuals{cut: cut{from: second, to: 21 * second}}
@@ -73,22 +80,5 @@ func TestBursts(t *testing.T) {
 	}
 	if apart, together := width(false), width(true); !(apart > 0) || together <= apart {
 		t.Errorf("the interval is %g wide where late ones come together, and %g where they do not", together, apart)
-	}
-}
-
-// TestLikeness: neighbours are alike as far as it is more than chance.
-func TestLikeness(t *testing.T) {
-	var alike, turns, few [20]float64
-	for i := range alike {
-		alike[i], turns[i] = float64(i), float64(i%2)
-		few[i] = float64(i*7%20) + float64(i%5)
-	}
-	for name, x := range map[string]struct {
-		values    []float64
-		low, high float64
-	}{"alike": {alike[:], 0.6, 1}, "turns": {turns[:], 0, 0}, "by chance": {few[:], 0, 0}} {
-		if got := likeness(x.values); got < x.low || got > x.high {
-			t.Errorf("%s: %g, want %g to %g", name, got, x.low, x.high)
-		}
 	}
 }

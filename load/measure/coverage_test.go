@@ -163,7 +163,7 @@ func BenchmarkDrift(b *testing.B) {
 					for seed := range uint64(100) {
 						records, _ := x.run(unseen + seed)
 						var found reasons
-						if found.drifting(x.Workload, records); len(found) > 0 {
+						if found.drifting(x.Workload, records, always); len(found) > 0 {
 							said++
 						}
 					}

@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -14,18 +13,19 @@ const (
 	shortest = 30 * time.Second // that is judged
 	perBatch = 5                // requests, at least
 	rounds   = 10               // of a closed loop, at least
-	surely   = 2.807            // standard deviations: 1 of 200 by chance, of each figure
+	answers  = 3                // times what the first requests of an open loop took, at least
+	rivals   = 4                // waves that the longest is held against
+	surely   = 5.598            // times as long as these: 1 of 200 by chance, by Student's t with as many degrees of freedom
 	maxDrift = 0.1              // of the figure in the middle of the run
 	crowd    = 2.0              // requests in flight, more or fewer, that are worth a word
-	likest   = 0.5              // that a batch is taken to be to the one before it
 )
 
 // drifting looks for figures that rise or fall over a run, and so depend on how long it was:
 // requests in flight of an open loop, the time to first token, and the gaps between chunks.
-func (r *reasons) drifting(w load.Workload, records []load.Record) {
-	c := newCut(w, records)
-	if c.to-c.from < shortest || len(records) < max(batches*perBatch, rounds*w.Concurrency) || !unchanging(w) ||
-		w.Dataset.Talks() { // whose turns grow
+func (r *reasons) drifting(w load.Workload, records []load.Record, s span) {
+	c := newCut(w, records, s)
+	if c.to-c.from < shortest || len(s.sent(records)) < max(batches*perBatch, rounds*w.Concurrency) || !unchanging(w) ||
+		w.Rate != 0 && c.to-c.from < answers*c.round || w.Dataset.Talks() { // whose turns grow
 		return
 	}
 	note := func(values []float64, least float64, up, down doubt) {
@@ -49,7 +49,7 @@ func (r *reasons) drifting(w load.Workload, records []load.Record) {
 func (c cut) waits(records []load.Record) []float64 {
 	var of [batches][]float64
 	for i := range records {
-		if r := &records[i]; r.OK() && r.Sent >= c.from {
+		if r := &records[i]; r.OK() && r.Sent >= c.from && r.Sent <= c.to {
 			b := c.at(r.Sent)
 			of[b] = append(of[b], load.Ms(r.First-r.Sent))
 		}
@@ -86,18 +86,18 @@ func (c cut) gaps(records []load.Record) []float64 {
 	return means
 }
 
-// trend is where values, which follow each other, begin and end by the line of Theil and Sen;
-// ok is true where they rise or fall by more than chance explains (Mann and Kendall) and far
-// enough to matter. Neighbours that are alike tell less than their number.
+// trend is where values, which follow each other, begin and end by the line of Theil and Sen; ok is true where
+// they rise or fall far enough to matter, and by more than chance explains: their longest wave, of half a period,
+// is held against those after it, by Student's t. What is like what was before it has long waves anyway, and
+// has them all.
 func trend(values []float64) (from, to float64, ok bool) {
 	n := len(values)
 	if n < batches/2 {
 		return 0, 0, false
 	}
-	rises, slopes := 0.0, make([]float64, 0, n*n/2)
+	slopes := make([]float64, 0, n*n/2)
 	for i, a := range values {
 		for j := i + 1; j < n; j++ {
-			rises += float64(cmp.Compare(values[j], a))
 			slopes = append(slopes, (values[j]-a)/float64(j-i))
 		}
 	}
@@ -107,12 +107,10 @@ func trend(values []float64) (from, to float64, ok bool) {
 	for i, v := range values {
 		rest[i] = v - slope*float64(i)
 	}
-	like := min(likest, likeness(rest))
-	deviation := math.Sqrt(float64(n*(n-1)*(2*n+5)) / 18 * (1 + like) / (1 - like))
 	slices.Sort(rest)
 	from = load.Percentile(rest, 50)
 	to = from + slope*float64(n-1)
 	least := slices.Min(values) // what grows fast begins above its line
 	from, to = max(from, least), max(to, least)
-	return from, to, math.Abs(rises)-1 > surely*deviation && math.Abs(to-from) > maxDrift*(from+to)/2
+	return from, to, longRun(values, 1, 1) > surely*surely*longRun(values, 2, 1+rivals) && math.Abs(to-from) > maxDrift*(from+to)/2
 }

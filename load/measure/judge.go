@@ -22,6 +22,7 @@ const (
 	leastCompleted  = 0.1  // of the requests
 	maxHeldOfTTFT   = 0.1  // of the TTFT median, but not below minSendLag or above maxReadLag
 	maxWarmed       = 0.05 // of the prompts measured
+	maxRepeated     = 0.05 // of the prompts sent
 )
 
 // verdict says whether a part of the run can be trusted. source is what its prompts
@@ -49,21 +50,22 @@ func (e evidence) judged(p load.Part, source *load.Source) load.Verdict {
 	case p.Requests == 0:
 		return void(emptyWindow, x.From, x.To)
 	}
-	v := judge(w, p, source, x.Sent(e.records))
+	v := judge(w, p, source, e.records)
 	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Timed() ||
 		pauses(w, e.records) {
 		return v
 	}
-	first := load.FirstDispatch(e.records)
-	mean := meanInFlight(e.records, first+time.Duration(x.From), first+time.Duration(x.To))
+	mean := meanInFlight(e.records, of(x, e.records))
 	found := reasons(v.Reasons)
 	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
 	return found.verdict()
 }
 
-// judge looks at nothing but what was recorded, so that its answer is the same wherever
-// and whenever it is asked.
+// judge looks at nothing but what was recorded, of the whole run, so that its answer is the same
+// wherever and whenever it is asked.
 func judge(w load.Workload, s load.Part, source *load.Source, records []load.Record) load.Verdict {
+	part := of(s.Window, records)
+	sent := part.sent(records)
 	switch {
 	case s.Requests == 0:
 		return void(nothingSent)
@@ -77,16 +79,17 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 		return void(noOutput)
 	}
 	var found reasons
-	found.counts(w, s, records)
+	found.counts(w, s, sent)
 	found.littlesLaw(s, records)
 	if !w.Hurried {
-		found.pace(w, s, records)
-		found.drifting(w, records)
+		found.pace(w, s, sent)
+		found.behind(w, records, part)
+		found.drifting(w, records, part)
 		found.generator(s)
 		found.merged(s)
 		found.calibration(s)
 	}
-	found.warmed(w, source)
+	found.known(w, source)
 	return found.verdict()
 }
 
@@ -137,7 +140,7 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 
 // littlesLaw holds the requests that were in flight against throughput and latency.
 func (r *reasons) littlesLaw(s load.Part, records []load.Record) {
-	seen := timeInFlight(records, math.MinInt64, math.MaxInt64).Seconds() / s.Duration
+	seen := always.inFlight(records).Seconds() / s.Duration
 	if !(s.Duration > 0 && seen > 0) || s.Window != nil {
 		return
 	}
@@ -159,6 +162,28 @@ func (r *reasons) pace(w load.Workload, s load.Part, records []load.Record) {
 		lag := lateness(records)
 		r.above(lag, limit, sentLate, lag, limit)
 	}
+}
+
+// behind finds a schedule that a cap holds up: latencies then leave out how long requests waited for it.
+func (r *reasons) behind(w load.Workload, records []load.Record, s span) {
+	if w.Concurrency == 0 || !timed(w) {
+		return
+	}
+	last := time.Duration(0)
+	for i := range records {
+		last = max(last, records[i].Scheduled)
+	}
+	due, left := 0, 0
+	for i := range records {
+		x := &records[i]
+		if s.has(x.Scheduled) {
+			due++
+		}
+		if s.has(x.Sent) && x.Sent <= last+leastPause {
+			left++
+		}
+	}
+	r.below(float64(left), (1-load.MaxLittle)*float64(due), rateMissed, left, due, w.Concurrency)
 }
 
 func (r *reasons) generator(s load.Part) {
@@ -195,15 +220,17 @@ func (r *reasons) calibration(s load.Part) {
 	r.above(events, c.Events, beyondEvents, events, c.Events)
 }
 
-// warmed is prompts that a prefix cache may know from the warm-up.
-func (r *reasons) warmed(w load.Workload, x *load.Source) {
-	if x == nil || x.Repeated > 0 {
+// known is prompts that a prefix cache may know, from earlier in the run or from the warm-up.
+func (r *reasons) known(w load.Workload, x *load.Source) {
+	if x == nil {
 		return
 	}
 	what := "prompts"
 	if w.Dataset.Talks() {
 		what = "conversations"
 	}
+	sent := x.Prompts + x.Repeated
+	r.above(float64(x.Repeated), maxRepeated*float64(sent), sentAgain, x.Repeated, sent, what, x.Prompts)
 	r.above(float64(x.Warmed), maxWarmed*float64(x.Measured), sentBefore, x.Warmed, x.Measured, what)
 }
 
@@ -246,11 +273,11 @@ func filled(w load.Workload, records []load.Record) (mean float64, ok bool) {
 		return 0, false
 	}
 	first, last := max(load.FirstDispatch(records), time.Duration(w.Ramp)), slices.Min(lastDispatches(records))
-	return meanInFlight(records, first, last), last > first
+	return meanInFlight(records, span{first, last}), last > first
 }
 
-func meanInFlight(records []load.Record, from, to time.Duration) float64 {
-	return float64(timeInFlight(records, from, to)) / float64(to-from)
+func meanInFlight(records []load.Record, s span) float64 {
+	return float64(s.inFlight(records)) / float64(s.to-s.from)
 }
 
 // lateness is the 99th percentile of send lag in milliseconds, whatever
@@ -314,11 +341,15 @@ var (
 		"Little's law is off by %.0f %%: %.2f requests were in flight on average, throughput times latency says %.2f"}
 	fellBehind = doubt{"fell-behind", nil,
 		"%.2f requests were in flight while there were more to send, not %d: the generator fell behind"}
-	notFull    = doubt{"not-full", nil, "%.2f requests were in flight on average, not %d: the window is not full"}
-	sentLate   = doubt{"send-lag", nil, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)"}
-	readLate   = doubt{"read-lag", ofTimes, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)"}
-	paused     = doubt{"gc-pauses", ofTimes, "garbage collection stopped the generator for %.1f ms of %.3g s"}
-	busy       = doubt{"client-cpu", nil, "the generator used %.0f %% of the %.0f cores that it may use"}
+	rateMissed = doubt{"rate-not-reached", nil, "%d requests left while %d were due: a concurrency of %d holds the rate up, " +
+		"and the time that they waited for it is in no latency (queue_ms has it)"}
+	notFull   = doubt{"not-full", nil, "%.2f requests were in flight on average, not %d: the window is not full"}
+	sentLate  = doubt{"send-lag", nil, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)"}
+	readLate  = doubt{"read-lag", ofTimes, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)"}
+	paused    = doubt{"gc-pauses", ofTimes, "garbage collection stopped the generator for %.1f ms of %.3g s"}
+	busy      = doubt{"client-cpu", nil, "the generator used %.0f %% of the %.0f cores that it may use"}
+	sentAgain = doubt{"repeated", nil, "%d of %d %s had been sent before, as there are %d of them: a prefix cache knows " +
+		"them (salt = true, or fewer requests)"}
 	sentBefore = doubt{"warmed", nil,
 		"%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them"}
 

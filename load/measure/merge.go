@@ -91,7 +91,7 @@ func sourceOf(w load.Workload, clients []Shared) *load.Source {
 	if first == nil || w.Dataset.Fresh() { // each prompt is like no other
 		return first
 	}
-	return new(first.Drawn(measured, warmed, w.Dataset.Talks()))
+	return new(first.Drawn(measured, warmed))
 }
 
 // together is what several generators took, see [load.Generator].
@@ -224,7 +224,7 @@ func (r *reasons) unlike(w load.Workload, clients []load.Client, records []load.
 	for _, x := range records {
 		of[x.Client] = append(of[x.Client], x)
 	}
-	c := newCut(w, records)
+	c := newCut(w, records, always)
 	for _, figure := range []struct {
 		batches func([]load.Record) []float64
 		doubt

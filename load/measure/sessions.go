@@ -16,13 +16,11 @@ type session struct {
 	begun         bool
 }
 
-// sessions are the conversations that began, and those that ended, from one moment (included) to another, which are
-// so far apart; nil: there are none. Those that ended have an answer to every request, and are told of wholly, whenever
+// sessions are the conversations that began, and those that ended, in a span of such a length; nil: there are none. Those that ended have an answer to every request, and are told of wholly, whenever
 // they began.
-func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
+func (e evidence) sessions(d time.Duration, in span) *load.Sessions {
 	var out load.Sessions
 	all := map[int]session{}
-	in := func(t time.Duration) bool { return t >= from && t < to }
 	over := time.Duration(0) // the last answer, at which a window without a cool-down ends
 	for i := range e.records {
 		r := &e.records[i]
@@ -42,7 +40,7 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 				s.turns = r.Turn
 			}
 		}
-		if r.OK() && r.ToCall && in(r.Sent) {
+		if r.OK() && r.ToCall && in.has(r.Sent) {
 			out.ToCall++
 			if r.Calls == 0 {
 				out.Uncalled++
@@ -55,10 +53,10 @@ func (e evidence) sessions(d, from, to time.Duration) *load.Sessions {
 	}
 	var took []float64
 	for _, s := range all {
-		if s.begun && in(s.first) {
+		if s.begun && in.has(s.first) {
 			out.Begun++
 		}
-		if s.turns > 0 && s.requests == s.turns && (in(s.ended) || s.ended == to && to == over) {
+		if s.turns > 0 && s.requests == s.turns && (in.has(s.ended) || s.ended == in.to && in.to == over) {
 			took = append(took, load.Ms(s.last-s.first))
 			out.Requests += float64(s.requests)
 			out.InputTokens += float64(s.input)

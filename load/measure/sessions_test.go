@@ -76,13 +76,13 @@ func TestSessions(t *testing.T) {
 		{Session: 6, Turn: 3, Final: true, Sent: 20 * ms, Last: 30 * ms}, // the second was never sent
 		{Sent: 60 * ms, Last: 70 * ms},
 	}
-	got := evidence{percentiles: []float64{50}, records: records}.sessions(2*time.Second, 0, time.Hour)
+	got := evidence{percentiles: []float64{50}, records: records}.sessions(2*time.Second, span{0, time.Hour})
 	want := &load.Sessions{Begun: 5, Ended: 2, Throughput: 1, Requests: 1.5, InputTokens: 7, OutputTokens: 5,
 		Duration: load.Stats{Count: 2, Mean: 70, Median: 70, Std: 30, Min: 40, Max: 100, Percentiles: map[string]float64{"50": 70}}}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("sessions (-want +got):\n%s", diff)
 	}
-	if got := (evidence{records: records[len(records)-1:]}).sessions(time.Second, 0, time.Hour); got != nil {
+	if got := (evidence{records: records[len(records)-1:]}).sessions(time.Second, span{0, time.Hour}); got != nil {
 		t.Errorf("sessions of requests that stand alone: %+v", got)
 	}
 }

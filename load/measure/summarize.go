@@ -1,7 +1,6 @@
 package measure
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -21,7 +20,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	}
 	e := evidence{w, percentiles, started, records}
 	whole := load.Part{Figures: e.whole(d)}.Under(w.SLO, records)
-	c := newCut(w, records)
+	c := newCut(w, records, always)
 	e.boundRates(&whole, c, c.drains(records))
 	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
@@ -45,13 +44,15 @@ type evidence struct {
 
 // whole are the figures of the whole run, which took so long.
 func (e evidence) whole(d time.Duration) load.Figures {
-	f := e.figures(d, e.records)
+	f := e.figures(d, always)
 	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.whole(d) })
-	f.Sessions = e.sessions(d, math.MinInt64, math.MaxInt64)
+	f.Sessions = e.sessions(d, always)
 	return f
 }
 
-func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
+// figures are of the requests that were sent in a span.
+func (e evidence) figures(d time.Duration, in span) load.Figures {
+	records := in.sent(e.records)
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
 	gaps, lost, between := 0, 0, time.Duration(0)
 	var made load.Content
@@ -73,7 +74,7 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	if made.Reasoned > 0 || made.Called > 0 {
 		f.Content = &made
 	}
-	e.describe(&f, records, gaps)
+	e.describe(&f, records, in, gaps)
 	if lost > 0 {
 		f.ITL.Count += lost
 		f.ITL.Mean = load.Ms(between) / float64(f.ITL.Count)
@@ -82,7 +83,7 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	if f.ITL.Count > 0 {
 		f.MergedShare = float64(f.MergedChunks) / float64(f.ITL.Count)
 	}
-	f.PeakConcurrency = mostInFlight(records, math.MinInt64, math.MaxInt64)
+	f.PeakConcurrency = mostInFlight(records, always)
 	if d > 0 {
 		per := func(n float64) float64 { return n / d.Seconds() }
 		f.RequestThroughput = per(float64(f.Completed))
@@ -97,10 +98,11 @@ func (e evidence) figures(d time.Duration, records []load.Record) load.Figures {
 	return f
 }
 
-// describe notes the spread of each time, in milliseconds, and how sure it is. gaps is how many there are.
-func (e evidence) describe(f *load.Figures, records []load.Record, gaps int) {
+// describe notes the spread of each time, in milliseconds, and how sure it is, of the records of a span. gaps is how
+// many there are.
+func (e evidence) describe(f *load.Figures, records []load.Record, in span, gaps int) {
 	values := make([]float64, 0, max(len(records), gaps)) // for one after the other
-	c := newCut(e.workload, records)
+	c := newCut(e.workload, e.records, in)
 	spread := func(member string, each func(r *load.Record, note noting)) load.Stats {
 		values = values[:0]
 		all := func(note noting) {
@@ -204,12 +206,12 @@ func failed(f *load.Figures, r *load.Record) {
 
 // mostInFlight sweeps over requests, failed ones too, from their sending to their
 // end: the most in flight at one moment of those between two.
-func mostInFlight(records []load.Record, from, to time.Duration) (peak int) {
+func mostInFlight(records []load.Record, s span) (peak int) {
 	starts := make([]time.Duration, 0, len(records))
 	ends := make([]time.Duration, 0, len(records))
 	for i := range records {
-		if r := &records[i]; r.End > from && r.Sent < to {
-			starts, ends = append(starts, max(r.Sent, from)), append(ends, min(r.End, to))
+		if r := &records[i]; r.End > s.from && r.Sent < s.to {
+			starts, ends = append(starts, max(r.Sent, s.from)), append(ends, min(r.End, s.to))
 		}
 	}
 	slices.Sort(starts)
@@ -223,15 +225,6 @@ func mostInFlight(records []load.Record, from, to time.Duration) (peak int) {
 		peak = max(peak, i+1-over)
 	}
 	return peak
-}
-
-// timeInFlight is the sum of the times that requests, failed ones too, were in flight
-// from one moment to another.
-func timeInFlight(records []load.Record, from, to time.Duration) (sum time.Duration) {
-	for i := range records {
-		sum += max(0, min(records[i].End, to)-max(records[i].Sent, from))
-	}
-	return sum
 }
 
 // peakOutput is the most tokens of completed requests in one second, of seconds that count from the

@@ -252,8 +252,6 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestReasons: a reason says what was found, what would have been right, and which
-// figures it concerns.
 // TestNearlyAllRefused: what is left of a load that was nearly all refused is no measurement of it.
 func TestNearlyAllRefused(t *testing.T) {
 	w, records := run1()
@@ -270,6 +268,33 @@ func TestNearlyAllRefused(t *testing.T) {
 	}
 }
 
+// TestKnownPrompts: prompts that come again in a run, and those that its warm-up has sent, are reasons, also both.
+func TestKnownPrompts(t *testing.T) {
+	for name, x := range map[string]struct {
+		prompts, measured, warmed int
+		talks                     bool
+		want                      []string
+	}{
+		"enough":     {300, 200, 50, false, nil},
+		"some again": {195, 200, 0, false, nil},
+		"again":      {100, 200, 0, false, []string{"100 of 200 prompts had been sent before, as there are 100 of them: a prefix cache knows them (salt = true, or fewer requests)"}},
+		"both": {100, 200, 20, true, []string{"100 of 200 conversations had been sent before, as there are 100 of them: a prefix cache knows them (salt = true, or fewer requests)",
+			"20 of the 100 conversations that were measured had been sent by the warm-up: a prefix cache knows them"}},
+	} {
+		w, source := load.Workload{}, load.Source{Prompts: x.prompts}.Drawn(x.measured, x.warmed)
+		if x.talks {
+			w.Dataset.Kind = load.Conversation
+		}
+		var found reasons
+		found.known(w, &source)
+		if diff := cmp.Diff(x.want, load.Verdict{Reasons: found}.Texts()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestReasons: a reason says what was found, what would have been right, and which
+// figures it concerns.
 func TestReasons(t *testing.T) {
 	w, records := run1()
 	w.Rate = 2

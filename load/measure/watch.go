@@ -11,6 +11,8 @@ import (
 type watch struct {
 	skip  time.Duration // of the beginning
 	least time.Duration // that it looks at
+	early int           // requests that were sent before the first was answered
+	round time.Duration // when as many were answered; 0: they are not
 	seen  []sight
 	next  time.Duration // when it looks again
 	over  bool          // what it saw last
@@ -30,15 +32,21 @@ func newWatch(w load.Workload, least time.Duration) *watch {
 	return &watch{skip: time.Duration(max(w.Ramp, w.CutBeginning)), least: least + time.Duration(w.CutEnd)}
 }
 
-// look takes how many requests are in flight at a moment since the first was sent, and reports
-// whether they have become ever more.
-func (w *watch) look(at time.Duration, inFlight int) bool {
-	if at < w.skip {
+// look takes how many requests have been sent and answered at a moment since the first was sent, and reports
+// whether those in flight have become ever more, which they do by themselves until the first are over.
+func (w *watch) look(at time.Duration, sent, done int) bool {
+	if w.early == 0 && done > 0 {
+		w.early = sent
+	}
+	if w.round == 0 && done > 0 && done >= w.early {
+		w.round = at
+	}
+	if w.round == 0 || at < w.skip {
 		return false
 	}
-	w.seen = append(w.seen, sight{at, float64(inFlight)})
+	w.seen = append(w.seen, sight{at, float64(sent - done)})
 	c := cut{from: w.seen[0].at, to: at}
-	if c.to-c.from < w.least || at < w.next {
+	if c.to-c.from < max(w.least, answers*w.round) || at < w.next {
 		return w.over
 	}
 	w.next = at + (c.to-c.from)/2

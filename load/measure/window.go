@@ -18,36 +18,35 @@ const (
 // within is the part of the run in a window.
 func (e evidence) within(x load.Window) load.Part {
 	part := load.Part{Window: &x}
-	first := load.FirstDispatch(e.records)
-	from, to := first+time.Duration(x.From), first+time.Duration(x.To)
-	if to <= from || len(e.records) == 0 {
-		part.Figures, part.Verdict = e.figures(0, nil), void(noWindow)
+	s := of(&x, e.records)
+	if s.to <= s.from || len(e.records) == 0 {
+		part.Figures, part.Verdict = e.figures(0, span{}), void(noWindow)
 		return part
 	}
-	part.Figures = e.between(from, to)
+	part.Figures = e.between(s)
 	part = part.Under(e.workload.SLO, e.records)
-	e.boundRates(&part, cut{from: from, to: to, lives: load.Ms(to-from) / part.E2EL.Mean}, 0)
+	e.boundRates(&part, cut{from: s.from, to: s.to, lives: newCut(e.workload, e.records, s).lives}, 0)
 	part.Verdict = e.verdict(part, nil)
 	return part
 }
 
-// between are the figures from one moment (included) to another. Latencies and counts are of the requests that
+// between are the figures of a span. Latencies and counts are of the requests that
 // were sent then; throughputs and concurrencies are of what happened then, whenever it began.
-func (e evidence) between(from, to time.Duration) load.Figures {
-	first := load.FirstDispatch(e.records)
-	f := e.figures(to-from, load.Window{From: load.Duration(from - first), To: load.Duration(to - first)}.Sent(e.records))
-	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.between(from, to) })
-	f.Sessions = e.sessions(to-from, from, to)
+func (e evidence) between(s span) load.Figures {
+	from, to := s.from, s.to
+	f := e.figures(to-from, s)
+	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.between(s) })
+	f.Sessions = e.sessions(to-from, s)
 	completed, input, output, waiting := 0, 0, 0.0, time.Duration(0)
 	for i := range e.records {
 		r := &e.records[i]
 		if !r.OK() {
 			continue
 		}
-		if r.End >= from && r.End < to {
+		if s.has(r.End) {
 			completed++
 		}
-		if r.First >= from && r.First < to {
+		if s.has(r.First) {
 			input += r.InputTokens
 		}
 		output += tokensOf(r, from, to)
@@ -58,7 +57,7 @@ func (e evidence) between(from, to time.Duration) load.Figures {
 	f.InputThroughput, f.OutputThroughput = per(float64(input)), per(output)
 	f.TotalThroughput = f.InputThroughput + f.OutputThroughput
 	f.MeanConcurrency = per(waiting.Seconds())
-	f.PeakConcurrency = mostInFlight(e.records, from, to)
+	f.PeakConcurrency = mostInFlight(e.records, s)
 	f.PeakOutputThroughput = f.OutputThroughput
 	if whole := int((to - from) / time.Second); whole > 0 {
 		f.PeakOutputThroughput = slices.Max(spread(e.records, from, time.Second, whole))

@@ -174,6 +174,9 @@ func draw[T, U any](ctx context.Context, job load.Job, total int, count func(con
 			continue
 		}
 		all = append(all, one)
+		if total == 0 { // nobody knows how many turns there will be
+			requests = 1
+		}
 		if left -= requests; left <= 0 {
 			break
 		}

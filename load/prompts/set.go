@@ -11,7 +11,7 @@ import (
 	"hclbench/load"
 )
 
-const enough = 10_000 // how many prompts are made ready for a run that only time ends
+const enough = 10_000 // how many prompts, or conversations, are made ready for a run that only time ends
 
 // Set is a data set made ready for a run.
 type Set struct {
@@ -179,7 +179,7 @@ func (m *Set) Drawn(measured, warmed int) *load.Source {
 		s.Sessions, s.WarmupSessions = measured, warmed
 		return &s
 	}
-	return new(m.source.Drawn(measured, warmed, m.talk != nil))
+	return new(m.source.Drawn(measured, warmed))
 }
 
 func firstOf(lines []string) string {
