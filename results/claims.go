@@ -83,20 +83,40 @@ func (c *claims) try(ctx context.Context, key int64) (got bool, err error) {
 	return got, err
 }
 
-// connect makes the connection of the claims, where there is none or it has died.
+// connect makes the connection of the claims, where there is none or it has died. A new one
+// takes all that is claimed, or is none.
 func (c *claims) connect(ctx context.Context) (err error) {
 	for range 2 {
-		if c.conn == nil {
+		made := c.conn == nil
+		if made {
 			if c.conn, err = c.db.Conn(ctx); err != nil {
 				return err
 			}
 		}
-		if _, err = c.conn.ExecContext(ctx, `SELECT set_config('application_name', $1, false)`, c.who); err == nil {
+		if _, err = c.conn.ExecContext(ctx, `SELECT set_config('application_name', $1, false)`, c.who); err == nil && made {
+			err = c.again(ctx)
+		}
+		if err == nil {
 			return nil
 		}
 		c.drop()
 	}
 	return err
+}
+
+// again takes what is claimed on a new connection.
+func (c *claims) again(ctx context.Context) error {
+	for key, what := range c.held {
+		got, err := c.try(ctx, key)
+		if err == nil && !got {
+			c.isLost(ctx, key, what)
+			err = fmt.Errorf("%w: the connection to it was lost, and %s is not given back yet", ErrLocked, what)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // renew takes the claims again when their connection was lost.
@@ -105,18 +125,8 @@ func (c *claims) renew(ctx context.Context) {
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*claimsLookedAfter)
 	defer cancel()
-	before := c.conn
-	if len(c.held) == 0 || c.connect(ctx) != nil || c.conn == before {
-		return
-	}
-	for key, what := range c.held {
-		if got, err := c.try(ctx, key); !got {
-			if err == nil {
-				c.isLost(ctx, key, what)
-			}
-			c.drop() // all are tried again
-			return
-		}
+	if len(c.held) > 0 {
+		_ = c.connect(ctx) // else it is tried again
 	}
 }
 

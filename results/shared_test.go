@@ -142,6 +142,20 @@ func TestTextThatPostgresRefuses(t *testing.T) {
 	check(t, s.db.QueryRow(`SELECT output_throughput FROM results`).Scan(&throughput)) // the view reads it too
 }
 
+// TestLockAfterLostConnection: a new connection takes all claims of the one that was lost, whoever makes it.
+func TestLockAfterLostConnection(t *testing.T) {
+	place := testhost.Database(t)
+	a, b := open(t, place), open(t, place)
+	_, err := a.Lock(t.Context(), "lab", "hcl apply mine/")
+	check(t, err)
+	_, err = b.db.ExecContext(t.Context(), `SELECT pg_terminate_backend(pid, 60000) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()`)
+	check(t, err)
+	check(t, a.BeginRun(t.Context(), testRun("r1")))
+	if _, err := b.Lock(t.Context(), "lab", "hcl apply theirs/"); !errors.Is(err, ErrLocked) {
+		t.Errorf("somebody else locks the lab: %v", err)
+	}
+}
+
 // TestLostLock: a lock that somebody else has taken, while the connection to the server
 // was lost, ends what is done under it.
 func TestLostLock(t *testing.T) {

@@ -85,10 +85,13 @@ func writeRuns(out io.Writer, lines []runLine, shared bool) error {
 		if !l.Finished.IsZero() {
 			took = l.Finished.Sub(l.Started).Round(time.Second).String()
 		}
-		if l.going {
+		switch {
+		case l.going:
 			outcome = "going on"
-		} else if outcome == "" {
+		case outcome == "":
 			outcome = "died"
+		case outcome == "done" && l.Void > 0:
+			outcome = "incomplete" // it came to its end, and not to all of its cells
 		}
 		began := l.Started.Local().Format(time.DateTime)
 		rows = append(rows, []any{l.Lab, l.ID, what, began, took, l.Valid, l.Imported, l.Suspect, l.Void, outcome})
