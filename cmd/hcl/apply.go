@@ -165,7 +165,10 @@ func (f workFlags) prepare(
 ) (*work, error) {
 	w := &work{console: t, flags: f, command: command, selection: f.cells.selection()}
 	var err error
-	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err != nil {
+	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err == nil {
+		err = w.lab.shown(t)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if w.cfg, err = w.lab.planned(ctx); err != nil {

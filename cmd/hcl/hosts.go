@@ -33,9 +33,13 @@ func (f *hostFlags) addAccept(c *cobra.Command) {
 		"add the key of a host that is not known yet to ~/.ssh/known_hosts; a changed key is always refused")
 }
 
-// reach opens the lab, with what the rooms below need to reach its hosts.
+// reach opens the lab, with what the rooms below need to reach its hosts. What its text is warned of
+// is for those to say who plan.
 func (f hostFlags) reach(ctx context.Context, t *console) (*lab, apply.Options, error) {
-	l, err := f.open(t)
+	l, err := f.read(t)
+	if err == nil && l.text == nil {
+		err = l.shown(t)
+	}
 	if err != nil {
 		return nil, apply.Options{}, err
 	}

@@ -146,7 +146,12 @@ func runValidate(t *console, lab labFlags, asJSON bool) error {
 		if err := l.shown(t); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, plan.New(l.text, plan.Options{}).Count())
+		p := plan.New(l.text, plan.Options{})
+		missing, _ := l.inputs(p)
+		for _, err := range missing { // it may be where apply is run
+			t.logger().Warn(err.Error())
+		}
+		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, p.Count())
 		return err
 	}
 	errors, warnings := l.problems.Count()

@@ -49,7 +49,7 @@ const (
 	noPolicy = "%w: see the label pod-security.kubernetes.io/enforce of namespace %s"
 	noPlugin = "%w: this command of the kubeconfig gets the credentials of %s: run it by hand, log in anew"
 	noHook   = "%w: the cluster asks that webhook before it makes anything: see whether what serves it runs"
-	noSpace  = "%w: make it (`%s create namespace %s`), or set namespace in the block"
+	noSpace  = "%w: make it (`%s create namespace %s`), or write create_namespace = true or another namespace in the block"
 )
 
 // unreached is the error of an API server that did not answer. The caller's own end is none.
