@@ -77,6 +77,12 @@ func (f *findings) of(field, key, format string, args ...any) {
 	*f = append(*f, FieldError{Field: field, Key: key, Detail: fmt.Sprintf(format, args...)})
 }
 
+// lacks is add for an argument that is not there.
+func (f *findings) lacks(field, format string, args ...any) {
+	f.add(field, format, args...)
+	(*f)[len(*f)-1].Lacks = true
+}
+
 // in is of for a role of a group.
 func (f *findings) in(role, field, key, format string, args ...any) {
 	f.of(field, key, format, args...)
@@ -90,20 +96,32 @@ func Check(e *Engine) []FieldError {
 	switch e.Kind {
 	case External:
 		checkExternal(e, &found)
-		return found
 	case Operated:
 		checkOperated(e, &found)
-		return found
+	case GroupKind:
+		checkRoles(e, &found)
+		if len(found) == 0 {
+			checkSeveral(e, &found)
+		}
+	default:
+		found = checkAlone(e)
+		if len(e.Placement.front().Hosts) > 1 {
+			checkSeveral(e, &found)
+		}
 	}
-	checkStart(e, &found)
-	checkRepeats(e, &found)
-	checkCompileCache(e, &found)
-	checkConfig(e, &found)
-	checkBuild(e, &found)
-	checkContainer(e, &found)
-	checkFlags(e, &found)
-	checkKeys(e, &found)
-	checkGPUs(e, &found)
+	return found
+}
+
+// checkAlone finds what is wrong with one engine where it is placed.
+func checkAlone(e *Engine) (found findings) {
+	for _, check := range []func(*Engine, *findings){
+		checkStart, checkRepeats, checkCompileCache, checkConfig, checkBuild, checkContainer, checkFlags, checkKeys, checkGPUs,
+	} {
+		check(e, &found)
+	}
+	for i := range found {
+		found[i].Alone = true
+	}
 	return found
 }
 
@@ -114,11 +132,11 @@ func checkStart(e *Engine, found *findings) {
 		found.add(urlField(e), urlOfOurs, External)
 	}
 	if e.Host() == nil {
-		found.add("host", noHost, e.what())
+		found.lacks("host", noHost, e.what())
 	}
 	switch {
 	case InImage(e) && e.Image == "":
-		found.add("image", noImage, e.what(), k.image)
+		found.lacks("image", noImage, e.what(), k.image)
 	case e.Kind == Sim && e.Image != "":
 		found.add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
 	}
@@ -126,13 +144,13 @@ func checkStart(e *Engine, found *findings) {
 		found.add("image", "%v.", err)
 	}
 	if e.Model == nil && k.needsModel && e.Command == nil {
-		found.add("model", noModel, e.Kind)
+		found.lacks("model", noModel, e.Kind)
 	}
 	if k.program == nil && e.Command == nil {
-		found.add("command", noCommand, e.Kind)
+		found.lacks("command", noCommand, e.Kind)
 	}
 	if Port(e) == 0 {
-		found.add("port", "hcl does not know where a server of kind %q listens. Give the port.", e.Kind)
+		found.lacks("port", "hcl does not know where a server of kind %q listens. Give the port.", e.Kind)
 	}
 }
 
@@ -212,7 +230,7 @@ func urlField(e *Engine) string {
 
 func checkExternal(e *Engine, found *findings) {
 	if e.URL == "" {
-		found.add("url", noURL, External)
+		found.lacks("url", noURL, External)
 	} else {
 		for _, s := range append([]string{e.URL}, e.URLs...) {
 			if u, err := url.Parse(s); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -347,7 +365,7 @@ func checkGPUs(e *Engine, found *findings) {
 		}
 		seen[id] = true
 	}
-	if need := GPUs(e); need > there && len(e.Placement.front().Hosts) < 2 { // else CheckGroup adds them up
+	if need := GPUs(e); need > there && len(e.Placement.front().Hosts) < 2 { // else checkRole adds them up
 		field, asks := "flags", "The flags ask"
 		if bare := *e; bare.Config.Reveal() != "" {
 			if bare.Config = (provision.Text{}); GPUs(&bare) <= there {

@@ -84,7 +84,7 @@ func (s *spot) routerPorts() *ports {
 func vllmSplit(e *Engine, s *spot) {
 	c, known := vllmConnectors[s.transfer]
 	if !known {
-		return // told by CheckGroup
+		return // told by [Check]
 	}
 	config := map[string]any{"kv_connector": c.name, "kv_role": "kv_both"}
 	if !c.both {

@@ -161,4 +161,6 @@ type FieldError struct {
 	Key    string // of an argument that is an object: which one; empty: all of it
 	Role   string // of a group: which role, or the engine that takes it, has the argument; empty: neither
 	Detail string // full sentences: what is wrong, why, what to write instead
+	Lacks  bool   // the argument is not there
+	Alone  bool   // it is wrong of one engine, whatever there is beside it
 }

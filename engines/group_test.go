@@ -306,7 +306,7 @@ func TestGroupFingerprint(t *testing.T) {
 // TestCheckGroup makes one mistake at a time.
 func TestCheckGroup(t *testing.T) {
 	for name, e := range groups() {
-		for _, f := range CheckGroup(e) {
+		for _, f := range Check(e) {
 			t.Errorf("%s, which is right: %s", name, foundIn(f))
 		}
 	}
@@ -322,7 +322,7 @@ func TestCheckGroup(t *testing.T) {
 		}),
 		"GPUs in small letters": of("recipe-a", func(e *Engine) { e.roles()[0].instances[1].Hosts[0].GPUs.Model = "mi355x" }),
 	} {
-		for _, f := range CheckGroup(e) {
+		for _, f := range Check(e) {
 			t.Errorf("%s, which is right: %s", what, foundIn(f))
 		}
 		if n, _, said := MaxPrompt(e); said != (e.roles()[0].engine.Kind == TRTLLM) || said && n != 4096 {
@@ -418,7 +418,7 @@ func TestCheckGroup(t *testing.T) {
 		`prefill gpu_ids: There is no GPU 8`: of("one-host", func(e *Engine) { e.roles()[0].instances[0].GPUIDs[0] = "8" }),
 	} {
 		var said []string
-		for _, f := range CheckGroup(e) {
+		for _, f := range Check(e) {
 			said = append(said, foundIn(f))
 		}
 		if !slices.ContainsFunc(said, func(s string) bool {

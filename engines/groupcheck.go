@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,7 +11,7 @@ import (
 	"hclbench/provision"
 )
 
-// What CheckGroup says, where it is long.
+// What is said of several, where it is long.
 const (
 	halfRole     = "A group with the role %s needs the role %s too: neither answers a request alone."
 	mixedRoles   = "The role serve does all that prefill and decode do apart. Remove one or the other."
@@ -62,30 +63,21 @@ const (
 var ourVariables = strings.Fields(`VLLM_HOST_IP SGLANG_HOST_IP VLLM_NIXL_SIDE_CHANNEL_HOST VLLM_NIXL_SIDE_CHANNEL_PORT
 	VLLM_MOONCAKE_BOOTSTRAP_PORT`)
 
-// CheckGroup returns every mistake in an engine of several members, a group or one over
-// several hosts, that is not one of a single engine. Over several hosts the role is [Serve].
-func CheckGroup(e *Engine) []FieldError {
-	var found findings
-	if e.Kind == GroupKind {
-		e.checkRoles(&found)
-	}
-	if len(found) > 0 {
-		return found
-	}
-	e.checkPlaces(&found)
-	e.checkImages(&found)
+// checkSeveral finds what is wrong with the members of a group, or of an engine over several hosts, together.
+func checkSeveral(e *Engine, found *findings) {
+	e.checkPlaces(found)
+	e.checkImages(found)
 	for _, r := range e.workers() {
-		e.checkRole(r, &found)
+		e.checkRole(r, found)
 	}
-	e.checkAgreement(&found)
+	e.checkAgreement(found)
 	members := Members(e)
 	if n := len(members); n > MaxMembers {
 		found.add("", tooMany, n, MaxMembers)
 	}
-	checkPorts(members, &found)
-	e.checkRouter(&found)
-	e.checkWritten(members, &found)
-	return found
+	checkPorts(members, found)
+	e.checkRouter(found)
+	e.checkWritten(members, found)
 }
 
 // checkRouter finds what hcl tells a router of its workers among the lab's flags.
@@ -172,7 +164,7 @@ func checkPorts(members []Member, found *findings) {
 }
 
 // checkRoles: the roles can work together, and a router that fits stands before them.
-func (e *Engine) checkRoles(found *findings) {
+func checkRoles(e *Engine, found *findings) {
 	prefill, decode, serve, router := e.recipe(Prefill), e.recipe(Decode), e.recipe(Serve), e.recipe(Route)
 	switch {
 	case serve != nil && (prefill != nil || decode != nil):
@@ -332,30 +324,20 @@ func (whole *Engine) checkRole(r role, found *findings) {
 	whole.checkOurs(r, found)
 }
 
-// OfPlace reports whether what is wrong with an engine without a host is so only because it has
-// none: its role gives it hosts and ports, and shows whether it needs an image.
-func OfPlace(e *Engine, f FieldError) bool {
-	return f.Field == "host" || f.Field == "port" && e.port() == 0 || noImageYet(e, f)
-}
-
-func noImageYet(e *Engine, f FieldError) bool { return f.Field == "image" && e.Image == "" }
-
-// checkPlaced holds the engine of a role against the hosts that the role gives it.
+// checkPlaced holds the recipe of a role against the hosts that the role gives it.
 func (r role) checkPlaced(found *findings) {
-	told := slices.DeleteFunc(Check(r.engine), func(f FieldError) bool { return noImageYet(r.engine, f) })
 	for _, in := range r.instances {
-		for _, f := range Check(r.engine.at(in)) {
-			if slices.Contains(told, f) {
-				continue
-			}
+		in.Port = cmp.Or(in.Port, firstPort) // it is given one
+		for _, f := range checkAlone(r.engine.at(in)) {
 			switch f.Field {
 			case "host":
 				f.Field = "on"
 			case "container.gpu_ids":
 				f.Field = "gpu_ids"
 			}
-			f.Role = r.name
-			*found = append(*found, f)
+			if f.Role = r.name; !slices.Contains(*found, f) {
+				*found = append(*found, f)
+			}
 		}
 	}
 }

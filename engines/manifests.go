@@ -68,17 +68,17 @@ func checkOperated(e *Engine, found *findings) {
 	m := e.Manifests
 	switch {
 	case e.Host() == nil:
-		found.add("host", noClient)
+		found.lacks("host", noClient)
 	case e.Host().Cluster == nil:
 		found.add("host", notInCluster, e.Host().Name)
 	case e.Host().GPUs.Count > 0:
 		found.add("host", clientGPUs, e.Host().Name, e.Host().GPUs)
 	}
 	if m == nil || len(m.Objects) == 0 {
-		found.add("files", noObjects, Operated)
+		found.lacks("files", noObjects, Operated)
 	}
 	if m == nil || m.Service == "" {
-		found.add("service", noService)
+		found.lacks("service", noService)
 	}
 	for _, field := range startedBy(e) {
 		found.add(field, notTheirs, Operated, field)

@@ -115,22 +115,14 @@ func checkEngine(b *block, e *engines.Engine) {
 	if !b.checkManifests(e) || b.incomplete {
 		return
 	}
-	tell := func() {
-		for _, f := range engines.Check(e) {
-			if !b.of.recipe || !engines.OfPlace(e, f) { // its role says where it runs
-				b.mistake(f)
+	if e.Host() == nil && !engines.ByOthers(e) {
+		b.late = append(b.late, func() {
+			if !b.of.recipe { // which is looked at where its roles place it
+				b.mistakes(e)
 			}
-		}
-	}
-	if e.Host() == nil && !engines.ByOthers(e) { // whether it takes a role shows later
-		b.late = append(b.late, tell)
+		})
 	} else {
-		tell()
-	}
-	if len(e.Placement[0].Hosts) > 1 {
-		for _, f := range engines.CheckGroup(e) {
-			b.mistakeOfGroup(e, f)
-		}
+		b.mistakes(e)
 	}
 	if !b.incomplete {
 		b.warnOfEngine(e)
@@ -185,16 +177,33 @@ func checkHosts(b *block, e *engines.Engine) {
 	}
 }
 
-// mistake reports what an engine's kind finds wrong.
+// mistakes reports what an engine's kind finds wrong.
+func (b *block) mistakes(e *engines.Engine) {
+	for _, f := range engines.Check(e) {
+		if e.Kind == engines.GroupKind {
+			b.mistakeOfGroup(f)
+		} else {
+			b.mistake(f)
+		}
+	}
+}
+
 func (b *block) mistake(f engines.FieldError) {
-	at, inherited := b.entry(f.Field, f.Key)
-	switch own := b.said[f.Field]; {
-	case f.Key != "" && inherited != "":
-		b.incomplete = true // told where it is said
-	case !own.said() && f.Field != "build":
-		b.missing(b.header, f.Field, "Missing argument", "%s", f.Detail)
+	field := f.Field
+	if b.said["hosts"].said() && slices.Contains([]string{"", "on", "host"}, field) {
+		field = "hosts"
+	}
+	at, inherited := b.entry(field, f.Key)
+	switch {
+	case f.Alone && f.Key != "" && inherited != "": // told where it is said
+		b.incomplete = true
+		if b.typ.name == "engine" {
+			b.blockOf(b.instance(b.of.inherits, b.cell), b.cell).mistake(f)
+		}
+	case f.Lacks:
+		b.missing(b.header, field, "Missing argument", "%s", f.Detail)
 	default:
-		b.fail(at, "Wrong "+f.Field[strings.LastIndexByte(f.Field, '.')+1:], "%s%s", f.Detail, inherited)
+		b.fail(at, "Wrong "+field[strings.LastIndexByte(field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
 }
 

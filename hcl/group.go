@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -120,11 +118,9 @@ func checkGroup(b *block, e *engines.Engine) {
 	if b.incomplete {
 		return
 	}
-	for _, f := range engines.CheckGroup(e) {
-		b.mistakeOfGroup(e, f)
-	}
+	b.mistakes(e)
 	for _, f := range engines.GroupDoubts(e) {
-		if at, inherited := b.placeInGroup(e, f); !b.incomplete && inherited == "" { // else told where it is said
+		if at, inherited := b.recipe(f.Role).entry(f.Field, f.Key); !b.incomplete && inherited == "" { // else told where it is said
 			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
@@ -160,38 +156,27 @@ func (b *block) router() *block {
 	return nil
 }
 
-// mistakeOfGroup reports what is wrong with several members together.
-func (b *block) mistakeOfGroup(e *engines.Engine, f engines.FieldError) {
-	at, inherited := b.placeInGroup(e, f)
-	what := cmp.Or(f.Field[strings.LastIndexByte(f.Field, '.')+1:], "group")
-	if _, ofRole := roleBlock().argument(what); f.Role != "" && (ofRole || f.Field == "") {
-		what = "role"
-		if e.Kind != engines.GroupKind {
-			what = "hosts"
-		}
+// mistakeOfGroup reports what is wrong where a group says it, one of its roles, or the engine that takes it.
+func (b *block) mistakeOfGroup(f engines.FieldError) {
+	_, ofRole := roleBlock().argument(f.Field)
+	switch router := b.router(); {
+	case f.Field == "router" && router != nil:
+		b.fail(cmp.Or(router.said[f.Key].at, router.header), "Wrong router", "%s", f.Detail)
+	case f.Role == "":
+		b.fail(cmp.Or(b.said[f.Field].at, b.header), "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
+	case f.Field == "" || ofRole:
+		role := b.inside("role " + f.Role)
+		b.fail(cmp.Or(role.said[f.Field].at, role.header), "Wrong role", "%s", f.Detail)
+	default:
+		b.recipe(f.Role).mistake(f)
+		b.incomplete = true
 	}
-	b.fail(at, "Wrong "+what, "%s%s", f.Detail, inherited)
 }
 
-// placeInGroup is where a group says something, one of its roles, or the engine that takes it.
-func (b *block) placeInGroup(e *engines.Engine, f engines.FieldError) (at hcl.Range, inherited string) {
-	switch {
-	case e.Kind != engines.GroupKind && slices.Contains([]string{"", "on", "host"}, f.Field):
-		return b.entry("hosts", "")
-	case e.Kind != engines.GroupKind:
-		return b.entry(f.Field, f.Key)
-	case f.Field == "router" && b.router() != nil:
-		r := b.router()
-		return cmp.Or(r.said[f.Key].at, r.header), ""
-	case f.Role == "":
-		return cmp.Or(b.said[f.Field].at, b.header), ""
-	}
-	role := b.inside("role " + f.Role)
-	if x := role.said[f.Field]; x.said() || f.Field == "" {
-		return cmp.Or(x.at, role.header), ""
-	}
-	recipe := referred(role.arg("engine").raw, "engine")
-	return b.blockOf(b.instance(recipe, b.cell), b.cell).entry(f.Field, f.Key)
+// recipe is the engine that takes a role.
+func (b *block) recipe(role string) *block {
+	recipe := referred(b.inside("role "+role).arg("engine").raw, "engine")
+	return b.blockOf(b.instance(recipe, b.cell), b.cell)
 }
 
 // placeRole holds a role against what roles are, and shares its hosts out.
@@ -254,9 +239,7 @@ func (b *block) placeRouter(in engines.Instance) engines.Placement {
 		return nil
 	}
 	b.settle(r)
-	for _, f := range engines.Check(r) {
-		b.mistake(f)
-	}
+	b.mistakes(r)
 	if !b.incomplete {
 		b.warnOfEngine(r)
 	}
