@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -191,27 +192,74 @@ func throttled(s *load.Summary, r *telemetry.Record) {
 	if r == nil {
 		return
 	}
-	from, to := 0.0, s.Duration
-	if s.Window != nil {
-		from, to = time.Duration(s.Window.From).Seconds(), time.Duration(s.Window.To).Seconds()
-	}
 	var held []string
 	for _, t := range r.Series {
-		if t.Name != telemetry.Throttled {
-			continue
-		}
-		n, on := 0, 0.0
-		for i, at := range t.At {
-			if at >= from && at <= to {
-				n, on = n+1, on+t.Value[i]
-			}
-		}
-		if n > 0 && on/float64(n) > maxThrottled {
-			held = append(held, fmt.Sprintf("%s for %.0f %%", t.Source(), 100*on/float64(n)))
+		if on, n := meanOf(t, s); t.Name == telemetry.Throttled && n > 0 && on > maxThrottled {
+			held = append(held, fmt.Sprintf("%s for %.0f %%", t.Source(), 100*on))
 		}
 	}
 	if len(held) > 0 {
 		doubt(s, "GPUs were slowed down by heat or by the power brake: "+strings.Join(held, ", ")+" of the time")
+	}
+}
+
+// meanOf is the mean of a series over the part of the run that counts, and of how many readings.
+func meanOf(t telemetry.Series, s *load.Summary) (mean float64, n int) {
+	from, to := 0.0, s.Duration
+	if s.Window != nil {
+		from, to = time.Duration(s.Window.From).Seconds(), time.Duration(s.Window.To).Seconds()
+	}
+	sum := 0.0
+	for i, at := range t.At {
+		if at >= from && at <= to {
+			n, sum = n+1, sum+t.Value[i]
+		}
+	}
+	return sum / float64(max(n, 1)), n
+}
+
+// What a host's processors may be short of, in percent; docs/method.md gives the reasons.
+const (
+	maxSteal     = 5
+	maxBusy      = 95 // of the processors, while
+	maxPressure  = 90 // of the time something waits for one
+	leastReading = 10 // readings
+)
+
+// crowded makes a measurement suspect whose host had too few processors for all that ran on it: an engine
+// alone keeps them busy, and leaves little waiting.
+func crowded(s *load.Summary, r *telemetry.Record) {
+	if r == nil {
+		return
+	}
+	type host struct{ busy, steal, pressure float64 }
+	hosts := map[string]host{}
+	for _, t := range r.Series {
+		mean, n := meanOf(t, s)
+		if t.Of != telemetry.Host || n < leastReading {
+			continue
+		}
+		name := cmp.Or(t.Host, "the host that sends the load")
+		h := hosts[name]
+		switch t.Name {
+		case telemetry.CPU:
+			h.busy = mean
+		case telemetry.Steal:
+			h.steal = mean
+		case telemetry.Pressure:
+			h.pressure = mean
+		}
+		hosts[name] = h
+	}
+	for _, name := range slices.Sorted(maps.Keys(hosts)) {
+		h := hosts[name]
+		if h.steal > maxSteal {
+			doubt(s, fmt.Sprintf("other machines had %.0f %% of the processors of %s meanwhile (steal)", h.steal, name))
+		}
+		if h.busy > maxBusy && h.pressure > maxPressure {
+			doubt(s, fmt.Sprintf("the processors of %s were all busy (%.0f %%), and for %.0f %% of the time something waited for them: "+
+				"see what else runs there", name, h.busy, h.pressure))
+		}
 	}
 }
 

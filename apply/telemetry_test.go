@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,36 @@ func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
 		throttled(s, &telemetry.Record{Series: c.series})
 		if got := strings.Join(s.Verdict.Texts(), "; "); s.Verdict.Verdict != c.verdict || !strings.Contains(got, c.reason) || c.reason == "" && got != "" {
 			t.Errorf("%s: %s (%s), want %s (%s)", c.name, s.Verdict.Verdict, got, c.verdict, c.reason)
+		}
+	}
+}
+
+// TestCrowdedHost: a host whose processors something waits for all the time is a reason, and so are other machines that
+// have them. An engine that keeps them busy is none, nor is what a few readings say.
+func TestCrowdedHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		busy, steal, pressure float64
+		readings              int
+		want                  string
+	}{
+		"at rest":       {10, 0, 1, 20, ""},
+		"busy":          {100, 0, 60, 20, ""},
+		"crowded":       {99, 0, 97, 20, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: see what else runs there"},
+		"stolen":        {50, 12, 1, 20, "other machines had 12 % of the processors of n1 meanwhile (steal)"},
+		"a few seconds": {99, 12, 97, 9, ""},
+	} {
+		var r telemetry.Record
+		for _, x := range []telemetry.Series{{Name: telemetry.CPU, Value: []float64{c.busy}}, {Name: telemetry.Steal, Value: []float64{c.steal}}, {Name: telemetry.Pressure, Value: []float64{c.pressure}}} {
+			x.Host, x.Of, x.Value = "n1", telemetry.Host, slices.Repeat(x.Value, c.readings)
+			for i := range x.Value {
+				x.At = append(x.At, float64(i))
+			}
+			r.Series = append(r.Series, x)
+		}
+		s := &load.Summary{Part: load.Part{Figures: load.Figures{Duration: 60}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}
+		crowded(s, &r)
+		if got := strings.Join(s.Verdict.Texts(), "; "); got != c.want || (s.Verdict.Verdict == load.Suspect) != (c.want != "") {
+			t.Errorf("%s: %s: %q, want %q", name, s.Verdict.Verdict, got, c.want)
 		}
 	}
 }

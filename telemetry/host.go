@@ -6,11 +6,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // hostSource reads what Linux says of processors and memory in /proc.
 func hostSource() Source {
-	var busy, all float64 // at the reading before
+	var before ticks
+	var waited float64 // µs, at the reading before
+	var read time.Time
 	return polled(1, func(context.Context) ([]Reading, error) {
 		stat, err := os.ReadFile("/proc/stat")
 		if err != nil {
@@ -21,11 +24,18 @@ func hostSource() Source {
 			return nil, fmt.Errorf("read the memory in use: %w", err)
 		}
 		var readings []Reading
-		nowBusy, nowAll := processorTime(string(stat))
-		if all > 0 && nowAll > all {
-			readings = append(readings, reading(Host, CPU, 100*(nowBusy-busy)/(nowAll-all)))
+		now := processorTime(string(stat))
+		if all := now.all - before.all; before.all > 0 && all > 0 {
+			readings = append(readings, reading(Host, CPU, 100*(now.busy-before.busy)/all), reading(Host, Steal, 100*(now.steal-before.steal)/all))
 		}
-		busy, all = nowBusy, nowAll
+		before = now
+		pressure, err := os.ReadFile("/proc/pressure/cpu") // not every kernel has it
+		if some, ok := waiting(string(pressure)); err == nil && ok {
+			if !read.IsZero() {
+				readings = append(readings, reading(Host, Pressure, min(100, (some-waited)/1e4/time.Since(read).Seconds())))
+			}
+			waited, read = some, time.Now()
+		}
 		if used, ok := memoryInUse(string(memory)); ok {
 			readings = append(readings, reading(Host, Memory, used))
 		}
@@ -33,21 +43,35 @@ func hostSource() Source {
 	})
 }
 
+// waiting reads for how many microseconds something has waited for a processor, of /proc/pressure/cpu.
+func waiting(pressure string) (us float64, ok bool) {
+	_, total, _ := strings.Cut(pressure, "total=")
+	total, _, _ = strings.Cut(total, "\n")
+	us, err := strconv.ParseFloat(total, 64)
+	return us, err == nil
+}
+
+// ticks are what the processors have spent since the start.
+type ticks struct{ busy, steal, all float64 }
+
 // processorTime reads the first line of /proc/stat (proc(5)): user, nice, system,
 // idle, iowait, irq, softirq, steal, and guests, which user time holds already.
-func processorTime(stat string) (busy, all float64) {
+func processorTime(stat string) (spent ticks) {
 	line, _, _ := strings.Cut(stat, "\n")
 	for i, word := range strings.Fields(strings.TrimPrefix(line, "cpu ")) {
-		ticks, err := strconv.ParseFloat(word, 64)
+		n, err := strconv.ParseFloat(word, 64)
 		if err != nil || i >= 8 {
 			break
 		}
-		all += ticks
+		spent.all += n
 		if i != 3 && i != 4 {
-			busy += ticks
+			spent.busy += n
+		}
+		if i == 7 {
+			spent.steal = n
 		}
 	}
-	return busy, all
+	return spent
 }
 
 func memoryInUse(meminfo string) (bytes float64, ok bool) {

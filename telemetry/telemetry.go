@@ -23,7 +23,9 @@ const (
 	Throttled   = "throttled"    // 1 while heat or the hardware's power brake holds the clocks down, else 0
 	PowerCapped = "power_capped" // 1 while the clocks are held at the power limit, as full load does, else 0
 
-	CPU = "cpu" // percent of all the host's processors that are at work
+	CPU      = "cpu"          // percent of all the host's processors that are at work
+	Steal    = "cpu_steal"    // percent of them that other machines of the same hypervisor had meanwhile
+	Pressure = "cpu_pressure" // percent of the time in which something waited for a processor of the host
 
 	Sent     = "sent"     // bytes a second, by a network interface or an RDMA device
 	Received = "received" // bytes a second, by one
@@ -38,7 +40,7 @@ const (
 )
 
 var units = map[string]string{
-	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Sent: "B/s", Received: "B/s",
+	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Steal: "%", Pressure: "%", Sent: "B/s", Received: "B/s",
 }
 
 // Record is what was read while one cell was measured.
