@@ -18,8 +18,8 @@ var counts = map[string]bool{
 	"Temperature": true, "Endpoint": true, "ExtraBody": true, "Warmup": true, "Timeout": true, "Stall": true, "Ramp": true,
 	"Stages": true, "NoStream": true, "CutBeginning": true, "CutEnd": true, "StopWhenOverloaded": true,
 	"BatchSize": true, "Dataset.Documents": true, "Dataset.QueryTokens": true, "Dataset.DocumentTokens": true,
-	"Hurried": false, // what is simulated at another speed is another engine
-	"SLO":     false, // computed from the records, whenever it is asked
+	"Speed": false, // what is simulated at another speed is another engine
+	"SLO":   false, // computed from the records, whenever it is asked
 
 	"Dataset.Kind": true, "Dataset.InputTokens": true, "Dataset.RangeRatio": true, "Dataset.Convention": true, "Dataset.Seed": true,
 	"Dataset.Groups": true, "Dataset.PromptsPerGroup": true, "Dataset.PrefixTokens": true, "Dataset.QuestionTokens": true,

@@ -49,8 +49,8 @@ type Workload struct {
 	Adapters []Adapter `json:"adapters,omitempty"`
 	// no more requests are sent once those of an open loop are seen to pile up
 	StopWhenOverloaded bool `json:"stop_when_overloaded,omitempty"`
-	// sent to an engine that is simulated at another speed than its own
-	Hurried bool `json:"hurried,omitempty"`
+	// how many times faster than real the engine is simulated that it is sent to; 0: as fast
+	Speed float64 `json:"speed,omitempty"`
 	// how many prompts a request to [Embeddings] has; 0 means 1
 	BatchSize int `json:"batch_size,omitempty"`
 }

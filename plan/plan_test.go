@@ -229,7 +229,7 @@ func TestHurried(t *testing.T) {
 		}
 	}
 	lab, want := of(time.Minute, 3), of(3*time.Second, 60)
-	want.Hurried = true
+	want.Speed = 20
 	if diff := cmp.Diff(want, hurried(lab, 20)); diff != "" {
 		t.Errorf("hurried (-want +got):\n%s", diff)
 	}

@@ -93,7 +93,9 @@ func hurried(w load.Workload, speed float64) load.Workload {
 	shorter := func(d load.Duration) load.Duration { return load.Duration(float64(d) / speed) }
 	w.Rate, w.Duration, w.Ramp = faster(w.Rate), shorter(w.Duration), shorter(w.Ramp)
 	w.CutBeginning, w.CutEnd = shorter(w.CutBeginning), shorter(w.CutEnd)
-	w.Hurried = speed != 1
+	if speed != 1 {
+		w.Speed = speed
+	}
 	d := &w.Dataset
 	d.ThinkTime, d.ToolDelay, d.MaxDelay = shorter(d.ThinkTime), shorter(d.ToolDelay), shorter(d.MaxDelay)
 	w.Stages = slices.Clone(w.Stages)

@@ -56,8 +56,31 @@ func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) 
 	ids := unique{}
 	for _, a := range out {
 		a.ID = ids.name(slug(a.Workload))
+		if text := fastText(rows); text != "" {
+			a.Finding = text
+			for _, d := range a.Tables {
+				d.Finding = ""
+			}
+		}
 	}
+	agree(out)
 	return out[:min(len(out), maxAnswers)]
+}
+
+// agree says below the first of several workloads in how many of them its leader leads.
+func agree(all []*answer) {
+	if len(all) < 2 || all[0].Finding == "" {
+		return
+	}
+	who, n := all[0].Tables[0].leader(), 0
+	for _, a := range all {
+		if who != nil && a.Tables[0].leader() == who {
+			n++
+		}
+	}
+	if n > 0 {
+		all[0].Finding += fmt.Sprintf(" %s leads in %d of %d workloads.", who.Label, n, len(all))
+	}
 }
 
 // maxFindings bounds what stands below a table.
@@ -202,7 +225,39 @@ func (a *answer) say(layout *Layout, metrics ...metric) {
 			said = append(said, a.Tables[i].Finding)
 		}
 	}
+	if text := a.price(said); text != "" {
+		said = append(said, text)
+	}
 	a.Finding = strings.Join(said, " ")
+}
+
+// price says what gets worse with the series that the finding holds against the baseline, of the main figures
+// that it does not name; empty: nothing does by more than 1 %.
+func (a *answer) price(said []string) string {
+	if len(said) == 0 || a.Tables[0].Baseline < 0 {
+		return ""
+	}
+	held := a.Tables[0].held()
+	for _, d := range a.Tables {
+		if held == nil || slices.Contains(said, d.Finding) || d.Baseline < 0 {
+			continue
+		}
+		i := slices.IndexFunc(d.Rows, func(r decisionRow) bool { return r.series == held.series })
+		var parts []string
+		for n := range d.Places {
+			if i < 0 {
+				break
+			}
+			c, base := &d.Rows[i].Choices[n], &d.Rows[d.Baseline].Choices[n]
+			if c.Change != nil && *c.Change*float64(d.Better) < -level && !c.Doubt && !base.Doubt && !c.even(base.evidence) {
+				parts = append(parts, d.Places[n].value+" "+number.Change(*c.Change))
+			}
+		}
+		if parts != nil {
+			return fmt.Sprintf("At the price of %s: %s.", lower(d.Title), strings.Join(parts, ", "))
+		}
+	}
+	return ""
 }
 
 // prompts that outweigh answers so many times make the total the throughput that tells more.

@@ -168,7 +168,7 @@ func TestPublishedAnswers(t *testing.T) {
 		got = append(got, w.Finding)
 	}
 	if len(got) != 1 || !slices.Contains(page.Marks, onlyPublished) || got[0] !=
-		"Median time to first token is lowest with H200 · vLLM everywhere from 4 to 128 in flight: 95.0 ms at 128, where H200 · SGLang has 98.0 ms." {
+		"H200 · vLLM has the lowest median time to first token everywhere from 4 to 128 in flight: 95.0 ms at 128, −3.1 % against H200 · SGLang." {
 		t.Errorf("got %q", got)
 	}
 }
@@ -287,7 +287,7 @@ func TestSayLevel(t *testing.T) {
 			"Speed is level everywhere: A and B differ by less than 1 %, or than their repetitions do."},
 		{map[string][]float64{"A": {50, 20, 10}, "B": {50, 20, 0}},
 			"Speed is level at 1 of 1 places where both were tried: A and B differ by less than 1 %, or than their repetitions do."},
-		{map[string][]float64{"A": {50, 0, 10}, "B": {40, 20, 0}}, "A peaks highest at 50.0 tok/s, +25 %."},
+		{map[string][]float64{"A": {50, 0, 10}, "B": {40, 20, 0}}, "A peaks highest at 50.0 tok/s, +25 % against B."},
 		{map[string][]float64{"A": {50, 20, 60}, "B": {50, 20, 50}, "C": {50, 10, 60}}, ""},
 	} {
 		if got := told(1, "", placesOf("peak", "4", "8"), c.rows).say(); got != c.want {
@@ -311,7 +311,7 @@ func TestBeyond(t *testing.T) {
 	}
 	rows[5].Summary.OutputThroughput *= 3
 	rows[5].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
-	want := "H200 · SGLang peaks highest at 221 tok/s, ×3.23; H200 · vLLM would peak at 245 tok/s, but is suspect there."
+	want := "H200 · SGLang peaks highest at 221 tok/s, ×3.23 against H200 · vLLM. H200 · vLLM would peak at 245 tok/s, but is suspect there."
 	if got := answersOf(rows, Layout{})[0].Tables[0].Finding; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want it to end in %q", got, want)
 	}

@@ -290,7 +290,7 @@ func TestLayoutTables(t *testing.T) {
 		l.NoPrices = !prices
 		shown, about := l.Apply(rows, About{Spending: []Spending{{}}})
 		holds(t, markdown(t, shown, about), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
-			"\nSGLang\\_wins.\n\nOutput throughput is",
+			"\nSGLang\\_wins.\n\nH200 · SGLang has",
 			"| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |")
 		holds(t, written(t, func(w io.Writer) error { return HTML(w, shown, about) }), ">SGLang_wins.</h1>")
 		if (about.Spending != nil) != prices {

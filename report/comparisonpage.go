@@ -96,7 +96,7 @@ func (d *Difference) tell(p *page, rows []results.Row, pair []int) {
 		}
 		slices.Sort(cells)
 		first, rest := d.finding(slices.Compact(cells), names)
-		w.Finding, w.Tables[0].Finding = strings.TrimSpace(first+" "+rest), first
+		w.Headline, w.Finding, w.Tables[0].Finding = first, strings.TrimSpace(first+" "+rest), first
 	}
 }
 

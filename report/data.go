@@ -9,6 +9,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -80,7 +81,7 @@ func (f numbers) MarshalJSON() ([]byte, error) {
 		} else if v == math.Trunc(v) && math.Abs(v) < exact {
 			b = strconv.AppendFloat(b, v, 'f', -1, 64)
 		} else {
-			b = strconv.AppendFloat(b, v, 'g', digits, 64)
+			b = append(b, inDigits(v)...)
 		}
 	}
 	return append(b, ']'), nil
@@ -88,6 +89,18 @@ func (f numbers) MarshalJSON() ([]byte, error) {
 
 // digits are more than two measurements of one thing have in common.
 const digits = 5
+
+// inDigits is a number in so few digits that who reads it, rounded once more, reads the same as of all of them.
+func inDigits(v float64) (text string) {
+	want := number.Text(v)
+	for n := digits; n < 17; n++ {
+		text = strconv.FormatFloat(v, 'g', n, 64)
+		if short, _ := strconv.ParseFloat(text, 64); number.Text(short) == want && number.Text(short*(1+1e-12)) == want {
+			break
+		}
+	}
+	return text
+}
 
 const exact = 1 << 53 // whole numbers below it are themselves as float64
 

@@ -45,7 +45,7 @@ func weigh(m metric, rows []*results.Row, shared []string) (e evidence, ok bool)
 	if len(all) == 0 {
 		return e, false
 	}
-	e.of, e.Doubt, e.Kind = len(all), len(sure) == 0, kindOfRun(all[0])
+	e.of, e.Doubt, e.Kind, e.Fast = len(all), len(sure) == 0, kindOfRun(all[0]), isFast(all[0])
 	if e.Doubt {
 		sure = all
 	}
@@ -314,7 +314,7 @@ func lead[T any](better int, all []T, of func(T) evidence, alone bool) (best, be
 		})
 		return list
 	}
-	if better == 0 {
+	if better == 0 || slices.ContainsFunc(all, func(x T) bool { return of(x).Fast }) {
 		return nil, nil
 	}
 	sure, doubted := order(false), order(true)

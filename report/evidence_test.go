@@ -1,7 +1,11 @@
 package report
 
 import (
+	"hclbench/report/chart"
+	"hclbench/report/number"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,5 +151,68 @@ func TestLoadsOfBenchmarks(t *testing.T) {
 	c := loads(samples(rows, newSeries(rows, nil)), outputThroughput, func(*sample) (string, bool) { return "vllm", true })
 	if len(c.Groups) != 2 || c.Groups[0].Label == c.Groups[1].Label {
 		t.Errorf("got %+v", c.Groups)
+	}
+}
+
+// TestFast: what was rehearsed at another speed than real says so everywhere, has no winner and no SLO.
+func TestFast(t *testing.T) {
+	rows := quickstart()
+	for i := range rows {
+		rows[i].Job.Workload.Speed = 20
+		rows[i].Summary.Objectives = []load.Attainment{{Objective: load.Objective{Metric: "ttft", Max: load.Duration(1e9)}, Met: true, Count: 64}}
+		rows[i].Summary.Goodput = new(20.)
+	}
+	if _, _, ok := attained(&rows[0]); ok || anyValue(rows, goodput) {
+		t.Error("it is judged by an SLO")
+	}
+	all := answersOf(rows, Layout{})
+	want := "Rehearsal at ×20: 6 cells. Such figures say nothing about an engine."
+	for _, a := range all {
+		if a.Finding != want {
+			t.Errorf("it finds %q", a.Finding)
+		}
+		for _, d := range a.Tables {
+			for i := range d.Places {
+				if d.Finding != "" || d.winner(i) != nil {
+					t.Errorf("%s has a winner at %s", d.Title, d.Places[i].Name)
+				}
+			}
+		}
+	}
+	for _, s := range sections(rows, newSeries(rows, nil), About{}) {
+		for _, f := range s.Figures {
+			for _, c := range f.Charts {
+				if p := f.alone(c, source{}); !strings.HasPrefix(c.Mark, "Rehearsal at ×20") || p.Stamp != "REHEARSAL AT ×20" {
+					t.Errorf("%s: %q, stamped %q", f.ID, c.Mark, p.Stamp)
+				}
+				if slices.ContainsFunc(c.Lines, func(l chart.Line) bool { return l.Front && len(l.Dots) > 0 }) {
+					t.Errorf("%s has a front", f.ID)
+				}
+			}
+		}
+	}
+	about := About{References: Compare(nil, []Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{{"concurrency": int64(4), "output_throughput": 1.}}}})}
+	if len(about.References) != 1 || len(publishedRows(rows, about)) != 0 {
+		t.Error("what is published stands beside it")
+	}
+	holds(t, table(t, rows, 100), "rehearsal at ×20: simulated engines", want)
+}
+
+// TestPriceOfBeingBetter: what gets worse with the series that is better is said.
+func TestPriceOfBeingBetter(t *testing.T) {
+	a := answersOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})[0]
+	holds(t, a.Finding, "better in all 5 places tried", "At the price of median time per output token: sharegpt-1000 +5.9 %, random 128 input ×2.41.")
+}
+
+// TestInDigits: what a page shows of a value is what a terminal shows of it.
+func TestInDigits(t *testing.T) {
+	for _, v := range []float64{1038.459, 510181.4, 110472.3, 12.34962, 0.0004, 0.12345678, 1e9 + 0.5, 999.9996, 1063227.4} {
+		short, err := strconv.ParseFloat(inDigits(v), 64)
+		if err != nil || number.Text(short) != number.Text(v) {
+			t.Errorf("%v is written as %v, and read as %s, not %s", v, short, number.Text(short), number.Text(v))
+		}
+		if short = math.Round(short); v >= 1000 && number.Whole(int64(short)) != number.Text(v) { // as JavaScript rounds
+			t.Errorf("%v is read as %v by a page", v, short)
+		}
 	}
 }

@@ -74,6 +74,9 @@ func sections(rows []results.Row, all *seriesOf, about About) (out []section) {
 			f.credits(more, about.References)
 			for _, c := range f.Charts {
 				c.Mark = c.Marked()
+				if at, _, ok := strings.Cut(fastText(rows), ":"); ok {
+					c.Mark = strings.Replace(c.Mark, "Rehearsal", at, 1)
+				}
 			}
 		}
 	}

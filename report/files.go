@@ -166,7 +166,8 @@ func (f *figure) alone(c *chart.Panel, of source) *chart.Picture {
 	empty := func(s string) bool { return s == "" }
 	p.Under, p.Foot = slices.DeleteFunc(p.Under, empty), slices.DeleteFunc(p.Foot, empty)
 	if strings.HasPrefix(c.Mark, "Rehearsal") {
-		p.Stamp = "REHEARSAL"
+		at, _, _ := strings.Cut(c.Mark, ":")
+		p.Stamp = strings.ToUpper(at)
 	}
 	return p
 }

@@ -23,7 +23,7 @@ func dots(c *chart.Panel, doubt bool) (all []ownDot) {
 			continue
 		}
 		for _, d := range l.Dots {
-			if d.Doubt == doubt {
+			if d.Doubt == doubt && !d.Fast {
 				all = append(all, ownDot{d, l.Series})
 			}
 		}

@@ -102,7 +102,7 @@ var (
 		fromSummary(func(s *load.Summary) float64 { return s.PeakOutputThroughput }), nil, nil}
 	goodput = metric{"goodput", "Goodput: requests within the SLO", "", "goodput/s", "req/s", 1,
 		func(r *results.Row) (float64, bool) {
-			if r.Summary.Goodput == nil {
+			if r.Summary.Goodput == nil || isFast(r) {
 				return 0, false
 			}
 			return *r.Summary.Goodput, true

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -31,7 +32,11 @@ func origin(rows []results.Row) []string {
 func mark(r *results.Row) string {
 	switch r.Run.Command {
 	case "rehearse":
-		return "rehearsal: simulated engines, not a measurement"
+		at := "rehearsal"
+		if s := r.Job.Workload.Speed; s != 0 {
+			at += " at ×" + number.Short(s)
+		}
+		return at + ": simulated engines, not a measurement"
 	case "import":
 		return "imported: measured by others"
 	case "published":
@@ -43,7 +48,27 @@ func mark(r *results.Row) string {
 // kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
 func kindOfRun(r *results.Row) string {
 	word, _, _ := strings.Cut(mark(r), ":")
+	word, _, _ = strings.Cut(word, " ")
 	return word
+}
+
+// isFast reports whether a row was rehearsed at another speed than its own: its figures say nothing of an engine.
+func isFast(r *results.Row) bool { return r.Job.Workload.Speed != 0 && kindOfRun(r) == "rehearsal" }
+
+// fastText says what rows are that were rehearsed so; empty: none was.
+func fastText(rows []results.Row) string {
+	fast := those(rows, isFast)
+	if len(fast) == 0 {
+		return ""
+	}
+	at, _, _ := strings.Cut(sentence(mark(fast[0])), ":")
+	text := at + ": " + number.Count(len(fast), "cell")
+	for _, verdict := range []string{load.Suspect, load.Void} {
+		if n := len(those(rows, func(r *results.Row) bool { return isFast(r) && r.Verdict().Verdict == verdict })); n > 0 {
+			text += fmt.Sprintf(", %s %s", number.Whole(n), verdict)
+		}
+	}
+	return text + ". Such figures say nothing about an engine."
 }
 
 // forcedMark is the mark of a cell whose engine was told to accept drafted tokens whatever they are.

@@ -306,7 +306,7 @@ func TestNarrow(t *testing.T) {
 	rows := matrix()
 	for i := range rows {
 		if i%2 == 1 {
-			rows[i].Deployment.Engine += "-" + strings.Repeat("long-", 15)
+			rows[i].Deployment.Engine += "-" + strings.Repeat("long-", 14)
 			rows[i].Axes[0].Value = rows[i].Deployment.Engine
 		}
 		rows[i].Benchmark = []string{"online-with-a-name-of-its-own", "offline"}[i%2]

@@ -21,13 +21,9 @@ func (d *decision) say() string {
 	case d.Baseline >= 0:
 		return d.sayChanges()
 	}
-	name := d.Title + " is highest with "
-	if d.Better < 0 {
-		name = d.Title + " is lowest with "
-	}
 	parts := []string{}
 	if who := d.leaders(); who != "" {
-		parts = append(parts, name+who)
+		parts = append(parts, who)
 	} else if level := d.level(); level != "" {
 		parts = append(parts, level)
 	}
@@ -40,7 +36,7 @@ func (d *decision) say() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, "; ") + "."
+	return strings.Join(parts, ". ") + "."
 }
 
 // amounts are values of a metric in one unit: "3.56 s", "11.7 s".
@@ -98,23 +94,54 @@ func (d *decision) leaders() string {
 	if len(runs) == 0 {
 		return ""
 	}
-	var parts []string
-	if len(runs) > maxRuns || d.unit == "" {
-		for _, of := range grouped(runs, func(r run) *chart.Series { return r.series }) {
-			n := 0
-			for _, r := range of {
-				n += r.to - r.from + 1
-			}
-			parts = append(parts, fmt.Sprintf("%s at %d of %d", of[0].series.Label, n, len(d.Places)-first))
+	won := grouped(runs, func(r run) *chart.Series { return r.series })
+	size := func(of []run) (n int) {
+		for _, r := range of {
+			n += r.to - r.from + 1
 		}
-	} else {
-		unit := " " + d.unit
-		for _, r := range runs {
-			parts = append(parts, r.series.Label+" "+d.span(r, first, unit))
+		return n
+	}
+	slices.SortStableFunc(won, func(x, y []run) int { return size(y) - size(x) })
+	unit, counted := " "+d.unit, len(runs) > maxRuns || d.unit == ""
+	where := func(of []run) string {
+		if counted {
+			return fmt.Sprintf("at %d of %d", size(of), len(d.Places)-first)
+		}
+		var parts []string
+		for _, r := range of {
+			parts = append(parts, d.span(r, first, unit))
 			unit = ""
 		}
+		return listed(parts)
 	}
-	return strings.Join(parts, ", ") + d.widest(first)
+	most := map[bool]string{true: "highest", false: "lowest"}[d.Better > 0]
+	text := fmt.Sprintf("%s has the %s %s %s", won[0][0].series.Label, most, lower(d.Title), where(won[0]))
+	text += d.widest(first, won[0][0].series)
+	var others []string
+	for _, of := range won[1:] {
+		others = append(others, of[0].series.Label+" leads "+where(of))
+	}
+	if others != nil {
+		text += ". " + listed(others)
+	}
+	return text
+}
+
+// leader is who leads at the most places; nil: nobody does.
+func (d *decision) leader() (who *chart.Series) {
+	most := 0
+	for _, r := range d.Rows {
+		n := 0
+		for i, p := range d.Places {
+			if p.Kind == "" && d.winner(i) == r.series {
+				n++
+			}
+		}
+		if n > most {
+			most, who = n, r.series
+		}
+	}
+	return who
 }
 
 // span says where a run is, of places from the first on.
@@ -127,19 +154,17 @@ func (d *decision) span(r run, first int, unit string) string {
 		return "everywhere from " + from + " to " + to + unit
 	case r.from == r.to:
 		return "at " + from + unit
-	case r.from == first:
-		return "up to " + to + unit
 	case r.to == last:
 		return "from " + from + unit + " up"
 	}
 	return "from " + from + " to " + to + unit
 }
 
-// widest says how far the best is ahead where that is most.
-func (d *decision) widest(first int) string {
+// widest says how far a series is ahead where that is most.
+func (d *decision) widest(first int, who *chart.Series) string {
 	most, at := 0.0, -1
 	for i := first; i < len(d.Places); i++ {
-		if all := d.offers(i, false); d.winner(i) != nil && len(all) > 1 && all[1].Median > 0 && all[0].Median > 0 {
+		if all := d.offers(i, false); d.winner(i) == who && len(all) > 1 && all[1].Median > 0 && all[0].Median > 0 {
 			if by := math.Abs(math.Log(all[0].Median / all[1].Median)); by > most {
 				most, at = by, i
 			}
@@ -149,8 +174,8 @@ func (d *decision) widest(first int) string {
 		return ""
 	}
 	all := d.offers(at, false)
-	both := amounts(d.of, all[0].Median, all[1].Median)
-	return fmt.Sprintf(": %s at %s, where %s has %s", both[0], d.Places[at].value, all[1].series.Label, both[1])
+	return fmt.Sprintf(": %s at %s, %s against %s", amounts(d.of, all[0].Median, all[1].Median)[0], d.Places[at].value,
+		number.Change(all[0].Median/all[1].Median-1), all[1].series.Label)
 }
 
 // level says which series are level wherever anybody is the best, and at how many of the places where
@@ -223,7 +248,7 @@ func (d *decision) peak() string {
 	all := d.offers(i, false)
 	text := fmt.Sprintf("%s peaks highest at %s", all[0].series.Label, amounts(d.of, all[0].Median)[0])
 	if len(all) > 1 {
-		text += ", " + number.Change(all[0].Median/all[1].Median-1)
+		text += ", " + number.Change(all[0].Median/all[1].Median-1) + " against " + all[1].series.Label
 	}
 	return text
 }
@@ -249,7 +274,7 @@ func (d *decision) doubted() string {
 		is := map[bool]string{true: "is", false: "are"}[len(leading) == 1]
 		parts = append(parts, listed(leading)+" would lead in places, but "+is+" suspect there")
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, ". ")
 }
 
 // sayAlone is the finding of a table with one series: its best, and where.
@@ -318,10 +343,14 @@ func (d *decision) sayChanges() string {
 		than = "is suspect everywhere beside"
 	case ahead == 0 && behind == 0:
 		than = "is level with"
-	case ahead == len(parts):
+	case ahead == len(parts) && len(parts) == len(d.Places):
 		than = "is better everywhere than"
+	case ahead == len(parts):
+		than = fmt.Sprintf("is better in all %d places tried than", len(parts))
+	case behind == len(parts):
+		than = "is worse everywhere than"
 	case ahead == 0:
-		than = "is better nowhere than"
+		than = "is nowhere better than"
 	}
 	return fmt.Sprintf("%s of %s %s that of %s: %s.", d.Title, row.series.Label, than, base.series.Label,
 		strings.Join(parts, ", "))

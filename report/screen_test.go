@@ -16,9 +16,9 @@ func TestFirstScreen(t *testing.T) {
 	rows, about := measured(t)
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	walk(t, tab, [][3]string{
-		{"the finding", `document.getElementById("finding").textContent`, "Output throughput per GPU is highest with H200 · SGLang"},
+		{"the finding", `document.getElementById("finding").textContent`, "H200 · SGLang has the highest output throughput per GPU everywhere from 20 to 50 tok/s per user: 75.6 tok/s at 40, ×3.64 against H200 · vLLM."},
 		{"the deciding table", `document.querySelector("#decide td.best button").textContent`, "207"},
-		{"what came of some repetitions", `document.querySelector("#cells tr.suspect td:nth-child(2)").textContent`, "1 of 3 suspect 1"},
+		{"what came of some repetitions", `document.querySelector("#cells tr.suspect td:nth-child(2)").textContent`, "2 valid, 1 suspect [1]"},
 		{"another axis", `(() => { const y = document.getElementById("hero-y"); y.value = "median_ttft_ms"; y.dispatchEvent(new Event("change"));
 			return document.getElementById("hero-title").textContent + " " + location.hash; })()`,
 			"Median time to first token against interactivity, ms #y=median_ttft_ms"},
@@ -293,4 +293,43 @@ func TestFootnotes(t *testing.T) {
 	if len(p.Data.Notes) != len(p.Doubts)+1 {
 		t.Errorf("%d texts in %d footnotes", len(p.Data.Notes), len(p.Doubts))
 	}
+}
+
+// TestHeroSays: the unit in a chart's title is that of its axis, whatever is drawn; a key that opens a cell
+// presses nothing else; and of many series eight have names, none of them over another.
+func TestHeroSays(t *testing.T) {
+	t.Parallel()
+	var many []results.Row
+	for i := range 15 {
+		for _, c := range []int64{1, 2} {
+			r := row("vllm.h200", c, 100+float64(i), 20)
+			r.Axes = append(r.Axes, results.Axis{Name: "chunk", Value: int64(i)})
+			many = append(many, r)
+		}
+	}
+	steps(t, matrix(), About{Title: "lab"}, [][3]string{
+		{"units", `(() => { const D = JSON.parse(document.getElementById("data").textContent), y = document.getElementById("hero-y"), wrong = [];
+			for (const o of y.options) { y.value = o.value; y.dispatchEvent(new Event("change"));
+				const ticks = [...document.querySelectorAll("#hero-chart svg > text[x='40']")].map(t => Number(t.textContent.replaceAll(",", ""))), most = Math.max(...ticks);
+				const column = D.columns.find(c => c.key === o.value), value = Math.max(...column.values.filter(v => v !== null));
+				const seconds = document.getElementById("hero-title").textContent.replace(", logarithmic", "").endsWith(", s");
+				if (column.unit === "ms" && (value / (seconds ? 1000 : 1) > most * 3 || value / (seconds ? 1000 : 1) < most / 3)) wrong.push(o.value); }
+			return [y.options.length > 5, ...wrong].join(); })()`, "true"},
+		{"Enter", `(() => { const svg = document.querySelector("#hero-chart svg"), press = key => { const e = new KeyboardEvent("keydown", { key, cancelable: true }); svg.dispatchEvent(e); return e.defaultPrevented; };
+			svg.focus(); press("ArrowRight"); return [press("Enter"), document.getElementById("cell").open].join(); })()`, "true,true"},
+	})
+	steps(t, many, About{Title: "lab"}, [][3]string{
+		{"names", `(() => { const y = [...document.querySelectorAll("#hero-chart text[font-size='12.5']")].map(t => +t.getAttribute("y")).sort((a, b) => a - b);
+			return [y.length, y.every((v, i) => !i || v - y[i - 1] >= 16.9), document.querySelectorAll("#hero-chart .dim").length].join(); })()`, "8,true,7"},
+	})
+	var bars []results.Row
+	for _, name := range []string{"default", "with-dp-attention-and-much-more", "with-dp-attention-and-torch-compile", "with-dp-attention"} {
+		r := row("sglang."+name, 4, 100, 20)
+		r.Axes = r.Axes[:1]
+		r.Axes[0].Value = "sglang." + name
+		bars = append(bars, r)
+	}
+	steps(t, bars, About{Title: "lab"}, [][3]string{
+		{"bars", `(() => { const names = [...document.querySelectorAll("#hero-chart text[text-anchor=end]")].map(t => t.textContent); return [names.length, new Set(names).size].join(); })()`, "4,4"},
+	})
 }

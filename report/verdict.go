@@ -185,7 +185,7 @@ func sloText(r *results.Row) string { return fmt.Sprint(r.Job.Workload.SLO) }
 // attained says whether a cell meets every line of its SLO, and which it misses; ok is
 // false where there is none.
 func attained(r *results.Row) (met bool, missed []string, ok bool) {
-	if !isMeasured(r) || len(r.Summary.Objectives) == 0 {
+	if !isMeasured(r) || isFast(r) || len(r.Summary.Objectives) == 0 {
 		return false, nil, false
 	}
 	known := true
@@ -213,7 +213,7 @@ func metText(r *results.Row) string {
 
 // metLine is "met" or "missed" of one line of a cell's SLO; empty where it has none.
 func metLine(r *results.Row, name string) string {
-	if !isMeasured(r) {
+	if !isMeasured(r) || isFast(r) {
 		return ""
 	}
 	for _, o := range r.Summary.Objectives {

@@ -1,10 +1,13 @@
 package report
 
+import "strings"
+
 // dataWorkload is an answer as the page's script has it, with the cells that it is of: what each of
 // them offers stands in the rows.
 type dataWorkload struct {
 	ID       string       `json:"id"`       // in addresses: "online-3-200-tokens-in-800-tokens-out"
 	Workload string       `json:"workload"` // what its cells have in common, in words
+	Headline string       `json:"headline"` // the first sentence of the finding
 	Finding  string       `json:"finding"`
 	Tables   []*dataTable `json:"tables"` // what decides comes first
 	Along    string       `json:"along"`  // the dimension that its cells lie along; empty: none
@@ -31,8 +34,22 @@ type dataTable struct {
 	Baseline int `json:"baseline"` // the series that changes are against; −1: none
 }
 
+// headline is the first sentence of a finding.
+func headline(finding string) string {
+	first, _, more := strings.Cut(finding, ". ")
+	if more {
+		first += "."
+	}
+	return first
+}
+
+// Rest is the finding without its headline.
+func (w *dataWorkload) Rest() string {
+	return strings.TrimSpace(strings.TrimPrefix(w.Finding, w.Headline))
+}
+
 func newDataWorkload(a *answer, cell func(s *sample) int) *dataWorkload {
-	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Finding: a.Finding, Fronts: [][]int{}}
+	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Headline: headline(a.Finding), Finding: a.Finding, Fronts: [][]int{}}
 	if a.along != nil {
 		w.Along = a.along.name
 	}

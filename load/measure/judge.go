@@ -73,7 +73,7 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 		return void(noneCompleted, s.Requests, s.Failures())
 	case float64(s.Completed) < leastCompleted*float64(s.Requests):
 		return void(fewCompleted, s.Completed, s.Requests, s.Failures())
-	case s.Stopped > max(load.Ms(leastStopped), maxStopped*s.Duration*1e3) && !w.Hurried:
+	case s.Stopped > max(load.Ms(leastStopped), maxStopped*s.Duration*1e3) && w.Speed == 0:
 		return void(stoodStill, s.Stopped, s.Duration)
 	case s.OutputTokens == 0 && w.Generates():
 		return void(noOutput)
@@ -81,7 +81,7 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 	var found reasons
 	found.counts(w, s, sent)
 	found.littlesLaw(s, records)
-	if !w.Hurried {
+	if w.Speed == 0 {
 		found.pace(w, s, sent)
 		found.behind(w, records, part)
 		found.drifting(w, records, part)

@@ -164,7 +164,7 @@ func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (f
 			}
 		}
 	}
-	if !w.Hurried {
+	if w.Speed == 0 {
 		found.suspect.unlike(w, s.Clients, records)
 	}
 	return found

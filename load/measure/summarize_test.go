@@ -319,7 +319,7 @@ func TestVerdictHurried(t *testing.T) {
 	for i := range records {
 		records[i].Merged = 2
 	}
-	w.Hurried = true
+	w.Speed = 20
 	if got := Summarize(w, nil, time.Time{}, duration(records), records).Verdict; got.Verdict != load.Valid {
 		t.Errorf("merged chunks: %v, want valid", got)
 	}

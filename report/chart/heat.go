@@ -66,7 +66,7 @@ func (h HeatCell) draw(d *Drawing, s *Series, at box) {
 	left, top, right, bottom := at.left+1, at.top+1, at.left+at.right-1, at.top+at.bottom-1
 	around := []point{{left, top}, {right, top}, {right, bottom}, {left, bottom}}
 	text := piece{colour: ink, size: small, anchor: middle, hover: h.Hover, ref: h.Ref}
-	ground := piece{shape: area, at: around, colour: colourOf(s), series: s, hover: h.Hover, ref: h.Ref,
+	ground := piece{shape: area, at: around, colour: 0, series: s, hover: h.Hover, ref: h.Ref,
 		pale: 1 - lightest - (darkest-lightest)*h.Share}
 	words := number.Text(h.Value)
 	switch {
@@ -77,7 +77,7 @@ func (h HeatCell) draw(d *Drawing, s *Series, at box) {
 	}
 	d.add(ground)
 	if h.Doubt || h.Best {
-		line := piece{at: append(slices.Clone(around), around[0]), colour: colourOf(s), width: 1.5, series: s, ref: h.Ref}
+		line := piece{at: append(slices.Clone(around), around[0]), colour: 0, width: 1.5, series: s, ref: h.Ref}
 		if text.bold = h.Best; h.Doubt {
 			line.width, line.dash = 1, []float64{2, 2.5}
 		}

@@ -39,6 +39,7 @@ type Dot struct {
 type Trust struct {
 	Kind    string // of run, where it is no measurement of ours: "rehearsal", "imported", "published"
 	Suspect bool   // that is its verdict
+	Fast    bool   // rehearsed at another speed than real: it says nothing of an engine, and leads nothing
 	Doubt   bool   // for reasons that set it apart from other cells: it is drawn hollow, and leads nothing
 }
 

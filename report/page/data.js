@@ -101,7 +101,7 @@ const valueOf = (key, cell, rows = rowsOf[cell].filter(r => fits[r])) => {
 };
 
 // What is chosen stands in the address, as far as it is not what the page begins with.
-const begin = { w: "", x: "", y: "", t: "", log: "", sus: "", base: "", q: "", cell: "" };
+const begin = { w: "", x: "", y: "", t: "", log: "", logy: "", sus: "", base: "", q: "", cell: "" };
 const S = { ...begin };
 const readAddress = () => {
   if (!location.hash.includes("=")) return false;

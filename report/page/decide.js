@@ -32,6 +32,12 @@ const offers = (w, table) => {
 const changeFrom = (o, base) => o && base && o !== base && base.v ? o.v / base.v - 1 : null;
 const aside = o => o.n > 1 && o.high > o.low && o.v ? share(Math.max(o.high - o.v, o.v - o.low) / Math.abs(o.v)) : "";
 
+// shorten cuts names in the middle, and more at the end or less where two would be one.
+const shorten = (names, n) => {
+  const cut = (s, tail) => s.length > n ? s.slice(0, n - 1 - tail) + "…" + s.slice(s.length - tail) : s;
+  for (let tail = n >> 1; tail < n - 1; tail++) { const all = names.map(s => cut(s, tail)); if (new Set(all).size === new Set(names).size) return all; }
+  return names.map(s => cut(s, n >> 1));
+};
 // bars draw a table of cells side by side, each place's values together.
 const bars = (w, table, width) => {
   const rows = [], of = offers(w, table), base = of.find(r => r.series === baseOf(table));
@@ -42,11 +48,11 @@ const bars = (w, table, width) => {
   if (!rows.length) return null;
   const top = Math.max(...rows.map(r => r.head ? 0 : rangeOf(r)?.high ?? r.v)) || 1, high = rows.length * 19 + 8, start = Math.min(190, width * 0.4), room = width - start - 150;
   const svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-label": `${table.title}. ${table.finding}` });
-  const at = v => start + Math.max(1, v / top * room);
+  const at = v => start + Math.max(1, v / top * room), fit = Math.floor(start / 6.8), shortened = shorten(D.series.map(s => s.label), fit);
   rows.forEach((r, n) => {
     const y = n * 19 + 4;
     if (r.head) { svg.append(draw("text", { x: 0, y: y + 13, "font-size": 12.5, "font-weight": 600, fill: "var(--ink)" }, r.head)); return; }
-    const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, fit = Math.floor(start / 6.8), label = long.length > fit ? long.slice(0, fit - 1) + "…" : long;
+    const whose = publisher(rowsOf[r.cell][0]), long = D.series[r.series].label, label = shortened[r.series];
     const says = [`${long}, ${amount(r.v, table.unit)} ${lower(table.title)}`, r.n > 1 && `median of ${r.n}, ${between(r, table.unit)}`, r.n === 1 && r.sure && `in 95 of 100 runs ${between({ ...r.sure, v: r.v }, table.unit)}`, r.doubt && "suspect", whose];
     const bar = draw("g", { class: "pt", opacity: paleness(r.series), "data-s": r.series, "data-cell": r.cell }, draw("title", {}, says.filter(Boolean).join("\n")),
       draw("rect", { x: start, y: y + 1, width: at(r.v) - start, height: 14, fill: r.doubt ? "none" : hue(r.series), stroke: hue(r.series) }));
@@ -55,7 +61,7 @@ const bars = (w, table, width) => {
     svg.append(draw("text", { x: start - 8, y: y + 12, "font-size": 12, "text-anchor": "end", fill: "var(--faint)" }, label), bar,
       draw("text", { x: at(range ? range.high : r.v) + 6, y: y + 12, "font-size": 12, fill: "var(--ink)", "font-weight": r.best ? 650 : 400 }, amount(r.v, table.unit) + (r.delta === null ? "" : "  " + change(r.delta))));
   });
-  return { svg, named: true, series: table.series };
+  return { svg, named: true, series: table.series, says: rows.some(r => r.doubt) ? "Hollow: suspect." : "" };
 };
 
 const most = 9; // places beside each other; of more, each is a line

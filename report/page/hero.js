@@ -77,12 +77,14 @@ const scatter = (w, x, y, width) => {
   const seconds = m => v => m.unit === "ms" && Math.max(...all.map(v)) >= 5000;
   const sx = seconds(mx)(p => p.x), sy = seconds(my)(p => p.y);
   const of = Object.entries(Object.groupBy(all, p => `${p.series} ${p.by}`)).map(([s, points]) => [parseInt(s), points.sort((a, b) => a.along - b.along)]);
-  const named = width >= 560 && of.length <= 14, by = new Set(all.map(p => p.by)).size > 1 ? "" : all[0].by; // of all: said once
+  const many = of.length > 8, heads = many ? leadersOf(w, of.map(([s]) => s)) : null;
+  const named = width >= 560, by = new Set(all.map(p => p.by)).size > 1 ? "" : all[0].by; // of all: said once
   const name = (series, points) => D.series[series].label + (points[0].by && !by ? `, ${points[0].by.replace("published ", "")}` : "") + (points.every(p => p.doubt) ? " (suspect)" : "");
-  const right = named ? width - Math.min(width * 0.34, 16 + Math.max(...of.map(([s, p]) => wide(name(s, p))))) : width - 12;
-  const log = S.log === "1" ? all.every(p => p.x > 0) : S.log !== "0" && x === w.along && places.get(x).values.length > 2 && Math.max(...all.map(p => p.x)) >= 4 * Math.min(...all.map(p => p.x));
+  const right = named ? width - Math.min(width * 0.34, 16 + Math.max(...of.filter(([s]) => !many || heads.has(s)).map(([s, p]) => wide(name(s, p))))) : width - 12;
+  const xs = all.map(p => p.x), positive = v => Math.min(...v) > 0, ratio = v => Math.max(...v) / Math.min(...v);
+  const log = positive(xs) && (S.log === "1" || S.log !== "0" && (x === w.along ? places.get(x).values.length > 2 && ratio(xs) >= 4 : ratio(xs) > 30));
   const X = axis(all.map(p => p.x), 52, right - 8, log, false, width / 90);
-  const ys = all.map(p => p.y), tall = my.better < 0 && Math.min(...ys) > 0 && Math.max(...ys) / Math.min(...ys) > 30;
+  const ys = all.map(p => p.y), tall = positive(ys) && (S.logy === "1" || S.logy !== "0" && my.better < 0 && ratio(ys) > 30);
   const Y = axis(ys.concat(all.map(p => rangeOf(p)?.high ?? p.y)), high - 44, 14, tall, true, 6);
   const line = (x1, y1, x2, y2, c) => svg.append(draw("line", { x1, y1, x2, y2, stroke: c }));
   const label = (x, y, s, more) => svg.append(draw("text", { x, y, "font-size": 12, fill: "var(--faint)", ...more }, s));
@@ -101,7 +103,7 @@ const scatter = (w, x, y, width) => {
   for (const f of front) if (f.length > 1) svg.append(draw("polyline", { points: path(f, X, Y), fill: "none", stroke: "var(--shade)", "stroke-width": 10, opacity: 0.45, "stroke-linejoin": "round", "stroke-linecap": "round" }));
   const ends = [], taken = [];
   for (const [series, points] of of) {
-    const g = draw("g", { "data-s": series });
+    const dim = many && !heads.has(series), g = draw("g", { "data-s": series, ...(dim ? { class: "dim" } : {}) });
     g.append(draw("polyline", { opacity: paleness(series), points: path(points, X, Y), fill: "none", stroke: hue(series), "stroke-width": points.every(p => p.doubt || p.by) ? 1.1 : 2, "stroke-dasharray": dashes[D.series[series].dash], "stroke-linejoin": "round" }));
     points.forEach((p, i) => {
       const px = X.at(p.x), py = Y.at(p.y);
@@ -117,17 +119,13 @@ const scatter = (w, x, y, width) => {
     });
     svg.append(g);
     const end = points.reduce((a, b) => b.x > a.x ? b : a);
-    ends.push({ series, y: Y.at(end.y), from: [X.at(end.x), Y.at(end.y)], name: name(series, points) });
+    if (!dim) ends.push({ series, y: Y.at(end.y), from: [X.at(end.x), Y.at(end.y)], name: name(series, points) });
   }
   if (named) {
     ends.sort((a, b) => a.y - b.y);
-    for (let n = 0; n < 60; n++) {
-      for (let i = 1; i < ends.length; i++) {
-        const by = (17 - ends[i].y + ends[i - 1].y) / 2;
-        if (by > 0) { ends[i].y += by; ends[i - 1].y -= by; }
-      }
-      for (const e of ends) e.y = Math.min(Math.max(e.y, 14), high - 48);
-    }
+    // From the top down each name is below the one before; from the bottom up none is below the chart.
+    ends.forEach((e, i) => { e.y = Math.max(e.y, i ? ends[i - 1].y + 17 : 14); });
+    for (let i = ends.length - 1, most = high - 48; i >= 0; i--, most -= 17) ends[i].y = Math.min(ends[i].y, most);
     for (const e of ends) {
       const g = draw("g", { "data-s": e.series });
       g.append(draw("line", { x1: e.from[0] + 6, y1: e.from[1], x2: right + 6, y2: e.y, stroke: hue(e.series), "stroke-width": 0.7, opacity: 0.5 }));
@@ -137,37 +135,48 @@ const scatter = (w, x, y, width) => {
       svg.append(g);
     }
   }
+  const says = [x !== w.along && "Small numbers: the load.", all.some(p => p.doubt) && "Hollow: suspect.", all.some(p => p.by) && "Crosses: not measured here.",
+    all.some(p => p.n > 1 && rangeOf(p)) && "Upright lines: repetitions.", all.some(p => p.n === 1 && rangeOf(p)) && "Upright lines: 95 of 100 runs.",
+    front.some(f => f.length > 1) && "Grey band: the best on each kind of GPU.", many && `Pale: ${of.length - heads.size} more series.`].filter(Boolean).join(" ");
   svg.setAttribute("aria-label", `${my.title} against ${lower(mx.title)}. ${w.finding}`);
-  return { svg, named, series: [...new Set(of.map(([s]) => s))], log, by };
+  return { svg, named, series: [...new Set(of.map(([s]) => s))], log, tall, by, unit: sy ? "s" : my.unit, says };
 };
 
+// leadersOf are, of many series, the eight that lead in the tables, or that have the baseline: the others are dim.
+const leadersOf = (w, series) => {
+  const wins = new Map(series.map(s => [s, baseOf(...w.tables) === s ? 1 : 0]));
+  for (const t of w.tables) for (const cell of t.best.flat()) { const s = seriesOf(rowsOf[cell][0]); if (wins.has(s)) wins.set(s, wins.get(s) + 1); }
+  return new Set([...wins].sort((a, b) => b[1] - a[1]).slice(0, 8).map(([s]) => s));
+};
 const options = (select, of, chosen) => select.replaceChildren(...of.map(([value, label]) => { const o = make("option", { value }, label); o.selected = value === chosen; return o; }));
 const showHero = () => {
   const w = workload();
   if (!w) return;
   const c = choices(w), x = c.xs.includes(S.x) ? S.x : c.x, y = c.ys.includes(S.y) ? S.y : c.y, box = one("hero-chart");
-  const [head, rest] = w.tables[0].finding && w.finding.startsWith(w.tables[0].finding) ? [w.tables[0].finding, w.finding.slice(w.tables[0].finding.length).trim()] : [w.finding, ""];
+  const load = w.headline && D.workloads.length > 1 ? ` (${w.workload})` : "", head = w.headline.replace(/\.$/, load + "."), rest = w.finding.slice(w.headline.length).trim();
   const { title, headline } = one("finding").dataset;
   const whole = s => s.replaceAll(" %", "\u00a0%"); // no line begins with it
   one("finding").textContent = whole(headline || head || title);
-  one("finding-rest").textContent = whole(headline ? w.finding : rest);
+  one("finding-rest").textContent = whole(headline ? `${head} ${rest}` : rest);
   options(one("hero-w"), D.workloads.map(w => [w.id, w.workload]), w.id);
   one("hero-w").parentElement.hidden = D.workloads.length < 2;
   options(one("hero-x"), c.xs.map(k => [k, measureOf(k).title]), x);
   const second = w.tables.find(t => t.id === S.t) ?? w.tables.find((t, i) => i > 0) ?? w.tables[0];
   const barred = !w.along, table = barred ? w.tables.find(t => t.metric === y) ?? w.tables[0] : null;
   options(one("hero-y"), barred ? w.tables.map(t => [t.metric, t.title]) : c.ys.map(k => [k, measureOf(k).title]), barred ? table.metric : y);
-  for (const id of ["hero-x", "hero-log"]) one(id).closest("label").hidden = barred;
+  for (const id of ["hero-x", "hero-log", "hero-logy"]) one(id).closest("label").hidden = barred;
   options(one("hero-base"), [["none", "none"], ...[...new Set(w.tables.flatMap(t => t.series))].sort((a, b) => a - b).map(s => [String(s), D.series[s].label])], String(baseOf(...w.tables)));
   options(one("hero-t"), w.tables.slice(w.tables.length > 1 ? 1 : 0).map(t => [t.id, t.title]), second.id);
   one("hero-sus").checked = S.sus !== "0";
   const width = Math.max(280, Math.floor(box.clientWidth || 800));
   const shown = barred ? bars(w, table, width) : scatter(w, x, y, width);
-  one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${measureOf(y).unit ? ", " + measureOf(y).unit : ""}`;
+  one("hero-title").textContent = barred ? table.title : `${measureOf(y).title} against ${lower(measureOf(x).title)}${shown?.unit ? ", " + shown.unit : ""}${shown?.tall ? ", logarithmic" : ""}`;
   one("hero-under").textContent = w.workload + (shown?.by ? `, ${shown.by.replace("published ", "")}` : "");
   box.replaceChildren(shown ? shown.svg : make("p", { class: "note" }, `No cell that the filter lets through has ${barred ? "it" : "both"}.`));
   if (shown) dress(shown.svg);
   one("hero-log").checked = !!shown?.log;
+  one("hero-logy").checked = !!shown?.tall;
+  one("hero-says").textContent = shown?.says ?? "";
   one("hero-key").replaceChildren(...(shown && !shown.named ? shown.series.map(s => make("span", {}, chip(s), D.series[s].label)) : []));
   one("decide-title").textContent = w.tables[0].title;
   one("decide").replaceChildren(...deciding(w, w.tables[0]));
@@ -176,7 +185,7 @@ const showHero = () => {
 };
 for (const [id, key] of [["hero-w", "w"], ["hero-x", "x"], ["hero-y", "y"], ["hero-t", "t"], ["hero-base", "base"]])
   one(id)?.addEventListener("change", e => { S[key] = e.target.value; if (key === "w") Object.assign(S, { x: "", y: "", t: "", base: "" }); writeAddress(); showHero(); });
-one("hero-log")?.addEventListener("change", e => { S.log = e.target.checked ? "1" : "0"; writeAddress(); showHero(); });
+for (const key of ["log", "logy"]) one("hero-" + key)?.addEventListener("change", e => { S[key] = e.target.checked ? "1" : "0"; writeAddress(); showHero(); });
 one("hero-sus")?.addEventListener("change", e => { S.sus = e.target.checked ? "" : "0"; writeAddress(); showHero(); });
 one("hero-link")?.addEventListener("click", e => { writeAddress(); copy(location.href, e.target); });
 told.push(showHero);

@@ -94,7 +94,7 @@ const nearest = (svg, e) => {
 const step = (svg, e) => {
   const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
   if (e.key === "Escape") return hide();
-  if (e.key === "Enter" && lit && opens(lit)) return open(lit.cell);
+  if (e.key === "Enter" && lit && opens(lit)) { e.preventDefault(); return open(lit.cell); } // else the key presses what has the focus then
   if (!by) return;
   e.preventDefault();
   const of = shownMarks(svg), at = of.indexOf(lit), m = of[at < 0 ? 0 : (at + by + of.length) % of.length];

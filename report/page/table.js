@@ -43,8 +43,8 @@ const valueIn = (c, rows) => {
     const texts = [...new Set(rows.map(r => said(c, r)))];
     if (texts.length === 1) return { text: texts[0] || "–", sort: numberOf(c, rows[0]) ?? texts[0] };
     if (c.key === "verdict") { // of some: their number says that there are others
-      const bad = kindOf(worst(texts)), n = rows.filter(r => kindOf(said(c, r)) === bad).length;
-      return { text: n < rows.length ? `${n} of ${rows.length} ${bad}` : bad, sort: bad };
+      const bad = kindOf(worst(texts)), of = ranks.toReversed().map(v => [v, rows.filter(r => kindOf(said(c, r)) === v).length]).filter(([, n]) => n);
+      return { text: of.map(([v, n]) => `${n} ${v}`).join(", "), sort: bad };
     }
     return { text: String(texts.length), sort: texts[0] };
   }
@@ -75,8 +75,8 @@ const lineOf = (rows, single) => {
     } else td.append(v.text === "" ? "–" : v.text);
     if (c.key === "verdict") {
       td.className = verdict;
-      const note = D.note[rows.find(r => D.note[r]) ?? rows[0]];
-      if (note) td.append(" ", make("a", { href: `#doubt-${D.foot[note - 1]}`, title: D.notes[note - 1] }, String(D.foot[note - 1])));
+      for (const foot of new Set(rows.map(r => D.note[r]).filter(Boolean).map(n => D.foot[n - 1])))
+        td.append(" ", make("a", { href: `#doubt-${foot}`, title: D.notes[D.foot.indexOf(foot)] }, `[${foot}]`));
     }
     if (v.spread) td.append(make("small", {}, v.spread));
     if (v.look) td.classList.add(v.look);
