@@ -54,11 +54,15 @@ func runExport(ctx context.Context, t *console, o exportOptions) error {
 		return err
 	}
 	defer v.store.Close()
-	rows := slices.DeleteFunc(v.rows, func(r results.Row) bool { return r.Summary == nil })
+	rows, about, err := v.about(ctx, v.said.published(o.which.benchmark))
+	if err != nil {
+		return err
+	}
+	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.Summary == nil })
 	if len(rows) == 0 {
 		return errors.New("no measured cell is selected")
 	}
-	x := exported{rows, o.detailed, func(r results.Row) ([]load.Record, error) {
+	x := exported{rows, about, o.detailed, func(r results.Row) ([]load.Record, error) {
 		return v.store.Records(ctx, r.RunID, r.ID)
 	}}
 	if info, err := os.Stat(o.output); err == nil && info.IsDir() {
@@ -92,6 +96,7 @@ type exportFormat struct {
 // exported is what is written: rows, each with its requests where they are asked for.
 type exported struct {
 	rows     []results.Row
+	about    report.About
 	detailed bool // as their own flags add the requests to the formats of other tools
 	records  func(results.Row) ([]load.Record, error)
 }
@@ -102,7 +107,7 @@ func exportFormats() []exportFormat {
 	}
 	return []exportFormat{
 		{"json", "our own: exact numbers, and everything that was kept",
-			func(x exported, w io.Writer) error { return report.JSON(w, x.rows, report.About{}) }, false},
+			func(x exported, w io.Writer) error { return report.JSON(w, x.rows, x.about) }, false},
 		{"vllm", "the object of vllm bench serve --save-result, one a line", tool("vllm"), false},
 		{"vllm-text", "the block that it prints", tool("vllm-text"), false},
 		{"sglang", "the line of SGLang's bench_serving --output-file", tool("sglang"), false},
@@ -188,10 +193,11 @@ func (x exported) asRecords(w io.Writer) error {
 		}
 		for i := range records {
 			line := struct {
-				Run  string `json:"run,omitempty"`
-				Cell string `json:"cell,omitempty"`
+				Run       string `json:"run,omitempty"`
+				Cell      string `json:"cell,omitempty"`
+				Rehearsal bool   `json:"rehearsal,omitempty"`
 				*load.Record
-			}{r.RunID, r.ID, &records[i]}
+			}{r.RunID, r.ID, r.Run.Command == "rehearse", &records[i]}
 			if err := enc.Encode(line); err != nil {
 				return fmt.Errorf("export cell %s: %w", r.ID, err)
 			}
