@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +10,11 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
+
+	"hclbench/plain"
 )
 
 // ReaperVerb is the verb of the hcl binary that runs [Reap].
@@ -116,10 +120,38 @@ func (o *order) begin() (who identity, err error) {
 		Env: os.Environ(), Files: []uintptr{null.Fd(), os.Stdout.Fd(), os.Stderr.Fd()}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		return who, &os.PathError{Op: "exec", Path: path, Err: err}
+		return who, unstarted(path, err)
 	}
 	o.Kept.identity = identityOf(pid)
 	return o.Kept.identity, o.Kept.save(".")
+}
+
+// unstarted is why the kernel does not start a program. That something is missing may mean its
+// interpreter, as after a virtual environment was moved.
+func unstarted(path string, err error) error {
+	failed := &os.PathError{Op: "exec", Path: path, Err: err}
+	if _, gone := os.Stat(path); err != syscall.ENOENT || gone != nil {
+		return failed
+	}
+	if by := interpreter(path); by != "" {
+		return fmt.Errorf("%w: the program is there, but not %s, which its first line names to run it", failed, by)
+	}
+	return fmt.Errorf("%w: the program is there, but not the loader that it was built for", failed)
+}
+
+// interpreter is what the first line of a script names; empty: it is no script.
+func interpreter(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	line, _ := bufio.NewReader(io.LimitReader(f, 4<<10)).ReadString('\n')
+	words := strings.Fields(strings.TrimPrefix(line, "#!"))
+	if !strings.HasPrefix(line, "#!") || len(words) == 0 {
+		return ""
+	}
+	return plain.Line(words[0])
 }
 
 // exitCode is a shell's: 128 + n for a process that signal n ended.

@@ -219,6 +219,24 @@ func TestKilledReaper(t *testing.T) {
 	}
 }
 
+// TestInterpreterIsMissing: of a program that is there it is said what it lacks.
+func TestInterpreterIsMissing(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	script := filepath.Join(t.TempDir(), "vllm")
+	for path, want := range map[string]string{
+		script:           "exec " + script + ": no such file or directory: the program is there, but not /gone/bin/python3, which its first line names",
+		script + "-gone": "no such file or directory",
+	} {
+		check(t, os.WriteFile(script, []byte("#! /gone/bin/python3 -I\nimport vllm\n"), 0o755))
+		ct := shell("")
+		ct.Entrypoint, ct.Command = []provision.Text{provision.Plain(path)}, nil
+		_, err := (Processes{a}).Start(t.Context(), ct)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "is there") != (path == script) {
+			t.Errorf("Start = %v, want %s", err, want)
+		}
+	}
+}
+
 // TestPathOfTheProcess: the program is looked for where the process would.
 func TestPathOfTheProcess(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
