@@ -74,7 +74,7 @@ func (m *member) undo(ctx context.Context) error {
 	return failed(ofHost, m.Host, m.at.undone(m.Container.Name, err))
 }
 
-// tail returns the last log lines of the member that has ended first, or of the one that
+// tail returns the end of the log of the member that has ended first, or of the one that
 // answers.
 func (e *engine) tail(ctx context.Context) []string {
 	if e.objects != nil {
@@ -211,16 +211,21 @@ func exit(h *provision.Host, st provision.State) string {
 	}
 }
 
-const tailLines = 20
+// tailLines is how many lines of a log are told, and lookBack, in how many is looked for them,
+// and for why an engine was lost: most may tell of requests.
+const (
+	tailLines = 20
+	lookBack  = 2000
+)
 
 // tailWithin is how long last log lines are worth waiting for.
 const tailWithin = 10 * time.Second
 
-// tail returns the last log lines, as well as they can be had.
+// tail returns the end of the log, as well as it can be had.
 func (m *member) tail(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailWithin)
 	defer cancel()
-	return linesOf(m.rt.Logs(ctx, m.id, false, tailLines))
+	return linesOf(m.rt.Logs(ctx, m.id, false, lookBack))
 }
 
 // linesOf are the lines of a log, which is no long one.
@@ -229,13 +234,34 @@ func linesOf(logs io.ReadCloser, err error) (lines []string) {
 		return nil
 	}
 	defer logs.Close()
-	for sc := bufio.NewScanner(io.LimitReader(logs, 256<<10)); sc.Scan(); {
+	sc := bufio.NewScanner(io.LimitReader(logs, 4<<20))
+	for sc.Buffer(nil, longestLine); sc.Scan(); {
 		lines = append(lines, sc.Text())
 	}
 	return lines
 }
 
+// lastOf are the last lines of a log that do not tell of requests.
+func lastOf(lines []string) []string {
+	lines = slices.DeleteFunc(lines, engines.AccessLine)
+	return lines[max(len(lines)-tailLines, 0):]
+}
+
+// lostBy is what the end of a log says of why the engine was lost.
+func (e *engine) lostBy(tail []string) string {
+	var cause engines.Cause
+	for _, line := range tail {
+		cause.Read(line)
+	}
+	f, ok := cause.Fatal()
+	if !ok {
+		return ""
+	}
+	return afterwards + brief(f, e.secrets.Line).String()
+}
+
 func withTail(what string, tail []string) string {
+	tail = lastOf(slices.Clone(tail))
 	if len(tail) == 0 {
 		return what
 	}

@@ -135,7 +135,7 @@ func (o *operated) strangers(ctx context.Context) string {
 	return o.Strangers(ctx, o.service)
 }
 
-// tail are the last log lines of a pod that is not ready, or has been started again; nil: there is none.
+// tail is the end of the log of a pod that is not ready, or has been started again; nil: there is none.
 func (o *operated) tail(ctx context.Context) []string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailWithin)
 	defer cancel()
@@ -144,7 +144,7 @@ func (o *operated) tail(ctx context.Context) []string {
 		if l.Ready && !l.Before {
 			continue
 		}
-		lines := linesOf(l.Open(ctx, false, tailLines))
+		lines := linesOf(l.Open(ctx, false, lookBack))
 		if len(lines) > 0 && !strings.HasPrefix(lines[0], "unable to retrieve container logs") { // it is removed
 			return lines
 		}

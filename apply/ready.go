@@ -167,10 +167,14 @@ type news struct {
 // newsKept bounds the forms: who says something else for ever gets no further.
 const newsKept = 10_000
 
-// in reports whether a line says something new: nothing was said in this form before,
-// or it counts something that has changed, "45 %" or "3 of 8".
-func (n *news) in(line string) bool {
-	at, figures := form(line), strings.Join(counts.FindAllString(line, -1), " ")
+// in reports whether a line says something new: nothing was said in this form before, or it counts
+// something that has changed, "45 %" or "3 of 8"; until the server listens, any number.
+func (n *news) in(line string, listens bool) bool {
+	numbers := counts
+	if !listens {
+		line, numbers = when.ReplaceAllString(line, ""), number
+	}
+	at, figures := form(line), strings.Join(numbers.FindAllString(line, -1), " ")
 	before, known := n.figures[at]
 	if !known && len(n.figures) == newsKept {
 		return false
@@ -182,7 +186,11 @@ func (n *news) in(line string) bool {
 	return !known || figures != before
 }
 
-var counts = regexp.MustCompile(`\d+(\.\d+)?\s*%|\d+\s*(/|of)\s*\d+`)
+var (
+	counts = regexp.MustCompile(`\d+(\.\d+)?\s*%|\d+\s*(/|of)\s*\d+`)
+	number = regexp.MustCompile(`\d+(\.\d+)?`)
+	when   = regexp.MustCompile(`(\d+[-/])*\d+[-/]\d+[- T]+\d+:\d+:\d+([.,]\d+)?`)
+)
 
 // form is a line without what differs from one time to the next: numbers, times,
 // addresses, ids, which are words with a digit.
@@ -251,6 +259,9 @@ const phaseNews = time.Second
 
 func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	if p.Phase != c.phase {
+		if c.had(p.Phase) >= 0 && p.N == p.Of { // another part of the engine says it later
+			return ""
+		}
 		c.end(now)
 		c.phase, c.since, c.firstN, c.at = p.Phase, now, p.N, now
 	} else if now.Sub(c.told) < phaseNews && p.N < p.Of || p.Of == 0 {
@@ -270,9 +281,21 @@ func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	return text
 }
 
+// had is where a phase stands that has been, and is over; -1: nowhere.
+func (c *comingUp) had(phase string) int {
+	return slices.IndexFunc(c.done, func(p results.Phase) bool { return p.Name == phase })
+}
+
+// end ends the phase that goes on. One that went on again is one.
 func (c *comingUp) end(now time.Time) []results.Phase {
-	if c.phase != "" {
-		c.done = append(c.done, results.Phase{Name: c.phase, Seconds: now.Sub(c.since).Seconds()})
+	if c.phase == "" {
+		return c.done
+	}
+	took := now.Sub(c.since).Seconds()
+	if i := c.had(c.phase); i >= 0 {
+		c.done[i].Seconds += took
+	} else {
+		c.done = append(c.done, results.Phase{Name: c.phase, Seconds: took})
 	}
 	c.phase = ""
 	return c.done

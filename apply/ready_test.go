@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -58,12 +59,76 @@ func TestNews(t *testing.T) {
 		var n news
 		got := 0
 		for _, line := range test.lines {
-			if n.in(line) {
+			if n.in(line, true) {
 				got++
 			}
 		}
 		if got != test.news {
 			t.Errorf("%s: %d lines are new, want %d", name, got, test.news)
+		}
+	}
+}
+
+// TestHeartbeat: until a server listens any number that changes is news, but for the time, and a line that comes
+// again and again is none.
+func TestHeartbeat(t *testing.T) {
+	var n news
+	for _, test := range []struct {
+		line string
+		news bool
+	}{
+		{"(EngineCore pid=9) INFO 11-23 13:41:40 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds.", true},
+		{"(EngineCore pid=9) INFO 11-23 13:42:40 [shm_broadcast.py:466] No available shared memory broadcast block found in 60 seconds.", false},
+		{"[2026-11-23 13:16:07] loaded layer 7", true},
+		{"[2026-11-23 13:16:09] loaded layer 8", true},
+		{"[2026-11-23 13:16:11] loaded layer 8", false},
+		{"2026/11/22 - 02:28:22 | waiting", true},
+		{"2026/11/22 - 02:29:23 | waiting", false},
+	} {
+		if got := n.in(test.line, false); got != test.news {
+			t.Errorf("that %q is new: %t", test.line, got)
+		}
+	}
+}
+
+// TestRecordedStarts: the phases of real starts are told and kept each once, whatever comes again of one.
+func TestRecordedStarts(t *testing.T) {
+	for _, name := range []string{"vllm-start", "sglang-start"} {
+		log, err := os.Open("../engines/testdata/logs/" + name + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := (&engine{d: &plan.Deployment{Engine: &engines.Engine{Kind: engines.VLLM}}}).waitFor("", &member{tell: teller{to: func(Event) {}}})
+		if _, err := w.read(0, io.MultiReader(log, strings.NewReader("Starting to load model again\n")), 0, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+		log.Close()
+		var got []string
+		for _, p := range w.up.end(time.Now()) {
+			got = append(got, p.Name)
+		}
+		want := []string{"starting the engine", "loading weights", "warming up", "starting the server"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestLostBy: of the log of an engine that was lost the cause is told, and no request.
+func TestLostBy(t *testing.T) {
+	for name, want := range map[string]string{
+		"vllm-enginecore-killed": afterwards + "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered " +
+			"an issue. See stack trace (above) for the root cause.",
+		"sglang-crash": afterwards + "IndexError: index out of range in self",
+		"sglang-start": "",
+	} {
+		log, err := os.Open("../engines/testdata/logs/" + name + ".txt")
+		lines := linesOf(log, err)
+		if got := (&engine{}).lostBy(lines); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if tail := withTail("", lines); strings.Contains(tail, "HTTP/1.1") || strings.Count(tail, "\n") != tailLines+1 {
+			t.Errorf("%s: the tail is %s", name, tail)
 		}
 	}
 }

@@ -191,7 +191,8 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 	for _, f := range failures(how(m, ctx), ofCell) {
 		switch f.scope {
 		case ofStart:
-			m.void(withTail("the engine was lost in mid-cell: "+f.Error(), t.tail(ctx)))
+			tail := t.tail(ctx)
+			m.void(withTail("the engine was lost in mid-cell: "+f.Error()+t.lostBy(tail), tail))
 			more = append(more, f)
 		case ofCell:
 			m.void(f.Error())

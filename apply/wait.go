@@ -61,12 +61,12 @@ type wait struct {
 	last  string // that a probe has found
 	logs  []*memberLog
 	up    comingUp
-	at    engines.Progress // the last that it has told
-	fatal *fatalLine       // the first, or the first cause after a line that follows from one
+	fatal *fatalLine // the first, or the first cause after a line that follows from one
 }
 
 type memberLog struct {
-	tail  []string
+	tail  []string // without the lines of requests
+	cause engines.Cause
 	ended chan struct{} // closed when it has been read to its end
 }
 
@@ -193,8 +193,8 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 	}
 	if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
 		why := m.says(exit(m.Host, st))
-		if cause := w.cause(); cause != nil {
-			why += " after it said: " + cause.Error()
+		if cause := w.lastWords(i); cause != nil {
+			why += afterwards + cause.Error()
 		}
 		return false, w.failed(i, why)
 	}
@@ -231,7 +231,7 @@ func (w *wait) withExit(ctx context.Context) string {
 		return why
 	}
 	if _, ended := endsSoon(context.WithoutCancel(ctx), w.members); ended != nil {
-		return fmt.Sprintf("%v after it said: %s", ended, why)
+		return ended.Error() + afterwards + why
 	}
 	return why
 }
@@ -271,16 +271,16 @@ func endsSoon(ctx context.Context, members []*member) (*member, error) {
 
 type fatalLine struct {
 	engines.Fatal
-	by   *member
-	line string
+	by *member
 }
 
-func (e *fatalLine) Error() string {
-	if e.Rank != "" {
-		return e.by.says(fmt.Sprintf("%s (rank %s): %s", e.Means, e.Rank, e.line))
-	}
-	return e.by.says(e.Means + ": " + e.line)
-}
+func (e *fatalLine) Error() string { return e.by.says(e.String()) }
+
+// longestCause bounds what is told of a line that says why an engine fails, in bytes.
+const longestCause = 400
+
+// afterwards stands between how an engine has ended and what it had said of it.
+const afterwards = " after it said: "
 
 // open opens a member's log. A host that is out of reach is waited for: that is no silence of the engine's.
 func (w *wait) open(ctx context.Context, m *member) (io.ReadCloser, error) {
@@ -333,14 +333,11 @@ func (w *wait) read(i int, logs io.Reader, heard int, giveUp context.CancelCause
 		if line := strings.TrimSpace(string(b)); line != "" && lines >= heard {
 			// Progress bars rewrite their line: what counts is what stands there.
 			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
-			if text := w.said(i, line); text != "" {
+			if text := w.said(i, line, giveUp); text != "" {
 				w.members[i].tell.say(Waiting, "%s", text)
 			}
 			if w.line != nil {
 				w.line(line)
-			}
-			if f, ok := engines.FatalLine(line); ok {
-				w.gaveUp(&fatalLine{f, w.members[i], line}, giveUp)
 			}
 		}
 		switch err {
@@ -356,29 +353,27 @@ func (w *wait) read(i int, logs io.Reader, heard int, giveUp context.CancelCause
 }
 
 // said notes a line of a member's log, and returns what to tell of it.
-func (w *wait) said(i int, line string) (text string) {
+func (w *wait) said(i int, line string, giveUp context.CancelCauseFunc) (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p, progress := engines.ProgressOf(line)
-	if w.seen.in(line) || !w.asked.Load() || progress && p != w.at {
+	if w.seen.in(line, w.asked.Load()) {
 		w.moved = time.Now()
 	}
 	log := w.logs[i]
-	if log.tail = append(log.tail, line); len(log.tail) > tailLines {
-		log.tail = log.tail[1:]
+	log.tail = lastOf(append(log.tail, line))
+	log.cause.Read(line)
+	if f, ok := log.cause.Fatal(); ok {
+		w.gaveUp(&fatalLine{brief(f, w.shown), w.members[i]}, giveUp)
 	}
-	if progress {
-		w.at = p
+	if p, ok := engines.ProgressOf(line); ok {
 		text = w.up.see(p, time.Now())
 	}
 	return text
 }
 
-// gaveUp notes a fatal line, unless a better one is known, and gives up: at once for a
+// gaveUp notes why the engine fails, unless a better reason is known, and gives up: at once for a
 // cause, and a little later for what follows from one, whose line may still come.
 func (w *wait) gaveUp(f *fatalLine, giveUp context.CancelCauseFunc) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch {
 	case w.fatal == nil && f.Follows:
 		w.fatal = f
@@ -386,7 +381,15 @@ func (w *wait) gaveUp(f *fatalLine, giveUp context.CancelCauseFunc) {
 	case w.fatal == nil || w.fatal.Follows && !f.Follows:
 		w.fatal = f
 		giveUp(f)
+	case w.fatal.Follows && w.fatal.by == f.by: // its log says more now
+		w.fatal = f
 	}
+}
+
+// brief is a cause as it can be told.
+func brief(f engines.Fatal, shown func(string) string) engines.Fatal {
+	f.Line = plain.Cut(shown(f.Line), longestCause)
+	return f
 }
 
 func (w *wait) cause() error {
@@ -396,6 +399,19 @@ func (w *wait) cause() error {
 		return nil
 	}
 	return w.fatal
+}
+
+// lastWords is why a member has ended, as far as it has said.
+func (w *wait) lastWords(i int) error {
+	if cause := w.cause(); cause != nil {
+		return cause
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f, ok := w.logs[i].cause.Last(); ok {
+		return &fatalLine{brief(f, w.shown), w.members[i]}
+	}
+	return nil
 }
 
 // move notes that something has moved, and that no answer stands.
@@ -411,7 +427,7 @@ func (w *wait) probed(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last = err.Error()
-	if w.seen.in("answer: " + w.last) {
+	if w.seen.in("answer: "+w.last, true) {
 		w.moved = time.Now()
 	}
 }

@@ -366,68 +366,6 @@ func TestCacheReset(t *testing.T) {
 	}
 }
 
-// TestFatalLine uses lines as engines print them, from the issues that report
-// them.
-func TestFatalLine(t *testing.T) {
-	for line, want := range map[string]string{
-		"ValueError: Free memory on device (13.2/139.8 GiB) on startup is less than desired GPU memory utilization (0.9, 125.8 GiB).": "memory is not free",
-		"[2025-02-12 10:00:00 TP3] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.":                           "out of GPU memory",
-		"RuntimeError: Engine core initialization failed. See root cause above.":                                                      "core failed",
-		"[Errno 98] error while attempting to bind on address ('0.0.0.0', 8000): address already in use":                              "port is taken",
-		"api_server.py: error: unrecognized arguments: --tensor-paralel-size 8":                                                       "does not know an argument",
-		"RuntimeError: No HIP GPUs are available":                                                                                     "has no GPUs",
-		"Failed to initialize NVML: Unknown Error":                                                                                    "has lost them",
-		"RuntimeError: Failed to infer device type, please set the environment variable VLLM_LOGGING":                                 "has no GPUs",
-		"Received sigquit from a child process. It usually means the child failed.":                                                   "core failed",
-	} {
-		if f, ok := FatalLine(line); !ok || !strings.Contains(f.Means, want) || f.Follows != (want == "core failed") {
-			t.Errorf("FatalLine(%q) = %+v, %v, want %q", line, f, ok, want)
-		}
-	}
-	for line, want := range map[string]string{
-		"[2025-02-12 10:00:00 DP1 TP3] torch.OutOfMemoryError: CUDA out of memory.":           "3",
-		"(VllmWorker rank=5 pid=412) ERROR torch.OutOfMemoryError: CUDA out of memory.":       "5",
-		"(Worker_TP12 pid=412) ERROR torch.OutOfMemoryError: CUDA out of memory.":             "12",
-		"[rank2]: torch.OutOfMemoryError: CUDA out of memory.":                                "2",
-		"[TRT-LLM] [RANK 7] [E] torch.OutOfMemoryError: CUDA out of memory.":                  "7",
-		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a": "",
-	} {
-		if f, ok := FatalLine(line); !ok || f.Rank != want {
-			t.Errorf("FatalLine(%q) = %+v, %v, want rank %q", line, f, ok, want)
-		}
-	}
-	for _, line := range []string{
-		"INFO 02-12 10:00:00 worker.py:266] the current vLLM instance can use total_gpu_memory (139.72GiB) x gpu_memory_utilization (0.90)",
-		"WARNING: no CUDA graphs will be captured",
-		"INFO:     Application startup complete.",
-	} {
-		if f, ok := FatalLine(line); ok {
-			t.Errorf("FatalLine(%q) = %+v, want none", line, f)
-		}
-	}
-}
-
-func TestProgressOf(t *testing.T) {
-	for line, want := range map[string]Progress{
-		"Loading safetensors checkpoint shards:  56% Completed | 91/163 [02:11<01:44]":                      {"loading weights", 91, 163},
-		"INFO 02-12 10:00:00 model_runner.py:1110] Starting to load model deepseek-ai/DeepSeek-R1...":       {Phase: "loading weights"},
-		"[2025-02-12 10:00:00 TP3] Load weight begin. avail mem=138.91 GB":                                  {Phase: "loading weights"},
-		"Loading weights concurrently:  50%|█████     | 60/120":                                             {"loading weights", 60, 120},
-		"Fetching 163 files:   3%|▎         | 5/163 [00:11<05:44,  2.18s/it]":                               {"downloading the model", 5, 163},
-		"INFO 02-12 10:00:00 backends.py:459] torch.compile takes 41.2 s in total":                          {Phase: "compiling"},
-		"DeepGEMM warmup:  10%|█         | 100/1000":                                                        {Phase: "compiling"},
-		"Capturing CUDA graph shapes:  60%|██████    | 21/35":                                               {"capturing graphs", 21, 35},
-		"Capturing batches (bs=128 avail_mem=11.98 GB):   4%|▍         | 1/23":                              {"capturing graphs", 1, 23},
-		"[2025-02-12 10:00:00 TP0] Capture cuda graph begin. This can take up to several minutes.":          {Phase: "capturing graphs"},
-		"INFO:     Waiting for application startup.":                                                        {Phase: "starting the server"},
-		"INFO 02-12 10:00:00 worker.py:266] the current vLLM instance can use total_gpu_memory (139.72GiB)": {},
-	} {
-		if got, _ := ProgressOf(line); got != want {
-			t.Errorf("ProgressOf(%q) = %+v, want %+v", line, got, want)
-		}
-	}
-}
-
 // TestSimulated: a rehearsed engine serves what it stands for, and takes no
 // secret along.
 func TestSimulated(t *testing.T) {
