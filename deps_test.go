@@ -27,11 +27,11 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "report/number", "results", "results/bundle", "results/formats", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
+	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "report", "report/number", "results", "results/bundle", "results/formats", "agent", "calibrate", "load", "load/measure", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
-	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "provision/docker", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
+	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
 		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
 	{"plan", []string{"hcl", "engines", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read"},
@@ -77,6 +77,8 @@ var rooms = []room{
 		"reads numbers from tools and pages; which ones, it is told"},
 	{"tokenizer", nil,
 		"text and numbers only: whoever has a tokenizer.json can use it, and nothing here can make it differ from Hugging Face's"},
+	{"provision/fabric", []string{"provision", "provision/docker", "provision/look", "provision/reach", "plain", "flow"},
+		"what joins hosts, and what engines get of it; who takes the hosts, and what runs there, is its caller's"},
 	{"provision/look", []string{"provision", "provision/docker", "provision/reach", "smi", "plain", "flow"},
 		"asks hosts and their daemons, and says it in the nouns of provision, which judge it"},
 	{"provision/docker", []string{"provision", "provision/reach", "origin", "plain", "flow"},

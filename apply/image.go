@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -86,19 +85,11 @@ func (s *session) proveGPUs(ctx context.Context, ct provision.Container, name st
 }
 
 func (s *session) devices(ctx context.Context, ct provision.Container) (found look.Devices, err error) {
-	like := mayAs(ct, "-devices")
+	like := ct.MayAs("-devices")
 	like.GPUs, like.GPUIDs, like.Devices, like.HostGroups = ct.GPUs, ct.GPUIDs, ct.Devices, ct.HostGroups
 	like.Network = "none"
 	err = s.within(ctx, like, &found, look.DevicesVerb)
 	return found, err
-}
-
-// mayAs is a container of the same image that may do what another may.
-func mayAs(ct provision.Container, suffix string) provision.Container {
-	return provision.Container{
-		Name: ct.Name + suffix, Image: ct.Image, Labels: maps.Clone(ct.Labels),
-		CapAdd: ct.CapAdd, SecurityOpt: ct.SecurityOpt, Privileged: ct.Privileged, User: ct.User,
-	}
 }
 
 // withinTime bounds what is looked at within a container: a driver may hang.

@@ -173,7 +173,7 @@ func judge(all []provision.Listener, ours func(provision.Holder) bool, own bool,
 
 // inside finds the listeners on the port, and their processes that are the container's.
 func (m *member) inside(ctx context.Context) (all []provision.Listener, err error) {
-	ct := mayAs(m.Container, "-listeners") // to look at a process takes what the process may do
+	ct := m.Container.MayAs("-listeners") // to look at a process takes what the process may do
 	ct.Network, ct.PID = m.Container.Network, "container:"+m.id
 	err = m.at.within(ctx, ct, &all, reach.ListenersVerb, strconv.Itoa(m.Container.Port))
 	return all, err

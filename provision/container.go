@@ -3,6 +3,7 @@ package provision
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"hclbench/plain"
@@ -102,6 +103,14 @@ func (c Container) Texts() (texts []*Text) {
 		texts = append(texts, &c.Files[i].Text)
 	}
 	return texts
+}
+
+// MayAs is a container of the same image that may do what this one may, under a name of its own.
+func (c Container) MayAs(suffix string) Container {
+	return Container{
+		Name: c.Name + suffix, Image: c.Image, Labels: maps.Clone(c.Labels),
+		CapAdd: c.CapAdd, SecurityOpt: c.SecurityOpt, Privileged: c.Privileged, User: c.User,
+	}
 }
 
 // Published reports whether Docker forwards the port to the container, which has a

@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -234,4 +235,29 @@ func versionNumbers(s string) (numbers []int, ok bool) {
 		numbers = numbers[:len(numbers)-1]
 	}
 	return numbers, known
+}
+
+// Fabric is the network between hosts that run one engine together. What is not said is
+// found out on the host.
+type Fabric struct {
+	Address   string   // IP address in that network; empty: the host's own
+	Interface string   // network interface that has the address
+	RDMA      []string // RDMA devices, "mlx5_0"; nil: not said; empty: it has none
+	GIDIndex  *int     // of the devices' ports: RoCE v2 and IPv4
+}
+
+// Inside is the address at which other hosts of the same engine find it.
+func (h *Host) Inside() string {
+	switch {
+	case h.Fabric.Address != "":
+		return h.Fabric.Address
+	case h.Cluster != nil: // until it runs nobody knows its address
+		return h.Name
+	case h.Local():
+		return "127.0.0.1"
+	}
+	if host, _, err := net.SplitHostPort(h.Address); err == nil {
+		return host
+	}
+	return h.Address
 }

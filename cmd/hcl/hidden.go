@@ -23,6 +23,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/provision/docker"
+	"hclbench/provision/fabric"
 	"hclbench/provision/look"
 	"hclbench/provision/reach"
 )
@@ -82,8 +83,8 @@ func listenersVerb(t *console) *cobra.Command {
 
 // meshVerb is what runs on hosts of one engine, to see whether they reach each other.
 func meshVerb(t *console) *cobra.Command {
-	return hiddenVerb(look.MeshVerb, "Meet other hosts as standard input says", atMost(0),
-		func(ctx context.Context, _ []string) error { return look.AtMesh(ctx, t.in, t.stdout) })
+	return hiddenVerb(fabric.MeshVerb, "Meet other hosts as standard input says", atMost(0),
+		func(ctx context.Context, _ []string) error { return fabric.AtMesh(ctx, t.in, t.stdout) })
 }
 
 // reaperVerb is what an agent starts an engine with, as a process.

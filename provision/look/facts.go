@@ -30,10 +30,15 @@ const within = time.Minute
 
 var errSilent = fmt.Errorf("nothing came within %s: a driver may hang", within)
 
-func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lines, error) {
+// Ask is [reach.Conn.Ask], but for drivers that hang.
+func Ask(ctx context.Context, c *reach.Conn, script string, args ...string) (reach.Answers, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, within, errSilent)
 	defer cancel()
-	said, err := c.Ask(ctx, script, args...)
+	return c.Ask(ctx, script, args...)
+}
+
+func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lines, error) {
+	said, err := Ask(ctx, c, script, args...)
 	return lines{said}, err
 }
 

@@ -1,4 +1,4 @@
-package look
+package fabric
 
 import (
 	"os"
@@ -53,24 +53,24 @@ func TestFabricScript(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "lspci"), []byte(lspci), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+reach.Words([]string{root})+"\n"+fabricScript)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -- "+reach.Words([]string{root})+"\n"+script)
 	cmd.Env = append(os.Environ(), "PATH="+root+":"+os.Getenv("PATH"))
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := parseFabric(lines{reach.ReadAnswers(string(out))})
+	got := parse(reach.ReadAnswers(string(out)))
 	if !slices.Contains(got.Addresses["lo"], "127.0.0.1") {
 		t.Errorf("this machine's addresses: %v", got.Addresses)
 	}
 	got.Addresses, got.OwnAddress, got.Verbs = nil, "", 0 // those are of the machine that runs the test
 	v1 := "IB/RoCE v1"
-	want := provision.FabricFacts{
+	want := Facts{
 		PeerMem:    true,
 		ACS:        []string{"17:00.0"},
-		Interfaces: []provision.NIC{{Name: "eno1", MTU: 9000, State: "up", Changes: 3}},
-		Devices: []provision.RDMADevice{
-			{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, NUMA: 1, Firmware: "28.39.1002", PKey: "0xffff", NIC: "eno1", GIDs: []provision.GID{
+		Interfaces: []NIC{{Name: "eno1", MTU: 9000, State: "up", Changes: 3}},
+		Devices: []Device{
+			{Name: "mlx5_0", State: "ACTIVE", Layer: "Ethernet", Rate: 400, NUMA: 1, Firmware: "28.39.1002", PKey: "0xffff", NIC: "eno1", GIDs: []GID{
 				{Index: 0, GID: "fe80:0000:0000:0000:0a00:27ff:fe00:0001", Type: v1}, {Index: 2, GID: "0000:0000:0000:0000:0000:ffff:0a00:0001", Type: v1},
 				{Index: 3, GID: "0000:0000:0000:0000:0000:ffff:0a00:0001", Type: "RoCE v2"}}},
 			{Name: "mlx5_1", State: "DOWN", Layer: "InfiniBand", Rate: 10, NUMA: -1, Firmware: "28.39.1002"},

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package look
+package fabric
 
 import "net"
 

@@ -1,4 +1,4 @@
-package look
+package fabric
 
 import (
 	"os"
@@ -28,7 +28,7 @@ func TestAllReduceWithoutGPU(t *testing.T) {
 			testhost.OK(t, os.MkdirAll(filepath.Dir(at), 0o755))
 			testhost.OK(t, os.WriteFile(at, []byte(text), 0o644))
 		}
-		cmd := exec.CommandContext(t.Context(), python, "-c", AllReduce, "1", "1", "0", "127.0.0.1:1", "8", "0")
+		cmd := exec.CommandContext(t.Context(), python, "-c", allReduce, "1", "1", "0", "127.0.0.1:1", "8", "0")
 		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 		said, err := cmd.CombinedOutput()
 		if want := "PyTorch sees no GPU: it is built for " + built; err == nil || strings.TrimSpace(string(said)) != want {

@@ -1,20 +1,22 @@
-package provision
+package fabric
 
 import (
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/provision"
 )
 
 // told are findings as lines.
-func told(findings []Finding) (lines []string) {
+func told(findings []provision.Finding) (lines []string) {
 	for _, f := range findings {
 		line := string(f.Level) + ": " + f.Have
 		if f.Want != "" {
 			line += " < " + f.Want
 		}
-		if (f.Advice == "") != (f.Level == OK) {
+		if (f.Advice == "") != (f.Level == provision.OK) {
 			line += " (advice: " + f.Advice + ")"
 		}
 		lines = append(lines, line)
@@ -50,7 +52,7 @@ func TestJudgeRails(t *testing.T) {
 		"a tool is missing": {[]Rail{missing, missing}, []string{"ok: 2 ways between devices: 4.0 µs there and back",
 			"warning: not all is measured: the image has no ib_write_bw"}},
 	} {
-		if diff := cmp.Diff(c.want, told(JudgeRails(c.rails))); diff != "" {
+		if diff := cmp.Diff(c.want, told(judgeRails(c.rails))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -100,7 +102,7 @@ func TestJudgeReductions(t *testing.T) {
 				c.all[i].Model = c.gpu
 			}
 		}
-		if diff := cmp.Diff(c.want, told(JudgeReductions(c.all, c.rails))); diff != "" {
+		if diff := cmp.Diff(c.want, told(judgeReductions(c.all, c.rails))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -1,4 +1,4 @@
-package apply
+package fabric
 
 import (
 	"context"
@@ -8,22 +8,20 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
-	"hclbench/provision"
-	"hclbench/provision/look"
-	"hclbench/provision/reach"
+	"hclbench/flow"
+	"hclbench/plain"
 )
 
-// rails measures from each RDMA device of a host to the same of every other: all devices of a pair
+// measureRails measures from each RDMA device of a host to the same of every other: all devices of a pair
 // of hosts side by side, as engines use them, and as many pairs as there can be at once.
-func (g *gauge) rails(ctx context.Context) (all []provision.Rail, err error) {
+func measureRails(ctx context.Context, spots []*Spot) (all []Rail, err error) {
 	var mu sync.Mutex
-	for _, round := range rounds(len(g.spots)) {
+	for _, round := range rounds(len(spots)) {
 		var running sync.WaitGroup
 		for _, pair := range round {
-			a, b := g.spots[pair[0]], g.spots[pair[1]]
-			for k := range min(len(a.fabric.RDMA), len(b.fabric.RDMA)) {
+			a, b := spots[pair[0]], spots[pair[1]]
+			for k := range min(len(a.Fabric.RDMA), len(b.Fabric.RDMA)) {
 				running.Go(func() {
 					r, failed := a.rail(ctx, b, k)
 					mu.Lock()
@@ -61,17 +59,17 @@ func rounds(n int) (all [][][2]int) {
 
 // rail measures from one device of a host to the same of another: first whether they reach each
 // other, then how fast. The error is that something is left there.
-func (s *spot) rail(ctx context.Context, to *spot, k int) (provision.Rail, error) {
-	name := s.fabric.RDMA[k]
-	r := provision.Rail{From: s.host.Name, To: to.host.Name, Device: name, Rate: s.facts.Rate(name)}
+func (s *Spot) rail(ctx context.Context, to *Spot, k int) (Rail, error) {
+	name := s.Fabric.RDMA[k]
+	r := Rail{From: s.Host.Name, To: to.Host.Name, Device: name, Rate: s.Facts.Rate(name)}
 	pingPong := halves{tool: "ibv_rc_pingpong", gid: "-g", flags: []string{"-n", "1000"}}
 	said, err := s.towards(ctx, to, k, pingPong, &r)
-	if r.Micros, _ = look.PingPongMicros(said); err != nil || r.Failed != "" {
+	if r.Micros, _ = pingPongMicros(said); err != nil || r.Failed != "" {
 		return r, err
 	}
 	write := halves{tool: "ib_write_bw", gid: "-x", flags: []string{"-D", "3", "-F", "--report_gbits"}}
 	said, err = s.towards(ctx, to, k, write, &r)
-	r.Gbits, _ = look.WriteGbits(said)
+	r.Gbits, _ = writeGbits(said)
 	return r, err
 }
 
@@ -82,9 +80,9 @@ type halves struct {
 }
 
 // on is what runs on one host; at is where the other half is found, empty for the one that waits.
-func (t halves) on(s *spot, k int, at ...string) program {
-	words := []string{t.tool, "-d", s.fabric.RDMA[k], "-p", strconv.Itoa(railPort + k)}
-	if i := s.fabric.GIDIndex; i != nil {
+func (t halves) on(s *Spot, k int, at ...string) program {
+	words := []string{t.tool, "-d", s.Fabric.RDMA[k], "-p", strconv.Itoa(railPort + k)}
+	if i := s.Fabric.GIDIndex; i != nil {
 		words = append(words, t.gid, strconv.Itoa(*i))
 	}
 	suffix := fmt.Sprintf("%s-%d", strings.ReplaceAll(t.tool, "_", "-"), k)
@@ -93,51 +91,39 @@ func (t halves) on(s *spot, k int, at ...string) program {
 
 // towards runs a tool on both hosts, and returns what it has said on the one that goes to the other.
 // Why it has measured nothing is noted in r.
-func (s *spot) towards(ctx context.Context, to *spot, k int, t halves, r *provision.Rail) (said string, err error) {
+func (s *Spot) towards(ctx context.Context, to *Spot, k int, t halves, r *Rail) (said string, err error) {
 	late := fmt.Errorf("%s has not ended within %s", t.tool, railWithin)
 	ctx, cancel := context.WithTimeoutCause(ctx, railWithin, late)
 	defer cancel()
-	there, err := to.start(ctx, t.on(to, k))
+	waits := to.container(t.on(to, k))
+	defer func() { err = errors.Join(err, to.Stop(ctx, waits)) }()
+	there, err := to.Start(ctx, waits)
 	if err != nil {
-		t.explain(r, 0, line(err))
+		t.explain(r, 0, plain.Line(err.Error()))
 		return "", nil
 	}
-	defer func() { err = errors.Join(err, to.stop(ctx, there)) }()
-	notYet := fmt.Sprintf("Couldn't connect to %s:", to.host.Inside()) // as both tools say
+	notYet := fmt.Sprintf("Couldn't connect to %s:", to.Host.Inside()) // as both tools say
 	for {
-		here, err := s.start(ctx, t.on(s, k, to.host.Inside()))
-		if err != nil {
-			t.explain(r, 0, line(err))
-			return "", nil
+		var code int
+		why := ""
+		said, err := s.run(ctx, t.on(s, k, to.Host.Inside()), func(c int, w string) { code, why = c, w })
+		if err != nil || why == "" && code == 0 {
+			return said, err
 		}
-		said, code, failed := s.ended(ctx, here)
-		if err := s.stop(ctx, here); err != nil {
-			return "", err
-		}
-		if failed == nil && code == 0 {
-			return said, nil
-		}
-		state, err := to.at.docker.State(ctx, there.id)
-		if err == nil && state.Running && strings.Contains(said, notYet) {
-			select {
-			case <-time.After(railRetry):
-				continue
-			case <-ctx.Done():
-			}
+		state, err := to.Docker.State(ctx, there)
+		if err == nil && state.Running && strings.Contains(said, notYet) && flow.Pause(ctx, railRetry) {
+			continue
 		}
 		if ctx.Err() != nil {
-			failed = context.Cause(ctx)
+			why = context.Cause(ctx).Error()
 		}
-		if failed != nil {
-			said = line(failed)
-		}
-		t.explain(r, code, reach.LastLines(said, 2))
+		t.explain(r, code, why)
 		return "", nil
 	}
 }
 
 // explain notes why a tool has measured nothing.
-func (t halves) explain(r *provision.Rail, code int, said string) {
+func (t halves) explain(r *Rail, code int, said string) {
 	if lacks(code, said) {
 		r.Missing = t.tool
 		return

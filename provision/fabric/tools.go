@@ -1,4 +1,4 @@
-package look
+package fabric
 
 import (
 	_ "embed"
@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// AllReduce is a program for the Python of an engine's image, which has PyTorch: it measures an
+// allReduce is a program for the Python of an engine's image, which has PyTorch: it measures an
 // all-reduce over GPUs of one host, or of several on each of which it runs. It takes how many GPUs
 // are here, how many in all, the number of the first one here, where the first host is found, and bytes.
 //
 //go:embed allreduce.py
-var AllReduce string
+var allReduce string
 
-// WriteGbits reads what ib_write_bw has measured, with --report_gbits.
-func WriteGbits(said string) (gbits float64, ok bool) {
+// writeGbits reads what ib_write_bw has measured, with --report_gbits.
+func writeGbits(said string) (gbits float64, ok bool) {
 	header := false
 	for line := range strings.Lines(said) {
 		fields := strings.Fields(line)
@@ -33,8 +33,8 @@ func WriteGbits(said string) (gbits float64, ok bool) {
 
 var perIteration = regexp.MustCompile(`= ([0-9.]+) usec/iter`)
 
-// PingPongMicros reads what ibv_rc_pingpong has measured.
-func PingPongMicros(said string) (micros float64, ok bool) {
+// pingPongMicros reads what ibv_rc_pingpong has measured.
+func pingPongMicros(said string) (micros float64, ok bool) {
 	m := perIteration.FindStringSubmatch(said)
 	if m == nil {
 		return 0, false
@@ -45,8 +45,8 @@ func PingPongMicros(said string) (micros float64, ok bool) {
 
 var network = regexp.MustCompile(`NCCL INFO Using network (\w+)`)
 
-// Reduced reads what [AllReduce] has said: how long one took, and by which network.
-func Reduced(said string) (seconds float64, by string, ok bool) {
+// reduced reads what [allReduce] has said: how long one took, and by which network.
+func reduced(said string) (seconds float64, by string, ok bool) {
 	if m := network.FindStringSubmatch(said); m != nil {
 		by = m[1]
 	}

@@ -1,4 +1,4 @@
-package look
+package fabric
 
 import (
 	"bufio"
@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"hclbench/provision"
 )
 
 // AtMesh is a host's part of a mesh, and returns when in has ended.
@@ -101,7 +99,7 @@ func (m *meshHello) answer(c net.Conn) {
 // reach connects to all ports of the others.
 func (m *meshHello) reach(ctx context.Context, others []meshOther) meshFound {
 	var mu sync.Mutex
-	found := meshFound{[]provision.Apart{}, []provision.Narrow{}}
+	found := meshFound{[]Apart{}, []Narrow{}}
 	slots := make(chan struct{}, meshAtOnce)
 	var all sync.WaitGroup
 	for _, o := range others {
@@ -115,7 +113,7 @@ func (m *meshHello) reach(ctx context.Context, others []meshOther) meshFound {
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {
-					found.Apart = append(found.Apart, provision.Apart{
+					found.Apart = append(found.Apart, Apart{
 						To: o.Host, At: o.At, Ports: []int{port}, Own: own, Long: errors.Is(err, errLong), Why: why(err),
 					})
 				}
@@ -135,7 +133,7 @@ const meshLong = 64 << 10
 var errLong = errors.New("long messages do not arrive")
 
 // meet connects to an address where the host is expected, and sends it a long message if it is to be.
-func (m *meshHello) meet(ctx context.Context, address string, long bool) (*provision.Narrow, error) {
+func (m *meshHello) meet(ctx context.Context, address string, long bool) (*Narrow, error) {
 	ctx, cancel := context.WithTimeout(ctx, meshDials)
 	defer cancel()
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -162,7 +160,7 @@ func (m *meshHello) meet(ctx context.Context, address string, long bool) (*provi
 
 // tell sends a long message, and finds out how long its packets may be. The kernel forbids
 // routers to cut them.
-func (m *meshHello) tell(c *net.TCPConn, answers *bufio.Reader) (*provision.Narrow, error) {
+func (m *meshHello) tell(c *net.TCPConn, answers *bufio.Reader) (*Narrow, error) {
 	_, err := c.Write(make([]byte, meshLong))
 	if err == nil {
 		err = c.CloseWrite()
@@ -174,7 +172,7 @@ func (m *meshHello) tell(c *net.TCPConn, answers *bufio.Reader) (*provision.Narr
 	if err != nil || strings.TrimSpace(said) != strconv.Itoa(meshLong) {
 		return nil, errLong
 	}
-	n := provision.Narrow{To: m.Host, Path: pathMTU(c)}
+	n := Narrow{To: m.Host, Path: pathMTU(c)}
 	n.Interface, n.MTU = interfaceOf(c.LocalAddr())
 	if n.Path == 0 || n.Path >= n.MTU {
 		return nil, nil

@@ -1,45 +1,26 @@
-package provision
+package fabric
 
 import (
 	"cmp"
+	"context"
+	_ "embed"
 	"fmt"
 	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/provision"
+	"hclbench/provision/look"
+	"hclbench/provision/reach"
 )
 
-// Fabric is the network between hosts that run one engine together. What is not said is
-// found out on the host, see [FabricFacts].
-type Fabric struct {
-	Address   string   // IP address in that network; empty: the host's own
-	Interface string   // network interface that has the address
-	RDMA      []string // RDMA devices, "mlx5_0"; nil: not said; empty: it has none
-	GIDIndex  *int     // of the devices' ports: RoCE v2 and IPv4
-}
-
-// Inside is the address at which other hosts of the same engine find it.
-func (h *Host) Inside() string {
-	switch {
-	case h.Fabric.Address != "":
-		return h.Fabric.Address
-	case h.Cluster != nil: // until it runs nobody knows its address
-		return h.Name
-	case h.Local():
-		return "127.0.0.1"
-	}
-	if host, _, err := net.SplitHostPort(h.Address); err == nil {
-		return host
-	}
-	return h.Address
-}
-
-// FabricFacts is what a host has of a fabric.
-type FabricFacts struct {
+// Facts is what a host has of a fabric.
+type Facts struct {
 	Addresses  map[string][]string `json:"addresses,omitempty"` // of each network interface
 	Interfaces []NIC               `json:"interfaces,omitempty"`
-	Devices    []RDMADevice        `json:"devices,omitempty"`
+	Devices    []Device            `json:"devices,omitempty"`
 	Verbs      int                 `json:"verbs"`                 // devices /dev/infiniband/uverbs0 and so on
 	PeerMem    bool                `json:"peer_mem,omitempty"`    // NVIDIA's module by which a device reads GPU memory
 	OwnAddress string              `json:"own_address,omitempty"` // what its host name means on it
@@ -54,8 +35,8 @@ type NIC struct {
 	Changes int64  `json:"carrier_changes"` // how often its link came or went since it is there
 }
 
-// RDMADevice is a device that reads and writes the memory of other hosts, by its first port.
-type RDMADevice struct {
+// Device is a device that reads and writes the memory of other hosts, by its first port.
+type Device struct {
 	Name     string  `json:"name"`
 	State    string  `json:"state"`      // "ACTIVE"
 	Layer    string  `json:"link_layer"` // "Ethernet" or "InfiniBand"
@@ -74,13 +55,74 @@ type GID struct {
 	Type  string `json:"type,omitempty"` // "RoCE v2", "IB/RoCE v1"
 }
 
+//go:embed fabric.sh
+var script string
+
+// read finds out what a host has of a network between hosts. It changes nothing, and sends nothing.
+func read(ctx context.Context, c *reach.Conn) (Facts, error) {
+	said, err := look.Ask(ctx, c, script, "/sys")
+	if err != nil {
+		return Facts{}, fmt.Errorf("look at the fabric: %w", err)
+	}
+	return parse(said), nil
+}
+
+func parse(said reach.Answers) Facts {
+	f := Facts{
+		Addresses: map[string][]string{}, Verbs: len(said["uverbs"]),
+		PeerMem: said.One("peermem") == "yes", OwnAddress: said.One("hostname"),
+		ACS: said["acs"],
+	}
+	for _, line := range said["address"] {
+		if name, at, ok := strings.Cut(line, " "); ok {
+			f.Addresses[name] = append(f.Addresses[name], at)
+		}
+	}
+	for _, line := range said["net"] {
+		w := append(strings.Split(line, " "), "", "", "")
+		f.Interfaces = append(f.Interfaces, NIC{Name: w[0], MTU: number(w[1]), State: w[2], Changes: number(w[3])})
+	}
+	of := func(answer, name string) string {
+		for _, line := range said[answer] {
+			if value, ok := strings.CutPrefix(line, name+" "); ok {
+				return strings.TrimSpace(value)
+			}
+		}
+		return ""
+	}
+	for _, line := range said["device"] {
+		w := append(strings.Split(line, " "), "", "", "", "")
+		rate, _ := strconv.ParseFloat(w[3], 64)
+		d := Device{
+			Name: w[0], State: w[1], Layer: w[2], Rate: rate, NUMA: -1,
+			Firmware: of("firmware", w[0]), PKey: of("pkey", w[0]), NIC: of("netdev", w[0]),
+		}
+		if w[4] != "" {
+			d.NUMA = number(w[4])
+		}
+		for _, line := range said["gid"] {
+			g := strings.SplitN(line, " ", 4)
+			if len(g) == 4 && g[0] == d.Name {
+				d.GIDs = append(d.GIDs, GID{Index: number(g[1]), GID: g[2], Type: strings.TrimSpace(g[3])})
+			}
+		}
+		f.Devices = append(f.Devices, d)
+	}
+	return f
+}
+
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	return n
+}
+
 // active are the devices that carry something.
-func (f FabricFacts) active() []RDMADevice {
-	return slices.DeleteFunc(slices.Clone(f.Devices), func(d RDMADevice) bool { return d.State != "ACTIVE" })
+func (f Facts) active() []Device {
+	return slices.DeleteFunc(slices.Clone(f.Devices), func(d Device) bool { return d.State != "ACTIVE" })
 }
 
 // Rate is what an RDMA device carries, in Gb/s; 0: not known.
-func (f FabricFacts) Rate(name string) float64 {
+func (f Facts) Rate(name string) float64 {
 	for _, d := range f.Devices {
 		if d.Name == name {
 			return d.Rate
@@ -91,7 +133,7 @@ func (f FabricFacts) Rate(name string) float64 {
 
 // v4 is the least index of the port's addresses that RoCE v2 has for IPv4; -1: it has none.
 // Those of VLANs come later.
-func (d RDMADevice) v4() int64 {
+func (d Device) v4() int64 {
 	least := int64(-1)
 	for _, g := range d.GIDs {
 		v4 := g.Type == "RoCE v2" && strings.HasPrefix(g.GID, "0000:0000:0000:0000:0000:ffff:")
@@ -103,20 +145,20 @@ func (d RDMADevice) v4() int64 {
 }
 
 // limited reports whether the device reaches only full members of its partition.
-func (d RDMADevice) limited() bool {
+func (d Device) limited() bool {
 	key, err := strconv.ParseUint(d.PKey, 0, 16)
 	return err == nil && key&0x8000 == 0
 }
 
 // has reports whether one of the addresses of an interface is meant.
-func (f FabricFacts) has(name, at string) bool {
+func (f Facts) has(name, at string) bool {
 	ip := net.ParseIP(at)
 	return ip != nil && slices.ContainsFunc(f.Addresses[name], func(own string) bool { return ip.Equal(net.ParseIP(own)) })
 }
 
 // Complete fills in what a host's block does not say of its fabric. The problems are those
 // that keep the host from taking part.
-func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
+func (f Facts) Complete(h *provision.Host) (full provision.Fabric, problems []string) {
 	full = h.Fabric
 	at := h.Inside()
 	if full.Interface == "" {
@@ -143,7 +185,7 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 	}
 	var indexes []int
 	for _, name := range full.RDMA {
-		i := slices.IndexFunc(f.Devices, func(d RDMADevice) bool { return d.Name == name })
+		i := slices.IndexFunc(f.Devices, func(d Device) bool { return d.Name == name })
 		switch {
 		case i < 0:
 			problems = append(problems, "it has no RDMA device "+name)
@@ -169,7 +211,7 @@ func (f FabricFacts) Complete(h *Host) (full Fabric, problems []string) {
 }
 
 // mtu is how long a packet of a network interface may be, as text; "" where it is not known.
-func (f FabricFacts) mtu(name string) string {
+func (f Facts) mtu(name string) string {
 	for _, n := range f.Interfaces {
 		if n.Name == name && n.MTU > 0 {
 			return strconv.FormatInt(n.MTU, 10)
@@ -186,8 +228,8 @@ var fabricTraits = []string{
 
 // Traits are what of a host in a fabric may be otherwise on another, or another day, and changes numbers. full
 // is what its engines use of it.
-func (f FabricFacts) Traits(full Fabric) map[string]string {
-	devices := func(of func(RDMADevice) string) string {
+func (f Facts) Traits(full provision.Fabric) map[string]string {
+	devices := func(of func(Device) string) string {
 		counts := map[string]int{}
 		for _, d := range f.active() {
 			counts[cmp.Or(of(d), "not known")]++
@@ -202,20 +244,20 @@ func (f FabricFacts) Traits(full Fabric) map[string]string {
 		"interface":                cmp.Or(full.Interface, "none"),
 		"RDMA devices":             cmp.Or(strings.Join(full.RDMA, " "), "none"),
 		"MTU of the interface":     cmp.Or(f.mtu(full.Interface), "none"),
-		"MTU of RDMA devices":      devices(func(d RDMADevice) string { return f.mtu(d.NIC) }),
-		"RDMA devices that are up": devices(func(d RDMADevice) string { return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate) }),
-		"firmware of RDMA devices": devices(func(d RDMADevice) string { return d.Firmware }),
-		"GID index for IPv4": devices(func(d RDMADevice) string {
+		"MTU of RDMA devices":      devices(func(d Device) string { return f.mtu(d.NIC) }),
+		"RDMA devices that are up": devices(func(d Device) string { return fmt.Sprintf("%s %g Gb/s", d.Layer, d.Rate) }),
+		"firmware of RDMA devices": devices(func(d Device) string { return d.Firmware }),
+		"GID index for IPv4": devices(func(d Device) string {
 			return strings.Replace(strconv.FormatInt(d.v4(), 10), "-1", "none", 1)
 		}),
 		"nvidia_peermem": map[bool]string{true: "loaded", false: "not loaded"}[f.PeerMem],
 	}
 }
 
-// CompareFabrics says in what hosts of one engine are not alike, first of all against the
+// compare says in what hosts of one engine are not alike, first of all against the
 // most of them: what nobody sees until it is slow. Both are by the hosts' names, and so is the
 // order of what is said.
-func CompareFabrics(facts map[string]FabricFacts, full map[string]Fabric) (differences []string) {
+func compare(facts map[string]Facts, full map[string]provision.Fabric) (differences []string) {
 	traits := map[string]map[string]string{}
 	for name, f := range facts {
 		traits[name] = f.Traits(full[name])

@@ -1,4 +1,4 @@
-package provision
+package fabric
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hclbench/plain"
+	"hclbench/provision"
 )
 
 // Rail is what was measured from an RDMA device of one host to the like of another.
@@ -64,18 +65,18 @@ const (
 	noReduce   = "engines would fail alike: look at what it says, and at NCCL_DEBUG=INFO"
 )
 
-// JudgeRails says what is wrong with what was measured between devices, each against the median of
+// judgeRails says what is wrong with what was measured between devices, each against the median of
 // its rate first.
-func JudgeRails(rails []Rail) (findings []Finding) {
-	find := func(level Level, have, advice string) {
-		findings = append(findings, Finding{Check: "rdma", Level: level, Have: have, Advice: advice})
+func judgeRails(rails []Rail) (findings []provision.Finding) {
+	find := func(level provision.Level, have, advice string) {
+		findings = append(findings, provision.Finding{Check: "rdma", Level: level, Have: have, Advice: advice})
 	}
 	var speeds, times []float64
 	missing := map[string]bool{}
 	for _, r := range rails {
 		if r.Missing != "" && !missing[r.Missing] {
 			missing[r.Missing] = true
-			find(Warning, "not all is measured: the image has no "+r.Missing, otherImage)
+			find(provision.Warning, "not all is measured: the image has no "+r.Missing, otherImage)
 		}
 		if r.Gbits > 0 {
 			speeds = append(speeds, r.Gbits)
@@ -97,18 +98,18 @@ func JudgeRails(rails []Rail) (findings []Finding) {
 	if len(parts) > 0 {
 		ways := plain.Count(max(len(speeds), len(times)), "way")
 		have := fmt.Sprintf("%s between devices: %s", ways, strings.Join(parts, ", "))
-		findings = slices.Insert(findings, 0, Finding{Check: "rdma", Level: OK, Have: have})
+		findings = slices.Insert(findings, 0, provision.Finding{Check: "rdma", Level: provision.OK, Have: have})
 	}
 	for _, r := range rails {
 		slow := fmt.Sprintf("%s writes %.0f Gb/s", r, r.Gbits)
 		switch {
 		case r.Failed != "":
-			find(Blocked, fmt.Sprintf("%s: %s", r, r.Failed), noRail)
+			find(provision.Blocked, fmt.Sprintf("%s: %s", r, r.Failed), noRail)
 		case r.Gbits == 0:
 		case r.Gbits < likeOthers*median[r.Rate]:
-			find(Warning, fmt.Sprintf("%s, where the median of its like is %.0f", slow, median[r.Rate]), lookAtRail)
+			find(provision.Warning, fmt.Sprintf("%s, where the median of its like is %.0f", slow, median[r.Rate]), lookAtRail)
 		case r.Gbits < nicFloor*r.Rate:
-			find(Warning, fmt.Sprintf("%s, where %.0f of %.0f are expected", slow, nicFloor*r.Rate, r.Rate), lookAtRail)
+			find(provision.Warning, fmt.Sprintf("%s, where %.0f of %.0f are expected", slow, nicFloor*r.Rate, r.Rate), lookAtRail)
 		}
 	}
 	return findings
@@ -138,9 +139,9 @@ func between(sorted []float64, format string) string {
 	return least + " to " + most
 }
 
-// JudgeReductions says what is wrong with all-reduces: those of single hosts, against the best with
+// judgeReductions says what is wrong with all-reduces: those of single hosts, against the best with
 // as many such GPUs first, and that over all hosts. rails is how many devices of 400 Gb/s each host uses.
-func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
+func judgeReductions(all []Reduction, rails int) (findings []provision.Finding) {
 	type gpus struct {
 		model string
 		count int
@@ -153,10 +154,10 @@ func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
 	}
 	for _, r := range all {
 		wide := len(r.Hosts) > 1
-		f := Finding{Check: "all-reduce", Level: OK}
+		f := provision.Finding{Check: "all-reduce", Level: provision.OK}
 		over := fmt.Sprintf("over %s of %s", plain.Count(r.GPUs, "GPU"), strings.Join(r.Hosts, ", "))
 		if r.Failed != "" {
-			f.Level, f.Have, f.Advice = Blocked, over+": "+r.Failed, noReduce
+			f.Level, f.Have, f.Advice = provision.Blocked, over+": "+r.Failed, noReduce
 			findings = append(findings, f)
 			continue
 		}
@@ -173,12 +174,12 @@ func JudgeReductions(all []Reduction, rails int) (findings []Finding) {
 		}
 		switch {
 		case wide && rails > 0 && r.Network == "Socket":
-			f.Level, f.Advice = Warning, notRDMA
+			f.Level, f.Advice = provision.Warning, notRDMA
 		case !wide && r.Bus() < likeOthers*best[gpus{r.Model, r.GPUs}]:
-			f.Level, f.Advice = Warning, lookAtGPUs
+			f.Level, f.Advice = provision.Warning, lookAtGPUs
 			f.Want = fmt.Sprintf("%.0f GB/s, as another", best[gpus{r.Model, r.GPUs}])
 		case r.Bus() < floor:
-			f.Level, f.Want = Warning, fmt.Sprintf("%.0f GB/s", floor)
+			f.Level, f.Want = provision.Warning, fmt.Sprintf("%.0f GB/s", floor)
 			f.Advice = map[bool]string{true: lookAtWide, false: lookAtGPUs}[wide]
 		}
 		findings = append(findings, f)

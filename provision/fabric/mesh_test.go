@@ -1,4 +1,4 @@
-package look
+package fabric
 
 import (
 	"context"
@@ -81,19 +81,19 @@ func TestMesh(t *testing.T) {
 			if c.change != nil {
 				c.change(here, ports)
 			}
-			var meet []Meeting
+			var places []Place
 			for i, b := range here {
 				conn := reachtest.Dial(t, b, reachtest.Strict(hosts[i]))
 				conn.UseHCL(testhost.HCL(t))
-				meet = append(meet, Meeting{conn, ports[i]})
+				places = append(places, Place{Conn: conn, Ports: ports[i]})
 			}
-			met, err := Mesh(t.Context(), meet)
+			met, err := meet(t.Context(), places)
 			testhost.OK(t, err)
 			var got []string
 			for _, n := range met.Narrow {
 				got = append(got, n.String())
 			}
-			if said, good := provision.CompareClocks(met.Clocks); !good || len(met.Clocks) != len(hosts) {
+			if said, good := compareClocks(met.Clocks); !good || len(met.Clocks) != len(hosts) {
 				t.Errorf("clocks of one machine: %s %v", said, met.Clocks)
 			}
 			for _, a := range met.Apart {
@@ -135,21 +135,21 @@ func nothingLeft(t *testing.T, h *testhost.Host) {
 func TestMeshEnds(t *testing.T) {
 	t.Parallel()
 	hosts, blocks := cabled(t, "n1", "n2")
-	var meet []Meeting
+	var places []Place
 	for i, b := range blocks {
 		conn := reachtest.Dial(t, b, reachtest.Strict(hosts[i]))
 		conn.UseHCL(testhost.HCL(t))
-		meet = append(meet, Meeting{conn, []int{20000}})
+		places = append(places, Place{Conn: conn, Ports: []int{20000}})
 	}
 	meet[1].Conn.UseHCL("/nowhere/hcl")
-	_, err := Mesh(t.Context(), meet)
+	_, err := meet(t.Context(), places)
 	testhost.WantError(t, err, nil, "host n2", "find out whom it reaches", "/nowhere/hcl")
 
 	hosts[1].Stall(true)
 	ctx, cancel := context.WithCancel(t.Context())
 	meet[1].Conn.UseHCL(testhost.HCL(t))
 	cancel()
-	_, err = Mesh(ctx, meet)
+	_, err = meet(ctx, places)
 	testhost.WantError(t, err, context.Canceled, "find out whom it reaches")
 	hosts[1].Stall(false)
 	for _, m := range meet {
