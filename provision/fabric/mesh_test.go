@@ -141,18 +141,18 @@ func TestMeshEnds(t *testing.T) {
 		conn.UseHCL(testhost.HCL(t))
 		places = append(places, Place{Conn: conn, Ports: []int{20000}})
 	}
-	meet[1].Conn.UseHCL("/nowhere/hcl")
+	places[1].Conn.UseHCL("/nowhere/hcl")
 	_, err := meet(t.Context(), places)
 	testhost.WantError(t, err, nil, "host n2", "find out whom it reaches", "/nowhere/hcl")
 
 	hosts[1].Stall(true)
 	ctx, cancel := context.WithCancel(t.Context())
-	meet[1].Conn.UseHCL(testhost.HCL(t))
+	places[1].Conn.UseHCL(testhost.HCL(t))
 	cancel()
 	_, err = meet(ctx, places)
 	testhost.WantError(t, err, context.Canceled, "find out whom it reaches")
 	hosts[1].Stall(false)
-	for _, m := range meet {
+	for _, m := range places {
 		testhost.OK(t, m.Conn.Close())
 	}
 	for _, h := range hosts { // its sshd sees that the connection is gone, also of what it only begins

@@ -86,7 +86,7 @@ func TestFabric(t *testing.T) {
 	h := testhost.New(t, testhost.Options{})
 	block := reachtest.Block(h)
 	block.Runtime = provision.Process
-	f, err := Fabric(t.Context(), reachtest.Dial(t, block, reachtest.Strict(h)))
+	f, err := read(t.Context(), reachtest.Dial(t, block, reachtest.Strict(h)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,9 @@ func TestSpeeds(t *testing.T) {
 	if got, ok := pingPongMicros("Failed to modify QP to RTR\n"); ok {
 		t.Errorf("ibv_rc_pingpong that has failed: %g", got)
 	}
-	const reduced = "n1:99:99 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eno1:10.0.0.1<0>\n" +
+	const said = "n1:99:99 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eno1:10.0.0.1<0>\n" +
 		"n1:99:99 [0] NCCL INFO Using network IB\n\n{\"seconds\": 0.0412}\nn1:99:99 [0] NCCL INFO comm 0x55 - Abort COMPLETE\n"
-	if seconds, by, ok := reduced(reduced); !ok || seconds != 0.0412 || by != "IB" {
+	if seconds, by, ok := reduced(said); !ok || seconds != 0.0412 || by != "IB" {
 		t.Errorf("all-reduce: %g by %s, %v", seconds, by, ok)
 	}
 	if _, _, ok := reduced("{\"seconds\": 0}\nTraceback (most recent call last):\n"); ok {

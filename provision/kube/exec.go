@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,16 +53,13 @@ func (t *transport) Listen(context.Context) (net.Listener, error) {
 	return nil, provision.Wrap(t.host, "listen in pod "+t.name, reach.ErrNotForwarded)
 }
 
-// killDelay is what a command whose caller gave up has between SIGTERM and SIGKILL.
-const killDelay = 3 * time.Second
-
 // Run runs a command in the pod. What is given up is killed there: an exec that nobody listens to
 // any more would go on.
 func (t *transport) Run(ctx context.Context, command string, stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(t.life, func() { stop(net.ErrClosed) })()
-	out, told := &output{w: stdout, begun: make(chan struct{})}, &output{w: stderr}
+	out, told := reach.NewOutput(stdout, stop), reach.NewOutput(stderr, nil)
 	streams := remotecommand.StreamOptions{Stdin: stdin, Stdout: out, Stderr: told}
 	going, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
@@ -77,8 +73,8 @@ func (t *transport) Run(ctx context.Context, command string, stdin io.Reader, st
 		}
 	case <-ctx.Done():
 		err = t.giveUp(out, ended)
-		out.drop()
-		told.drop()
+		out.Drop()
+		told.Drop()
 	}
 	if cause := context.Cause(ctx); cause != nil && !(errors.Is(cause, context.DeadlineExceeded) && away(err)) {
 		err = cause // of one that ran out of time, what it waited for says more
@@ -87,24 +83,24 @@ func (t *transport) Run(ctx context.Context, command string, stdin io.Reader, st
 }
 
 // giveUp kills what has begun, or begins just now; of what did not, the error says why.
-func (t *transport) giveUp(out *output, ended <-chan error) error {
+func (t *transport) giveUp(out *reach.Output, ended <-chan error) error {
 	select {
-	case <-out.begun:
+	case <-out.Known():
 	case err := <-ended:
 		return err
-	case <-time.After(killDelay):
+	case <-time.After(reach.KillDelay):
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*killDelay)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*reach.KillDelay)
 	defer cancel()
-	kill := reach.KillCommand(out.pid)
+	kill := reach.KillCommand(out.Number())
 	_ = t.exec(ctx, []string{"sh", "-c", kill}, remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})
 	return nil
 }
 
 // begin starts a command, once more where the API server was away before that, and says how it ended.
 func (t *transport) begin(
-	ctx, going context.Context, command string, streams remotecommand.StreamOptions, out *output,
+	ctx, going context.Context, command string, streams remotecommand.StreamOptions, out *reach.Output,
 ) error {
 	words, before := marked(command)
 	if before != "" {
@@ -129,13 +125,13 @@ func (t *transport) begin(
 	switch {
 	case err == nil:
 		err = io.ErrUnexpectedEOF // it was closed, and said nothing of how the command ended
-	case !exited || !out.has():
+	case !exited || !out.Begun():
 	case code == 0:
 		return nil
 	default:
 		return &reach.CommandError{Host: t.host.String(), Command: command, ExitCode: code}
 	}
-	return t.failed(going, err, out.has())
+	return t.failed(going, err, out.Begun())
 }
 
 const (
@@ -191,7 +187,7 @@ const lastCode = 255
 // ends with the code after its own, if there is one: a connection that was merely closed looks as code
 // 0. A long command comes from standard input, before what it reads there itself.
 func marked(command string) (words []string, before string) {
-	const run = `echo $$; %s; c=$?; [ $c = 255 ] || c=$((c+1)); exit $c`
+	const run = reach.SayNumber + `; %s; c=$?; [ $c = 255 ] || c=$((c+1)); exit $c`
 	if len(command) <= longest {
 		return []string{"sh", "-c", fmt.Sprintf(run, `sh -c "$0"`), command}, ""
 	}
@@ -242,54 +238,4 @@ func said(err error) *status {
 		return &status{int(api.ErrStatus.Code), string(api.ErrStatus.Reason), api.ErrStatus.Message}
 	}
 	return nil
-}
-
-// output is what a command writes after the line with its process number, until nobody wants it
-// any more.
-type output struct {
-	begun chan struct{} // closed when the number is known; nil: there is no such line
-	pid   string        // not to be read before
-
-	mu      sync.Mutex
-	w       io.Writer
-	line    []byte
-	dropped bool
-}
-
-func (o *output) has() bool {
-	if o.begun == nil {
-		return true
-	}
-	select {
-	case <-o.begun:
-		return true
-	default:
-		return false
-	}
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	rest := p
-	for !o.has() && len(rest) > 0 {
-		if rest[0] == '\n' {
-			o.pid = string(o.line)
-			close(o.begun)
-		}
-		o.line, rest = append(o.line, rest[0]), rest[1:]
-	}
-	if !o.dropped && len(rest) > 0 {
-		if _, err := o.w.Write(rest); err != nil {
-			return 0, err
-		}
-	}
-	return len(p), nil
-}
-
-// drop returns when nothing more will be written.
-func (o *output) drop() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.dropped = true
 }

@@ -32,9 +32,9 @@ func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Rea
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	out, told := &processOutput{output: output{w: stdout}, known: make(chan struct{}), notBegun: stop}, &output{w: stderr}
+	out, told := NewOutput(stdout, stop), NewOutput(stderr, nil)
 	defer time.AfterFunc(t.starting, func() {
-		if !out.begun() {
+		if !out.Begun() {
 			stop(fmt.Errorf(notBegun, t.starting))
 		}
 	}).Stop()
@@ -57,21 +57,21 @@ func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Rea
 	}
 	select {
 	case err := <-ended:
-		within(killDelay, fed)
+		within(KillDelay, fed)
 		return t.outcome(command, out, err)
 	case <-ctx.Done():
 	}
 	// The number is on its way: a command that runs must not be lost sight of.
 	select {
 	case <-out.known:
-		t.kill(ctx, out.number)
+		t.kill(ctx, out.Number())
 	case <-over:
-	case <-time.After(killDelay):
+	case <-time.After(KillDelay):
 	}
 	s.Close()
-	within(killDelay, over)
-	out.drop()
-	told.drop()
+	within(KillDelay, over)
+	out.Drop()
+	told.Drop()
 	return context.Cause(ctx)
 }
 
@@ -95,10 +95,10 @@ func feed(s *ssh.Session, stdin io.Reader) (fed chan struct{}, err error) {
 	return fed, nil
 }
 
-func (t *sshTransport) outcome(command string, out *processOutput, err error) error {
+func (t *sshTransport) outcome(command string, out *Output, err error) error {
 	var exit *ssh.ExitError
 	switch {
-	case (err == nil || errors.As(err, &exit)) && !out.begun():
+	case (err == nil || errors.As(err, &exit)) && !out.Begun():
 		return out.didNot(exit)
 	case err == nil:
 		return nil
@@ -127,13 +127,13 @@ kill -s KILL -- -%[1]s; true`
 
 // KillCommand ends a group of processes: it gets SIGTERM, and soon SIGKILL.
 func KillCommand(group string) string {
-	return fmt.Sprintf(killScript, group, killDelay/(100*time.Millisecond))
+	return fmt.Sprintf(killScript, group, KillDelay/(100*time.Millisecond))
 }
 
 // kill ends the process group of a command whose caller gave up. It takes a
 // session of its own: for a login of root, sshd does not pass signals on.
 func (t *sshTransport) kill(ctx context.Context, pid string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*killDelay)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*KillDelay)
 	defer cancel()
 	_, s, err := t.openSession(ctx) // not counted: the command's own is still taken
 	if err != nil {
@@ -147,34 +147,14 @@ func (t *sshTransport) kill(ctx context.Context, pid string) {
 	}
 }
 
-// output passes on what a command writes, until nobody wants it any more.
-type output struct {
-	mu      sync.Mutex
-	w       io.Writer
-	dropped bool
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.dropped {
-		return len(p), nil
-	}
-	return o.w.Write(p)
-}
-
-// drop returns when nothing more will be written.
-func (o *output) drop() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.dropped = true
-}
-
 // harmless are the bytes, beside letters and digits, that mean nothing to any shell
 // between single quotes.
 const harmless = " -_./=,:;|&<>()[]{}"
 
 const processMark = "hcl-process "
+
+// SayNumber is a shell's command that says the number of its process, for an [Output].
+const SayNumber = `echo "` + processMark + `$$"`
 
 // forAnyShell is a command for the login's shell, whichever that is, that runs a script with sh. The
 // outer sh says its process number, which stays the same. The script goes in octal numbers but for
@@ -188,17 +168,41 @@ func forAnyShell(script string) string {
 			fmt.Fprintf(&octal, `\0%03o`, b)
 		}
 	}
-	return `exec sh -c 'echo "` + processMark + `$$"; exec sh -c "$(printf %b "$0")"' '` + octal.String() + `'`
+	return `exec sh -c '` + SayNumber + `; exec sh -c "$(printf %b "$0")"' '` + octal.String() + `'`
 }
 
-// processOutput is the output of a command after the line with its process
-// number. What comes before is the greeting of a login script, and not meant.
-type processOutput struct {
-	output
+// Output passes on what a command writes, until nobody wants it any more: of its standard output what comes after the line
+// with its process number ([SayNumber]). Before that is the greeting of a login script, which is not meant.
+type Output struct {
+	mu       sync.Mutex
+	w        io.Writer
+	dropped  bool
 	greeting []byte        // what was read until the number is known
-	known    chan struct{} // closed then
+	known    chan struct{} // closed then; nil: there is no such line
 	number   string        // not to be read before
 	notBegun func(error)   // called when it will not be
+}
+
+// NewOutput is for what goes to w. notBegun is told why it never says its number; nil: it has none to say.
+func NewOutput(w io.Writer, notBegun func(error)) *Output {
+	o := &Output{w: w, notBegun: notBegun}
+	if notBegun != nil {
+		o.known = make(chan struct{})
+	}
+	return o
+}
+
+// Known is closed when the number is known.
+func (o *Output) Known() <-chan struct{} { return o.known }
+
+// Number is the process's, once it is known.
+func (o *Output) Number() string { return o.number }
+
+// Drop returns when nothing more will be written.
+func (o *Output) Drop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.dropped = true
 }
 
 const (
@@ -208,16 +212,17 @@ const (
 	endless = "the login prints without end instead of beginning it: is there a ForceCommand of sshd?"
 )
 
-func (o *processOutput) begun() bool {
+// Begun reports whether the number is known.
+func (o *Output) Begun() bool {
 	select {
 	case <-o.known:
 		return true
 	default:
-		return false
+		return o.known == nil
 	}
 }
 
-func (o *processOutput) didNot(exit *ssh.ExitError) error {
+func (o *Output) didNot(exit *ssh.ExitError) error {
 	how := "it ended"
 	if exit != nil {
 		how = fmt.Sprintf("it exited with %d", exit.ExitStatus())
@@ -228,11 +233,11 @@ func (o *processOutput) didNot(exit *ssh.ExitError) error {
 	return fmt.Errorf(noCommands, how)
 }
 
-func (o *processOutput) Write(p []byte) (int, error) {
+func (o *Output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rest := p
-	if o.number == "" {
+	if !o.Begun() {
 		if len(o.greeting)+len(p) > maxGreeting {
 			o.notBegun(errors.New(endless))
 			return len(p), nil

@@ -12,8 +12,8 @@ import (
 	"hclbench/provision"
 )
 
-// killDelay is what a command whose caller gave up has between SIGTERM and SIGKILL.
-const killDelay = 3 * time.Second
+// KillDelay is what a command whose caller gave up has between SIGTERM and SIGKILL.
+const KillDelay = 3 * time.Second
 
 type localTransport struct{ host *provision.Host }
 
@@ -23,7 +23,7 @@ func (t *localTransport) Run(ctx context.Context, command string, stdin io.Reade
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// The whole group, or a child of sh would live on and hold the pipes.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = killDelay
+	cmd.WaitDelay = KillDelay
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended well; only its input or a child in the background did not

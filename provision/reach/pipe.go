@@ -101,7 +101,7 @@ func (p *commandConn) Read(b []byte) (int, error) {
 // Close ends the command: by the end of its input, and soon by a signal.
 func (p *commandConn) Close() error {
 	err := p.Conn.Close()
-	time.AfterFunc(killDelay, p.end)
+	time.AfterFunc(KillDelay, p.end)
 	return err
 }
 
