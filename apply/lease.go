@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hclbench/agent"
+	"hclbench/flow"
 	"hclbench/provision"
 )
 
@@ -165,9 +166,7 @@ func (l *lease) take(ctx context.Context, until time.Time, shared bool, arrive f
 			told = true
 			l.tell.say(Step, "%s", waitsFor(held.Lease, own))
 		}
-		select {
-		case <-time.After(waitPoll):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, waitPoll) {
 			return context.Cause(ctx)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/telemetry"
 )
@@ -39,9 +40,7 @@ func (e *engine) leftovers(ctx context.Context, front *server, model string) []s
 		if err := front.generate(ctx, model, askTimeout); err != nil {
 			e.debug("a request between cells fails", err)
 		}
-		select {
-		case <-time.After(countEvery):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, countEvery) {
 			return nil
 		}
 	}

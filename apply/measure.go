@@ -176,10 +176,8 @@ func (m *measurement) tellClocks() {
 func (m *measurement) watch(ctx context.Context, server *server) error {
 	stall := cmp.Or(time.Duration(m.out.Job.Workload.Stall), load.DefaultStall)
 	for ask := stall; ; {
-		select {
-		case <-ctx.Done():
+		if !flow.Pause(ctx, time.Second) {
 			return nil
-		case <-time.After(time.Second):
 		}
 		if _, err := firstEnded(ctx, m.t.members); err != nil {
 			return err

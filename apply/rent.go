@@ -12,6 +12,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
@@ -91,9 +92,7 @@ func (s *session) takeOver(ctx context.Context, client *kube.Client) error {
 		if !told {
 			s.tell.say(Step, "%s", waitsFor(held.Lease, false))
 		}
-		select {
-		case <-time.After(waitPoll):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, waitPoll) {
 			return context.Cause(ctx)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/provision"
 )
@@ -261,9 +262,7 @@ func endsSoon(ctx context.Context, members []*member) (*member, error) {
 		if m, err := firstEnded(ctx, members); err != nil {
 			return m, err
 		}
-		select {
-		case <-time.After(exitPatience / 10):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, exitPatience/10) {
 			return nil, nil
 		}
 	}
@@ -314,9 +313,7 @@ func (w *wait) follow(ctx context.Context, i int, logs io.ReadCloser, giveUp con
 				return
 			}
 		}
-		select {
-		case <-time.After(stateAt * lookEvery):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, stateAt*lookEvery) {
 			return
 		}
 		if logs, err = w.open(ctx, m); err != nil {
