@@ -29,13 +29,10 @@ type network struct {
 
 // fabricOf is the network between an engine's hosts; ok is false where it has none.
 func fabricOf(e *engines.Engine) (n network, ok bool) {
-	n.engine, n.works, n.ports = e, map[*provision.Host]bool{}, map[*provision.Host][]int{}
+	n.engine, n.hosts, n.works, n.ports = e, e.Placement.Hosts(), map[*provision.Host]bool{}, map[*provision.Host][]int{}
 	for _, m := range engines.Members(e) {
 		h := m.Engine.Host()
-		if !slices.Contains(n.hosts, h) {
-			n.hosts = append(n.hosts, h)
-			ok = ok || h.Inside() != n.hosts[0].Inside()
-		}
+		ok = ok || h.Inside() != n.hosts[0].Inside()
 		n.works[h] = n.works[h] || !m.Engine.Router
 		for _, p := range m.Ports {
 			if p.Open {

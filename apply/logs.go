@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"hclbench/agent"
@@ -85,16 +84,10 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 
 // logsAt is where an engine's logs are, and whether they are those of several.
 func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
-	if e.Manifests != nil {
-		return e.Placement.Hosts(), true
+	if members := engines.Members(e); e.Manifests != nil || members != nil {
+		hosts, several = e.Placement.Hosts(), len(members) != 1
 	}
-	members := engines.Members(e)
-	for _, m := range members {
-		if !slices.Contains(hosts, m.Engine.Host()) {
-			hosts = append(hosts, m.Engine.Host())
-		}
-	}
-	return hosts, len(members) > 1
+	return hosts, several
 }
 
 // eachOf does something with every container and process of an engine on a host, side by side.

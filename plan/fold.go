@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/results"
 )
@@ -145,7 +144,7 @@ func (t *printer) runs(all []*Deployment) iter.Seq[[]*Deployment] {
 
 func (d *Deployment) foldsWith(o *Deployment) bool {
 	told := func(d *Deployment) bool {
-		return d.Grouped() || d.Engine.Kind == engines.GroupKind || slices.ContainsFunc(d.Cells, sentFrom)
+		return d.hasTopology() || slices.ContainsFunc(d.Cells, sentFrom)
 	}
 	a, b := d.Engine, o.Engine
 	return !told(d) && !told(o) && a.Address() == b.Address() && d.Host == o.Host &&

@@ -174,7 +174,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	t.f("\n")
 	t.fetched(d.Engine)
 	t.objects(d)
-	if d.Grouped() || d.Engine.Kind == engines.GroupKind {
+	if d.hasTopology() {
 		t.topology(d)
 	}
 	if t.verbose {
@@ -248,6 +248,9 @@ func (t *printer) fetched(whole *engines.Engine) {
 		t.f("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
 	}
 }
+
+// hasTopology reports whether there is more to say of members than that there is one.
+func (d *Deployment) hasTopology() bool { return d.Grouped() || d.Engine.Kind == engines.GroupKind }
 
 // topology says what a deployment of several members is: its roles, which host runs what,
 // the GPUs of each role, and what is open to the network.

@@ -21,7 +21,6 @@ import (
 
 	"hclbench/apply"
 	"hclbench/calibrate"
-	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/provision"
@@ -206,8 +205,8 @@ func sending(cfg *hcl.Config) (hosts []*provision.Host) {
 		}
 	}
 	for _, e := range cfg.Engines {
-		for _, m := range engines.Fronts(e) {
-			add(m.Engine.Host())
+		if h := e.Host(); h != nil {
+			add(h)
 		}
 	}
 	for _, b := range cfg.Benchmarks {
