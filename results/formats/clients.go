@@ -239,7 +239,7 @@ func readGuideLLM(r *Result, o *object) (map[string]bool, error) {
 	// gaps, and its spread that of TPOT only where all answers are as long.
 	between, lengths := metric("inter_token_latency_ms"), metric("output_token_count")
 	r.takeLatency("itl", statistics{"mean": between["mean"], "count": between["count"]}, 1, told)
-	if least, ok := lengths.number("min"); ok && least == lengths["max"] {
+	if least, ok := lengths.number("min"); ok && least == lengths["max"] && between != nil {
 		between["count"] = lengths["count"]
 		r.takeLatency("tpot", between, 1, told)
 	}

@@ -98,6 +98,16 @@ func TestGuideLLMSeveral(t *testing.T) {
 	}
 }
 
+// TestGuideLLMWithoutStream: answers in one piece have no time between tokens.
+func TestGuideLLMWithoutStream(t *testing.T) {
+	all, _, err := Read(strings.NewReader(`{"scheduler_metrics": {}, "duration": 10.0, "metrics": {"request_totals": {"successful": 3, "total": 3},
+		"inter_token_latency_ms": {"successful": null}, "output_token_count": {"successful": {"min": 5.0, "max": 5.0, "count": 3, "total_sum": 15.0}}}}`))
+	check(t, err)
+	if s := all[0].Summary; s.Completed != 3 || s.TPOT.Count+s.ITL.Count != 0 {
+		t.Errorf("%d completed, %+v, %+v", s.Completed, s.TPOT, s.ITL)
+	}
+}
+
 // TestAIPerfFilesBeside: the other files of a run say which one is read.
 func TestAIPerfFilesBeside(t *testing.T) {
 	_, _, table := ReadTable(strings.NewReader("Metric,avg,min\nTime to First Token (ms),1,2\n"))

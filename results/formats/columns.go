@@ -149,6 +149,10 @@ func guess(name string) meaning {
 
 // ourColumn is what a column of `hcl report --csv` means that a table of others may have for something else.
 func ourColumn(name string) (m meaning, ok bool) {
+	said := func(r *Result) *load.Verdict {
+		r.ours = cmp.Or(r.ours, new(load.Verdict))
+		return r.ours
+	}
 	if axis, ok := strings.CutPrefix(name, "axis_"); ok && axis != "engine" { // which is the column engine
 		return axisOr(guess(axis), axis), true
 	}
@@ -161,8 +165,8 @@ func ourColumn(name string) (m meaning, ok bool) {
 		"started":    func(r *Result, s string) { r.Started = moment(s) },
 		"finished":   func(r *Result, s string) { r.Finished = moment(s) },
 		"command":    func(r *Result, s string) { r.rehearsed = s == "rehearse" },
-		"verdict":    func(r *Result, s string) { r.ours = &load.Verdict{Verdict: s} },
-		"reasons":    func(r *Result, s string) { r.ours.Reasons = load.Because(strings.Split(s, "; ")...) },
+		"verdict":    func(r *Result, s string) { said(r).Verdict = s },
+		"reasons":    func(r *Result, s string) { said(r).Reasons = load.Because(strings.Split(s, "; ")...) },
 		"repetition": meanings()["repetition"].text,
 	}[name]
 	if slices.Contains(strings.Fields("lab run cell host digest members slo stale axis_engine"), name) {
