@@ -244,11 +244,15 @@ func checkFrom(b *block, c Cell) {
 		return
 	}
 	e, at := c.Engine, b.arg("load.from").at
+	var runs []*provision.Host // nothing of an engine that others run
+	if !engines.ByOthers(e) {
+		runs = e.Placement.Hosts()
+	}
 	for _, h := range c.From {
 		if len(c.From) == 1 && h == e.Host() {
 			return
 		}
-		for _, its := range e.Placement.Hosts() {
+		for _, its := range runs {
 			if its != h && h.SameMachine(its) {
 				b.fail(at, "One machine twice", "%s and %s are one machine, and %s would wait for itself. Write from = host.%s.",
 					h, its, e.Address(), its.Name)
@@ -269,7 +273,7 @@ func checkFrom(b *block, c Cell) {
 				"and one has room for all the streams that its machine can carry. Remove one.", h.Name)
 			return
 		}
-		if slices.Contains(e.Placement.Hosts(), h) && !engines.ByOthers(e) {
+		if slices.Contains(runs, h) {
 			b.fail(at, "Client beside the engine", "host.%s runs %s, and would send a part of its load: what a client "+
 				"there takes of the processors, the others do not, and its way is shorter. Send from other hosts, or "+
 				"from it alone.", h.Name, e.Address())
