@@ -67,7 +67,7 @@ type Attainment struct {
 }
 
 // Under is the summary under another SLO than it was measured with: its Objectives
-// and Goodput, and those of its parts, are what records say to slo; nothing else
+// and Goodput, and those of its parts and clients, are what records say to slo; nothing else
 // changes. records are those of the whole run. Without them lines with a percentile
 // are judged by the summary's figures where it has them, and goodput is not known.
 func (s Summary) Under(slo []Objective, records []Record) Summary {
@@ -76,6 +76,11 @@ func (s Summary) Under(slo []Objective, records []Record) Summary {
 		if *part != nil {
 			*part = new((*part).Under(slo, records))
 		}
+	}
+	s.Clients = slices.Clone(s.Clients)
+	for i := range s.Clients {
+		own := slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return r.Client != i })
+		s.Clients[i].Part = s.Clients[i].Under(slo, own)
 	}
 	return s
 }

@@ -199,10 +199,10 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 }
 
 // boundRates notes the intervals of the throughputs of a closed loop, from the cut: each request's
-// work is spread evenly over the time that it was in flight. ending is the variance, in square
-// seconds, of when the time ended over which they are taken. An open loop has the throughput that
-// was asked of it, and a goodput. Where the run tells no interval at all, it notes why.
-func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
+// work is spread evenly over the time that it was in flight. A whole run ends when all that is in flight is
+// over, and varies by that, too. An open loop has the throughput that was asked of it, and a goodput.
+// Where the run tells no interval at all, it notes why.
+func (e evidence) boundRates(p *load.Part, c cut) {
 	f := &p.Figures
 	why := c.mute(e.workload, f.Duration)
 	switch {
@@ -235,10 +235,18 @@ func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
 	for b := range ones {
 		ones[b] = 1
 	}
+	ends, drains := c.endings(e.records)
 	for i := range e.records {
 		r := &e.records[i]
 		if !r.OK() || r.End <= r.Sent || r.End <= c.from || r.Sent >= c.to {
 			continue
+		}
+		for b, at := range ends {
+			if r.Sent <= at && r.End > at {
+				for j := range rates {
+					rates[j].left[b] += float64(r.End-at) / float64(r.End-r.Sent) * float64(rates[j].of(r))
+				}
+			}
 		}
 		for b := c.at(r.Sent); b <= c.at(r.End); b++ {
 			in := max(0, min(r.End, c.end(b))-max(r.Sent, c.end(b-1)))
@@ -251,7 +259,13 @@ func (e evidence) boundRates(p *load.Part, c cut, ending float64) {
 	for i := range rates {
 		x, all := &rates[i], rates[i].work.sum()
 		if all > 0 {
-			v, end := part*x.work.less(all/batches, &ones).variance()/(all*all), ending/(f.Duration*f.Duration)
+			v, end := part*x.work.less(all/batches, &ones).variance()/(all*all), 0.0
+			if p.Window == nil {
+				for b := range x.left { // had it ended there: so much more would have come, in so much more time
+					x.left[b] = x.left[b]/(x.value*f.Duration) - drains[b]/f.Duration
+				}
+				end = spreadOf(x.left[:])
+			}
 			half := x.value * sureness(v, end) * math.Sqrt(v+end)
 			bound := load.Interval{Low: max(0, x.value-half), High: x.value + half}
 			if x.name == "goodput" { // it may vary more than requests do, of which it is a part
@@ -278,6 +292,7 @@ type rate struct {
 	value float64
 	of    func(r *load.Record) int
 	work  bins
+	left  bins // to be done when the last request of each batch is sent
 }
 
 // goodShare is which share of the requests sent within the cut is good, and of how many independent
@@ -321,30 +336,28 @@ func (e evidence) boundShare(p *load.Part, c cut) {
 	p.Bound("goodput", load.Interval{Low: scale * (middle - half), High: scale * (middle + half)})
 }
 
-// drains is the variance, in square seconds, of how long it takes after the last dispatch until all
-// that is in flight is over, which is how a run ends: by how many tokens are then left to the
-// request with the most, as it was at the last dispatch of each batch.
-func (c cut) drains(records []load.Record) float64 {
-	var at [batches]time.Duration
+// endings are when the last request of each batch was sent, and how many seconds it takes from then on until all
+// that is in flight is over, which is how a run ends: by how many tokens are then left to the request with the most.
+func (c cut) endings(records []load.Record) (at [batches]time.Duration, drains bins) {
 	for i := range records {
 		for b := c.at(records[i].Sent); b < len(at); b++ {
 			at[b] = max(at[b], records[i].Sent)
 		}
 	}
-	left, over := make([]float64, len(at)), c.to
+	over := c.to
 	for i := range records {
 		r := &records[i]
 		over = max(over, r.End)
 		for b, at := range at {
 			if r.Sent <= at && r.End > at {
-				left[b] = max(left[b], float64(max(1, r.OutputTokens))*float64(r.End-at)/float64(r.End-r.Sent))
+				drains[b] = max(drains[b], float64(max(1, r.OutputTokens))*float64(r.End-at)/float64(r.End-r.Sent))
 			}
 		}
 	}
-	last := left[len(left)-1]
-	if last == 0 {
-		return 0
+	if last := drains[len(drains)-1]; last > 0 {
+		for b := range drains {
+			drains[b] *= (over - c.to).Seconds() / last
+		}
 	}
-	each := (over - c.to).Seconds() / last
-	return spreadOf(left) * each * each
+	return at, drains
 }

@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -37,6 +39,71 @@ func TestGoodputInterval(t *testing.T) {
 		}
 		if _, ok := other.Intervals["goodput"]; ok || len(other.Intervals) == 0 {
 			t.Errorf("%s: another SLO has %+v", name, other.Intervals)
+		}
+	}
+}
+
+// steps is a closed loop on an engine whose steps all take 10 ms, whatever it serves.
+func steps(w load.Workload, length func(*rand.Rand) int, seed uint64) (records []load.Record, d time.Duration) {
+	rng, free := rand.New(rand.NewPCG(seed, 13)), make([]time.Duration, w.Concurrency)
+	for i := range w.Requests {
+		k := 0
+		for j, at := range free {
+			if at < free[k] {
+				k = j
+			}
+		}
+		n, at := length(rng), free[k]
+		free[k] = at + time.Duration(n)*10*msec
+		d = max(d, free[k])
+		records = append(records, load.Record{Seq: i, Sent: at, First: at + 10*msec, Last: free[k], End: free[k], OutputTokens: n, AskedOutput: n, InputTokens: 9})
+	}
+	return records, d
+}
+
+// TestTwoLengths: where answers are of two kinds a run's throughput varies by its end: by how long that takes, and
+// by how many tokens are then to come.
+func TestTwoLengths(t *testing.T) {
+	const runs = 150
+	two := func(share float64, long, short int) func(*rand.Rand) int {
+		return func(rng *rand.Rand) int {
+			if rng.Float64() < share {
+				return long
+			}
+			return short
+		}
+	}
+	for name, x := range map[string]struct {
+		concurrency, requests int
+		length                func(*rand.Rand) int
+	}{
+		"even":         {64, 3000, func(rng *rand.Rand) int { return 100 + rng.IntN(200) }},
+		"10 % of 1000": {32, 2000, two(0.1, 1000, 100)},
+		"5 % of 2000":  {64, 4000, two(0.05, 2000, 50)},
+		"20 % of 2000": {64, 4000, two(0.2, 2000, 200)},
+		"lognormal":    {64, 3000, func(rng *rand.Rand) int { return min(4000, 1+int(200*math.Exp(rng.NormFloat64()))) }},
+	} {
+		w := load.Workload{Concurrency: x.concurrency, Requests: x.requests}
+		var intervals []load.Interval
+		mean := 0.0
+		for seed := range uint64(runs) {
+			records, d := steps(w, x.length, seed)
+			s := Summarize(w, []float64{50}, time.Time{}, d, records)
+			if i, ok := s.Intervals["output_throughput"]; ok {
+				intervals = append(intervals, i)
+			}
+			mean += s.OutputThroughput / runs
+		}
+		held, width := 0, 0.0
+		for _, i := range intervals {
+			width += (i.High - i.Low) / 2 / mean / float64(len(intervals))
+			if i.Low <= mean && mean <= i.High {
+				held++
+			}
+		}
+		t.Logf("%s: %d of %d hold %.1f, ± %.2f %%", name, held, len(intervals), mean, 100*width)
+		if float64(held) < 0.88*float64(len(intervals)) || len(intervals) < runs/2 {
+			t.Errorf("%s: %d of %d intervals hold the mean of all runs", name, held, len(intervals))
 		}
 	}
 }

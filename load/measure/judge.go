@@ -157,7 +157,7 @@ func (r *reasons) pace(w load.Workload, s load.Part, records []load.Record) {
 	if timed(w) {
 		limit := maxSendLag
 		if s.ITL.Count > 0 { // without, nothing finer than an answer is measured
-			limit = min(maxSendLag, max(minSendLag, maxSendLagOfITL*s.ITL.Median))
+			limit = min(maxSendLag, max(minSendLag, maxSendLagOfITL*max(s.ITL.Median, heldBack(s))))
 		}
 		lag := lateness(records)
 		r.above(lag, limit, sentLate, lag, limit)

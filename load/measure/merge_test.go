@@ -270,6 +270,24 @@ func TestClientsAreJudged(t *testing.T) {
 	}
 }
 
+// TestClientsUnder: another SLO judges what each client has sent, too.
+func TestClientsUnder(t *testing.T) {
+	e := toys[0].toy
+	e.Requests = 300
+	records, _ := e.run(5)
+	r := Merge(load.Job{Workload: e.Workload}, cutIn(3, e.Workload, records, 9))
+	s, sum := r.Summary.Under([]load.Objective{{Metric: "e2el", Max: load.Duration(time.Hour)}}, r.Records), 0
+	for i, c := range s.Clients {
+		if c.Goodput == nil || len(c.Objectives) != 1 || c.Objectives[0].Count == 0 {
+			t.Fatalf("client %d: goodput %v, %+v", i, c.Goodput, c.Objectives)
+		}
+		sum += c.Objectives[0].Count
+	}
+	if sum != 300 || r.Summary.Clients[0].Goodput != nil {
+		t.Errorf("%d requests of clients are judged, and the summary's own clients are %v", sum, r.Summary.Clients[0].Goodput)
+	}
+}
+
 // TestClientsAlike: clients of one engine are hardly ever accused, whatever it does meanwhile.
 func TestClientsAlike(t *testing.T) {
 	accused, runs := 0, 0

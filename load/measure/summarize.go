@@ -20,8 +20,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	}
 	e := evidence{w, percentiles, started, records}
 	whole := load.Part{Figures: e.whole(d)}.Under(w.SLO, records)
-	c := newCut(w, records, always)
-	e.boundRates(&whole, c, c.drains(records))
+	e.boundRates(&whole, newCut(w, records, always))
 	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {

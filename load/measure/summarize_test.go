@@ -268,6 +268,22 @@ func TestNearlyAllRefused(t *testing.T) {
 	}
 }
 
+// TestLagOfMergedChunks: where most chunks come with the one before, what counts is the time between reads.
+func TestLagOfMergedChunks(t *testing.T) {
+	w, records := run1()
+	w.Rate = 2
+	s := Summarize(w, nil, time.Time{}, duration(records), records).Part
+	s.ITL, s.MergedShare = load.Stats{Count: 54, Mean: 20, Median: 0}, 0.6
+	for i := range records {
+		records[i].Ready = records[i].Sent - 3*msec
+	}
+	var found reasons
+	found.pace(w, s, records)
+	if len(found) > 0 {
+		t.Errorf("3 ms late, with 50 ms between reads: %+v", found)
+	}
+}
+
 // TestKnownPrompts: prompts that come again in a run, and those that its warm-up has sent, are reasons, also both.
 func TestKnownPrompts(t *testing.T) {
 	for name, x := range map[string]struct {

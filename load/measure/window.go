@@ -25,7 +25,7 @@ func (e evidence) within(x load.Window) load.Part {
 	}
 	part.Figures = e.between(s)
 	part = part.Under(e.workload.SLO, e.records)
-	e.boundRates(&part, cut{from: s.from, to: s.to, lives: newCut(e.workload, e.records, s).lives}, 0)
+	e.boundRates(&part, cut{from: s.from, to: s.to, lives: newCut(e.workload, e.records, s).lives})
 	part.Verdict = e.verdict(part, nil)
 	return part
 }

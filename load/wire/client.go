@@ -212,7 +212,11 @@ func (t *several) Open(ctx context.Context, n int) {
 }
 
 func (t *several) Send(ctx context.Context, body net.Buffers, x Exchange) {
-	t.all[(t.next.Add(1)-1)%uint64(len(t.all))].Send(ctx, body, x)
+	to := uint64(x.Record.Session) // stays where it began, and finds there what it has said
+	if to == 0 {
+		to = t.next.Add(1)
+	}
+	t.all[(to-1)%uint64(len(t.all))].Send(ctx, body, x)
 }
 
 func (t *several) Close() {

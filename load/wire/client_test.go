@@ -361,3 +361,24 @@ func TestDirectHasNoProxy(t *testing.T) {
 		t.Error("there is a proxy")
 	}
 }
+
+// noted is a client that notes to which server requests go.
+type noted struct {
+	Client
+	to *[]int
+	me int
+}
+
+func (n noted) Send(context.Context, net.Buffers, Exchange) { *n.to = append(*n.to, n.me) }
+
+// TestSessionsStay: of several servers each request that stands alone goes to the next, and a conversation to one.
+func TestSessionsStay(t *testing.T) {
+	var to []int
+	s := &several{all: []Client{noted{nil, &to, 0}, noted{nil, &to, 1}, noted{nil, &to, 2}}}
+	for _, session := range []int{0, 0, 0, 0, 1, 2, 2, 1, 4, 3} {
+		s.Send(t.Context(), nil, Exchange{Record: &load.Record{Session: session}})
+	}
+	if diff := cmp.Diff([]int{0, 1, 2, 0, 0, 1, 1, 0, 0, 2}, to); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+}
