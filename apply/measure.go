@@ -92,6 +92,7 @@ func (m *measurement) load(ctx context.Context) error {
 	var unproved error
 	if lost == nil && err == nil && got.Summary.Completed > 0 {
 		doubts, unproved = m.t.prove(after, got)
+		doubts = append(doubts, cutShort(got.Records, m.t.context)...)
 	}
 	at := culprit(from, err)
 	switch {
@@ -112,6 +113,37 @@ func (m *measurement) load(ctx context.Context) error {
 	crowded(m.out.Summary, got.Telemetry)
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, got.left, doubts)...)
 	return nil
+}
+
+// tellTooLong warns of cells whose prompts and answers do not go into what the engine serves.
+func (t *trial) tellTooLong() {
+	told := map[int]bool{}
+	for _, c := range t.left {
+		if c.Batch() != nil {
+			continue
+		}
+		input, output := c.Load().Workload.Longest()
+		if sum := input + output; t.context > 0 && sum > t.context && !told[sum] {
+			told[sum] = true
+			t.tell.say(Warning, "a prompt of %d tokens and an answer of %d make %d, and the engine serves %d (max_model_len): "+
+				"it refuses them, or cuts their answers short", input, output, sum, t.context)
+		}
+	}
+}
+
+// cutShort tells of answers that ended where the engine's context did; context 0: it is not known.
+func cutShort(records []load.Record, context int) (doubts []string) {
+	cut := 0
+	for _, r := range records {
+		if r.OK() && r.OutputTokens < r.AskedOutput && r.InputTokens+r.OutputTokens >= context {
+			cut++
+		}
+	}
+	if context > 0 && cut > 0 {
+		doubts = append(doubts, fmt.Sprintf("%d of %d answers were cut short where prompt and answer had the %d tokens "+
+			"that the engine serves (max_model_len)", cut, len(records), context))
+	}
+	return doubts
 }
 
 // outcomeWithin is how long after an interruption it may take to prove what was measured before it.

@@ -20,6 +20,7 @@ const notServing = "does not serve"
 // serving is what is known of an engine that has proved that it serves.
 type serving struct {
 	model    string            // its name at the server
+	context  int               // tokens that a prompt and its answer may have together, of the member that takes least; 0: none says
 	phases   []results.Phase   // what took how long, by the engine's log
 	listener *results.Listener // of the member that requests go to; nil for an engine that someone else runs
 }
@@ -94,11 +95,15 @@ func (e *engine) probes(w *wait, s *server, want engines.Readiness, m *member, n
 		}
 		return s.get(ctx, want.Health, nil)
 	}}
-	model := probe{look: func(ctx context.Context) (err error) {
+	model := probe{look: func(ctx context.Context) error {
 		if want.Models == "" { // its workers, which were asked before, do
 			return nil
 		}
-		now.model, err = s.model(ctx, want.Models, want.Model)
+		found, err := s.model(ctx, want.Models, want.Model)
+		now.model = found.ID
+		if most := found.MaxModelLen; most > 0 && (now.context == 0 || most < now.context) {
+			now.context = most
+		}
 		return err
 	}}
 	list := []probe{port, ours, health, model, ours}

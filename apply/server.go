@@ -163,21 +163,25 @@ func (e *unlistedError) Error() string {
 	return fmt.Sprintf("GET %s: the model %s is not listed, only %s", e.path, e.want, listed)
 }
 
-// model returns the name under which the model is served. Without a name to look
+// listed is a model as a server lists it.
+type listed struct {
+	ID          string
+	MaxModelLen int `json:"max_model_len"` // tokens that a prompt and its answer may have together; 0: it does not say
+}
+
+// model returns the model as it is served. Without a name to look
 // for it is the first that is listed.
-func (s *server) model(ctx context.Context, path, want string) (string, error) {
-	var list struct {
-		Data []struct{ ID string }
-	}
+func (s *server) model(ctx context.Context, path, want string) (listed, error) {
+	var list struct{ Data []listed }
 	if err := s.get(ctx, path, &list); err != nil {
-		return "", err
+		return listed{}, err
 	}
 	var ids []string
 	for _, m := range list.Data {
 		ids = append(ids, m.ID)
 	}
-	if want != "" && slices.Contains(ids, want) {
-		return want, nil
+	if i := slices.Index(ids, want); want != "" && i >= 0 {
+		return list.Data[i], nil
 	}
 	shown := make([]string, len(ids))
 	for i, id := range ids {
@@ -185,12 +189,12 @@ func (s *server) model(ctx context.Context, path, want string) (string, error) {
 	}
 	switch {
 	case want != "" || len(ids) == 0:
-		return "", &unlistedError{path, want, shown}
+		return listed{}, &unlistedError{path, want, shown}
 	case shown[0] != ids[0]:
-		return "", fmt.Errorf("GET %s: the model %q has a name that cannot be shown: "+
+		return listed{}, fmt.Errorf("GET %s: the model %q has a name that cannot be shown: "+
 			"say in a model block which one is meant", path, shown[0])
 	}
-	return ids[0], nil
+	return list.Data[0], nil
 }
 
 var errNoToken = errors.New("the server answers, but generates no token")

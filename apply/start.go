@@ -98,6 +98,8 @@ func (t *trial) bring(ctx context.Context, in plan.Member) (m *member, cache str
 // serves notes what an engine is that has proved that it serves.
 func (t *trial) serves(ctx context.Context, now serving) error {
 	t.row.Model, t.row.Phases = now.model, append(t.row.Phases, now.phases...)
+	t.context = now.context
+	t.tellTooLong()
 	var asking sync.WaitGroup
 	for i, m := range t.members {
 		t.rows[i].Listener = m.listener
