@@ -6,14 +6,14 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME := 30s
 SOAK := 100
-LATER := ^Test(Slow|Soak)
+LATER := ^Test(Slow|Soak|PyPI)
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 
 # What starts goroutines is tested with the race detector. Elsewhere all that this could do is to take ten
 # times as long.
 CONCURRENT := agent apply calibrate cmd/hcl load/measure load/wire lock origin provision/% results sim telemetry testhost testhost/engine tokenizer
 
-.PHONY: build dist quickstart test test-all test-slow race plain soak lint fuzz bench sweep clean
+.PHONY: build dist quickstart test test-all test-slow test-engines race plain soak lint fuzz bench sweep clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
@@ -50,6 +50,13 @@ race:
 	CGO_ENABLED=1 go test -vet=off -race -timeout 40m -skip '$(LATER)' $(filter $(CONCURRENT:%=./%),$(PACKAGES))
 plain:
 	$(GO_TEST) -timeout 40m -skip '$(LATER)' $(filter-out $(CONCURRENT:%=./%),$(PACKAGES))
+
+# A real vLLM, out of PyPI's packages and without a GPU; VERSIONS="0.27.1 0.32.0" for others.
+test-engines:
+	scripts/prepare
+	status=0; $(GO_TEST) -timeout 60m -run '^TestPyPI' ./cmd/hcl || status=$$?; \
+	CGO_ENABLED=0 go run -trimpath ./testhost/sweep || status=1; \
+	exit $$status
 
 # Every fault that hosts and callers can have, and the caller killed $(SOAK) times at
 # random moments: a table of what was tried, what survived and what was left.

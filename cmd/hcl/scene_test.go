@@ -198,7 +198,7 @@ func (s *scene) awaits(what string, is func(applyEvent) bool, nth int) {
 		select {
 		case <-more:
 		case <-s.ended:
-			s.Fatalf("apply ended before %q came: %s", what, s.said.String())
+			s.Fatalf("apply ended before %q came: %s", what, s.told())
 		case <-limit:
 			s.Fatalf("%q did not come within minutes", what)
 		}
