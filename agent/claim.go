@@ -235,13 +235,14 @@ func (c *claim) make(ctx context.Context, run, name string, want memberOrder) (i
 	}
 	select {
 	case <-w.done:
-		if w.err != nil && c.ctx.Err() != nil { // the next agent can
-			return "", errEnding
-		}
-		return w.id, w.err
+		id, err = w.id, w.err
 	case <-ctx.Done():
-		return "", context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
+	if err != nil && c.ctx.Err() != nil { // the next agent can
+		err = errEnding
+	}
+	return id, err
 }
 
 // begin begins to make something, which stands in the note from then on, also when it was not made: part of it may be

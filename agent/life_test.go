@@ -113,6 +113,19 @@ func TestEndedIsBounded(t *testing.T) {
 	}
 }
 
+// TestEndsWhileItMakes: what an agent that ends was asked for, and had not made yet, is asked of the next.
+func TestEndsWhileItMakes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := openClaim(ctx, Config{Dir: shortDir(t), Log: slog.New(slog.DiscardHandler)}, &processes{})
+	c.hold(lease("run", "store", time.Hour), true)
+	want := newMemberOrder(provision.Process, shell("exit 0"))
+	c.works["p"] = &work{sum: want.sum(), done: make(chan struct{})} // under way
+	cancel()
+	if _, err := c.make(ctx, "run", "p", want); !errors.Is(err, errEnding) {
+		t.Errorf("make = %v, want that the agent is ending", err)
+	}
+}
+
 // TestDaemonOutOfReach: a Docker daemon that is looked for and does not answer keeps nobody else waiting.
 func TestDaemonOutOfReach(t *testing.T) {
 	tools := t.TempDir()
@@ -387,11 +400,11 @@ func TestReleaseWhileCleaningUp(t *testing.T) {
 	dir := shortDir(t)
 	port, _ := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: time.Second})
-	l := lease("run", "store", 200*time.Millisecond)
-	hold(t, a, l)
+	hold(t, a, lease("run", "store", time.Hour))
 	ct := shell("sleep 1000")
 	ct.Listens = []int{port}
 	begin(t, a, ct)
+	l := lease("run", "store", 200*time.Millisecond)
 	for { // until it is cleaning up
 		if err := a.claim(t.Context(), l); err != nil {
 			break
