@@ -37,3 +37,6 @@ func Wrap(words []string, separator string, width int) (lines []string) {
 	}
 	return lines
 }
+
+// Width is how many columns of a terminal a line of text takes: a Chinese letter takes two.
+func Width(s string) int { return ansi.StringWidth(s) }

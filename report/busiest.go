@@ -237,10 +237,10 @@ type timedLine struct {
 	line        chart.Line
 }
 
-// timed are the quantities of a row that it has at two times at least.
+// timed are the quantities of a row that it has at two times at least, and that were not 0 throughout.
 func timed(r *results.Row) (all []timedLine) {
 	add := func(title, unit string, l chart.Line) {
-		if len(l.Dots) > 1 {
+		if len(l.Dots) > 1 && slices.ContainsFunc(l.Dots, func(d chart.Dot) bool { return d.Y != 0 }) {
 			all = append(all, timedLine{title, unit, l})
 		}
 	}

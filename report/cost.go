@@ -55,6 +55,30 @@ func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
 	return price / 3600 / tokensPerSecond * 1e6, true
 }
 
+// reprice gives hosts the prices that they have now.
+func reprice(d *results.Deployment, prices map[string]float64) {
+	if prices == nil {
+		return
+	}
+	now := func(host string, was float64) float64 {
+		if usd, known := prices[host]; known {
+			return usd
+		}
+		return was
+	}
+	if len(d.Members) == 0 {
+		d.PricePerHour = now(d.Host, d.PricePerHour)
+		return
+	}
+	d.Members, d.PricePerHour = slices.Clone(d.Members), 0
+	for i, m := range d.Members {
+		d.Members[i].Price = now(m.Host, m.Price)
+	}
+	for _, of := range grouped(d.Members, func(m results.Member) string { return m.Host }) {
+		d.PricePerHour += of[0].Price
+	}
+}
+
 func priceText(r *results.Row) string { return number.Exact(price(&r.Deployment)) + " USD an hour" }
 
 // price is what an engine costs an hour, in USD: of each host the share of its GPUs. A host

@@ -82,7 +82,7 @@ func (s *sheet) markdown(b *bytes.Buffer) {
 	}
 }
 
-// markdownText is text that Markdown shows as it is.
+// markdownText is text that Markdown shows as it is, and that names nobody to GitHub.
 func markdownText(s string) string {
-	return strings.NewReplacer("|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
+	return strings.NewReplacer(`\`, `\\`, "](", `]\(`, "@", "@\u200b", "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
 }

@@ -20,6 +20,8 @@ type Planned struct {
 	Axes       results.Axes
 	Repetition int              // from 1
 	SLO        []load.Objective `json:",omitempty"`
+	// Prices are what its hosts cost an hour now, in USD, by their names; 0: nobody says. Nil: it is not known.
+	Prices map[string]float64 `json:",omitempty"`
 
 	// Row is the cell as far as it is known before it is measured; nil: the lab's text is not at hand.
 	Row *results.Row `json:"-"`

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,6 +113,9 @@ func same(a, b any) bool {
 	return strings.EqualFold(fmt.Sprint(a), fmt.Sprint(b))
 }
 
+// thousands is a number whose thousands are parted by commas. A comma before decimals is not read.
+var thousands = regexp.MustCompile(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
+
 // float is a number, or a text that is one.
 func float(v any) (float64, bool) {
 	switch v := v.(type) {
@@ -120,7 +124,10 @@ func float(v any) (float64, bool) {
 	case float64:
 		return v, true
 	case string:
-		f, err := strconv.ParseFloat(strings.ReplaceAll(strings.TrimSpace(v), ",", ""), 64)
+		if v = strings.TrimSpace(v); thousands.MatchString(v) {
+			v = strings.ReplaceAll(v, ",", "")
+		}
+		f, err := strconv.ParseFloat(v, 64)
 		return f, err == nil
 	}
 	return 0, false

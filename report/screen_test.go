@@ -295,6 +295,19 @@ func TestFootnotes(t *testing.T) {
 	}
 }
 
+// TestPrinted: on paper are all cells, and afterwards as many as before.
+func TestPrinted(t *testing.T) {
+	t.Parallel()
+	var many []results.Row
+	for i := range int64(230) {
+		many = append(many, row("vllm.h200", i+1, 100, 20))
+	}
+	steps(t, many, About{Title: "lab"}, [][3]string{
+		{"on paper", `(dispatchEvent(new Event("beforeprint")), document.querySelectorAll("#cells tbody tr").length)`, "230"},
+		{"after", `(dispatchEvent(new Event("afterprint")), document.querySelectorAll("#cells tbody tr").length < 230)`, "true"},
+	})
+}
+
 // TestHeroSays: the unit in a chart's title is that of its axis, whatever is drawn; a key that opens a cell
 // presses nothing else; and of many series eight have names, none of them over another.
 func TestHeroSays(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"hclbench/load"
 	"hclbench/plain"
@@ -90,9 +89,9 @@ func (c column) exact(i int) string {
 }
 
 func (c column) width() int {
-	w := utf8.RuneCountInString(c.name)
+	w := plain.Width(c.name)
 	for i := range c.entries {
-		w = max(w, utf8.RuneCountInString(c.text(i)))
+		w = max(w, plain.Width(c.text(i)))
 	}
 	return w
 }
@@ -175,7 +174,7 @@ func (s *sheet) layout() (widths []int, total int) {
 			widths[i] = s.columns[i].width()
 			span += widths[i] + gap
 		}
-		title := utf8.RuneCountInString(s.columns[group[0]].group)
+		title := plain.Width(s.columns[group[0]].group)
 		if len(group) > 1 {
 			title += 4 // "- title -"
 		}
@@ -239,7 +238,7 @@ func (c *column) fold() {
 		return
 	}
 	entries := *c
-	if entries.name = ""; entries.width() < utf8.RuneCountInString(c.name) {
+	if entries.name = ""; entries.width() < plain.Width(c.name) {
 		c.group, c.name = c.name[:cut], c.name[cut+1:]
 	}
 }
@@ -262,7 +261,7 @@ const (
 func (s *sheet) widestName() int {
 	widest, most := -1, shortestName
 	for i, c := range s.columns {
-		if w := c.width(); c.left && w > most && w > utf8.RuneCountInString(c.name) {
+		if w := c.width(); c.left && w > most && w > plain.Width(c.name) {
 			widest, most = i, w
 		}
 	}
@@ -298,7 +297,7 @@ func (s *sheet) lines() []string {
 		title := s.columns[group[0]].group
 		if len(group) > 1 {
 			title = " " + title + " "
-			dashes := span - utf8.RuneCountInString(title)
+			dashes := span - plain.Width(title)
 			title = strings.Repeat("-", dashes/2) + title + strings.Repeat("-", dashes-dashes/2)
 		}
 		top = append(top, s.columns[group[0]].align(title, span))
@@ -331,7 +330,7 @@ func paint(text, class string) string {
 }
 
 func (c column) align(s string, width int) string {
-	pad := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+	pad := strings.Repeat(" ", max(0, width-plain.Width(s)))
 	if c.left {
 		return s + pad
 	}

@@ -156,17 +156,22 @@ func reasons(r *results.Row) string {
 }
 
 // Judge holds what was measured against the SLO that the lab has now, where it is
-// another than that of the day. records reads the requests of a row; where they cannot
+// another than that of the day, and counts costs by the prices that it has now. records reads the requests of a row; where they cannot
 // be read, a row is judged by its figures.
 func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) ([]load.Record, error)) {
-	slo := map[string][]load.Objective{}
+	of := map[string]Planned{}
 	for _, p := range planned {
-		slo[p.ID] = p.SLO
+		of[p.ID] = p
 	}
 	for i := range rows {
 		r := &rows[i]
-		now, ok := slo[r.ID]
-		if !ok || r.Stale || r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) &&
+		p, ok := of[r.ID]
+		if !ok || r.Stale {
+			continue
+		}
+		reprice(&r.Deployment, p.Prices)
+		now := p.SLO
+		if r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) &&
 			len(r.Summary.Objectives) == len(now) {
 			continue
 		}

@@ -107,13 +107,17 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 func plannedCells(p *plan.Plan) []report.Planned {
 	all := []report.Planned{}
 	for _, d := range p.Deployments {
-		wanted := wanted(d)
+		wanted, prices := wanted(d), map[string]float64{}
+		for _, h := range d.Hosts {
+			prices[h.Name] = h.PricePerHour
+		}
 		for _, c := range d.Cells {
 			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
 			all = append(all, report.Planned{
 				Row: &results.Row{Cell: cell, Deployment: wanted},
 				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: d.Where(),
-				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, HostChanged: c.HostChanged,
+				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, Prices: prices,
+				HostChanged: c.HostChanged,
 			})
 		}
 	}

@@ -25,13 +25,20 @@ for (const e of all(".late")) {
 
 // On paper nothing can be opened: all is put in, and commands and configurations are open.
 const folded = all(".cards details");
-let closed = [];
+let closed = [], shownThen = 0;
 addEventListener("beforeprint", () => {
+  shownThen = limit;
+  limit = long = Infinity;
+  showBody();
   while (waiting.size) [...waiting.keys()].forEach(come);
   closed = folded.filter(d => !d.open);
   closed.forEach(d => { d.open = true; });
 });
-addEventListener("afterprint", () => closed.forEach(d => { d.open = false; }));
+addEventListener("afterprint", () => {
+  closed.forEach(d => { d.open = false; });
+  limit = long = shownThen;
+  showBody();
+});
 
 // The legend of every chart hides and shows a series in all of them.
 document.addEventListener("click", e => {

@@ -241,7 +241,7 @@ const asLine = (cells, by) => cells.map(t => t.replaceAll(/[\t\n]/g, " ")).join(
 const headOf = c => [c.group, c.name].filter(Boolean).join(" ");
 const plain = v => v.text + (v.spread ? " " + v.spread : "");
 one("copy-markdown").addEventListener("click", e => {
-  const [cs, of] = grid(), esc = t => t.replaceAll("|", "\\|");
+  const [cs, of] = grid(), esc = t => t.replaceAll(/[\\|[\]*_`<]/g, "\\$&").replaceAll("@", "@\u200b");
   copy([cs.map(headOf), cs.map(c => c.figure ? "--:" : "---"), ...of.map(rows => cs.map(c => plain(valueIn(c, rows))))].map(l => `| ${asLine(l.map(esc), " | ")} |`).join("\n") + "\n", e.target);
 });
 one("copy-tsv").addEventListener("click", e => {
