@@ -139,11 +139,14 @@ func (b *block) whole(but ...string) bool {
 
 // inherit begins with what another block of the kind says.
 func (b *block) inherit(a *hclsyntax.Attribute) {
+	inherits, ok := b.typ.argument(a.Name)
+	if !ok { // told where the names of arguments are checked
+		return
+	}
 	v := b.eval(a.Expr, b.cell)
 	if v.IsNull() {
 		return
 	}
-	inherits, _ := b.typ.argument(a.Name)
 	parent, _ := b.convert(inherits, v, a.Expr, b.cell).(*declared)
 	switch {
 	case parent == nil:
