@@ -357,7 +357,10 @@ func (w *wait) said(i int, line string, giveUp context.CancelCauseFunc) (text st
 		w.moved = time.Now()
 	}
 	log := w.logs[i]
-	log.tail = lastOf(append(log.tail, line))
+	if !engines.AccessLine(line) {
+		log.tail = append(log.tail, line)
+		log.tail = log.tail[max(len(log.tail)-tailLines, 0):]
+	}
 	log.cause.Read(line)
 	if f, ok := log.cause.Fatal(); ok {
 		w.gaveUp(&fatalLine{brief(f, w.shown), w.members[i]}, giveUp)
