@@ -81,9 +81,10 @@ func (a *answer) event(ev event) (over bool, err error) {
 	switch said := c.content != 0; {
 	case !c.token:
 	case !said && c.finish != nil:
-		if c.spoke || r.Finish != "length" { // an answer cut off at its length has told its last token
+		if c.spoke || r.Finish != "length" || a.chunks == 0 { // an answer cut off at its length has told its last token, if any
 			a.ended = event{at: ev.at, read: ev.read}
 		}
+	case !said && r.Finish != "": // a usage of some gateways
 	case said || !c.role || a.chunks > 0: // the first chunk of a chat has nothing but the role
 		err = a.took(ev)
 	}
@@ -104,6 +105,7 @@ func (a *answer) parse(data []byte) error {
 // took writes down that a token has come.
 func (a *answer) took(ev event) error {
 	r, c := a.rec, &a.chunk
+	a.ended = event{}
 	if a.chunks >= mostChunks(r.AskedOutput) {
 		return fails(load.ClassMalformed,
 			"the answer did not end: %d chunks came of an answer for which %d tokens were asked",
