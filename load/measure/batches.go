@@ -67,7 +67,9 @@ func newCut(w load.Workload, records []load.Record, s span) cut {
 	begun, last := never, time.Duration(0) // of the span
 	for i := range records {
 		r := &records[i]
-		first, over = min(first, r.Sent), min(over, r.End)
+		if first = min(first, r.Sent); r.OK() { // a failure says nothing of how long answers take
+			over = min(over, r.End)
+		}
 		if !s.has(r.Sent) {
 			continue
 		}

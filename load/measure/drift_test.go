@@ -80,7 +80,7 @@ func TestWatch(t *testing.T) {
 						}
 					}
 				}
-				found = w.look(at, sent, done) || found
+				found = w.look(at, sent, done, 0) || found
 			}
 			if found {
 				times++
@@ -102,7 +102,7 @@ func TestWatch(t *testing.T) {
 	w, at := newWatch(cut, shortest), time.Duration(0)
 	for n := 0; !w.over && at < time.Hour; n++ {
 		at += time.Second
-		w.look(at, 2*n+1, n+1)
+		w.look(at, 2*n+1, n+1, 0)
 	}
 	if window := at - 60*time.Second; !w.over || window < shortest || window > 2*shortest {
 		t.Errorf("seen at %v: %v", at, w.over)
@@ -142,7 +142,7 @@ func TestLongAnswers(t *testing.T) {
 					for ends < sent && records[ends].End <= at {
 						ends++
 					}
-					over = crowd.look(at, sent, ends) || over
+					over = crowd.look(at, sent, ends, 0) || over
 				}
 				if over {
 					watched++
@@ -150,6 +150,39 @@ func TestLongAnswers(t *testing.T) {
 			}
 			if whole > 4 || window > 4 || watched > 4 {
 				t.Errorf("answers of %v at %v a second: of %d runs %d drift, %d behind a warm-up, and %d were overloaded", took, rate, runs, whole, window, watched)
+			}
+		}
+	}
+}
+
+// TestFirstRequestFails: how long answers take is not told by a request that failed at once.
+func TestFirstRequestFails(t *testing.T) {
+	const rate, took, run = 2, 40 * time.Second, time.Minute
+	for seed := range uint64(20) {
+		records := endless(rate, took, run, seed)
+		records[0].Fail(10*msec, load.ClassConnect, "refused")
+		w := load.Workload{Rate: rate}
+		var found reasons
+		if found.drifting(w, records, always); len(found) > 0 {
+			t.Errorf("seed %d: %v", seed, found)
+		}
+		crowd := newWatch(w, shortest)
+		for sent, at := 0, msec; at < run; at += 500 * msec {
+			for sent < len(records) && records[sent].Sent <= at {
+				sent++
+			}
+			done, failed := 0, 0
+			for i := range sent {
+				if records[i].End <= at {
+					done++
+					if !records[i].OK() {
+						failed++
+					}
+				}
+			}
+			if crowd.look(at, sent, done, failed) {
+				t.Errorf("seed %d: overloaded after %v", seed, at)
+				break
 			}
 		}
 	}

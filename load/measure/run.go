@@ -265,7 +265,7 @@ func (p *phase) state() load.Progress {
 		}
 		over = p.crowd.over
 		if sent < int64(p.total) { // what is in flight then is over soon
-			over = p.crowd.look(now.Sub(p.first), int(sent), int(done))
+			over = p.crowd.look(now.Sub(p.first), int(sent), int(done), int(failed))
 		}
 		if over && p.g.own.StopWhenOverloaded {
 			p.end()

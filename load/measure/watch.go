@@ -32,13 +32,13 @@ func newWatch(w load.Workload, least time.Duration) *watch {
 	return &watch{skip: time.Duration(max(w.Ramp, w.CutBeginning)), least: least + time.Duration(w.CutEnd)}
 }
 
-// look takes how many requests have been sent and answered at a moment since the first was sent, and reports
+// look takes how many requests have been sent, are over and have failed at a moment since the first was sent, and reports
 // whether those in flight have become ever more, which they do by themselves until the first are over.
-func (w *watch) look(at time.Duration, sent, done int) bool {
-	if w.early == 0 && done > 0 {
+func (w *watch) look(at time.Duration, sent, done, failed int) bool {
+	if w.early == 0 && done > failed {
 		w.early = sent
 	}
-	if w.round == 0 && done > 0 && done >= w.early {
+	if w.round == 0 && w.early > 0 && done >= w.early {
 		w.round = at
 	}
 	if w.round == 0 || at < w.skip {
