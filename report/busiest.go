@@ -237,17 +237,19 @@ type timedLine struct {
 	line        chart.Line
 }
 
-// timed are the quantities of a row that it has at two times at least, and that were not 0 throughout.
+// timed are the quantities of a row that it has at two times at least; what generates nothing has no output.
 func timed(r *results.Row) (all []timedLine) {
 	add := func(title, unit string, l chart.Line) {
-		if len(l.Dots) > 1 && slices.ContainsFunc(l.Dots, func(d chart.Dot) bool { return d.Y != 0 }) {
+		if len(l.Dots) > 1 {
 			all = append(all, timedLine{title, unit, l})
 		}
 	}
 	if s := r.Summary.Series; s != nil {
 		every := time.Duration(s.Every).Seconds()
 		add("Requests in flight", "", intervals(s.InFlight, every, r.Summary.Duration))
-		add("Output throughput", "tok/s", intervals(s.OutputTokens, every, r.Summary.Duration))
+		if !r.Summary.Silent() {
+			add("Output throughput", "tok/s", intervals(s.OutputTokens, every, r.Summary.Duration))
+		}
 		var waits chart.Line
 		for i, v := range s.TTFT {
 			if v != 0 {
