@@ -159,16 +159,19 @@ func identityOf(r *results.Row) string {
 	return string(text)
 }
 
-// labelOf is what a cell is called: its benchmark, its engine, and its axes in any order.
+// labelOf is what a cell is called: its benchmark, its engine, be it an axis or not, and its axes in any order.
 func labelOf(r *results.Row) string {
-	key := r.Benchmark
-	if _, ok := r.Axes.Value("engine"); !ok {
-		key += "\x00" + r.Deployment.Engine
+	engine := r.Deployment.Engine
+	if v, ok := r.Axes.Value("engine"); ok {
+		engine = axisText(v)
 	}
+	key := r.Benchmark + "\x00" + engine
 	axes := slices.Clone(r.Axes)
 	slices.SortFunc(axes, func(a, b results.Axis) int { return cmp.Compare(a.Name, b.Name) })
 	for _, a := range axes {
-		key += "\x00" + a.Name + "=" + axisText(a.Value)
+		if a.Name != "engine" {
+			key += "\x00" + a.Name + "=" + axisText(a.Value)
+		}
 	}
 	return key
 }
