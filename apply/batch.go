@@ -56,7 +56,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		case m.out.Summary == nil:
 		case window.Known():
 			throttled(m.out.Summary, m.out.Telemetry)
-			crowded(m.out.Summary, m.out.Telemetry)
+			crowded(m.out.Summary, m.out.Telemetry, 0)
 		default:
 			const unknown = "it is not known when %s measured, so its energy is not known either"
 			*problems = append(*problems, fmt.Sprintf(unknown, bench.Tool))

@@ -110,7 +110,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.out.Summary = got.Summary
 	m.tellClocks()
 	throttled(m.out.Summary, got.Telemetry)
-	crowded(m.out.Summary, got.Telemetry)
+	crowded(m.out.Summary, got.Telemetry, m.cell.Load().Workload.Speed)
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, got.left, doubts)...)
 	return nil
 }

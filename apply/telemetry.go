@@ -227,9 +227,10 @@ const (
 )
 
 // crowded makes a measurement suspect whose host had too few processors for all that ran on it: an engine
-// alone keeps them busy, and leaves little waiting.
-func crowded(s *load.Summary, r *telemetry.Record) {
-	if r == nil {
+// alone keeps them busy, and leaves little waiting. Of an engine simulated at a speed, 0 being as it is, that
+// says nothing, as with all that the generator is short of.
+func crowded(s *load.Summary, r *telemetry.Record, speed float64) {
+	if r == nil || speed != 0 {
 		return
 	}
 	type host struct{ busy, steal, pressure float64 }

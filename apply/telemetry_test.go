@@ -46,13 +46,15 @@ func TestCrowdedHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy, steal, pressure float64
 		readings              int
+		speed                 float64
 		want                  string
 	}{
-		"at rest":       {10, 0, 1, 20, ""},
-		"busy":          {100, 0, 60, 20, ""},
-		"crowded":       {99, 0, 97, 20, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: see what else runs there"},
-		"stolen":        {50, 12, 1, 20, "other machines had 12 % of the processors of n1 meanwhile (steal)"},
-		"a few seconds": {99, 12, 97, 9, ""},
+		"at rest":       {10, 0, 1, 20, 0, ""},
+		"busy":          {100, 0, 60, 20, 0, ""},
+		"crowded":       {99, 0, 97, 20, 0, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: see what else runs there"},
+		"stolen":        {50, 12, 1, 20, 0, "other machines had 12 % of the processors of n1 meanwhile (steal)"},
+		"in a hurry":    {99, 12, 97, 20, 50, ""},
+		"a few seconds": {99, 12, 97, 9, 0, ""},
 	} {
 		var r telemetry.Record
 		for _, x := range []telemetry.Series{{Name: telemetry.CPU, Value: []float64{c.busy}}, {Name: telemetry.Steal, Value: []float64{c.steal}}, {Name: telemetry.Pressure, Value: []float64{c.pressure}}} {
@@ -63,7 +65,7 @@ func TestCrowdedHost(t *testing.T) {
 			r.Series = append(r.Series, x)
 		}
 		s := &load.Summary{Part: load.Part{Figures: load.Figures{Duration: 60}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}}}
-		crowded(s, &r)
+		crowded(s, &r, c.speed)
 		if got := strings.Join(s.Verdict.Texts(), "; "); got != c.want || (s.Verdict.Verdict == load.Suspect) != (c.want != "") {
 			t.Errorf("%s: %s: %q, want %q", name, s.Verdict.Verdict, got, c.want)
 		}
