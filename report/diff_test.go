@@ -219,7 +219,7 @@ func TestDiffOfRunRenamed(t *testing.T) {
 // A file names the engine in a column, which is an axis in a lab.
 func TestDiffEngineIsAnAxisOrNot(t *testing.T) {
 	a, b := repeated("vllm.h200", 4, 100), repeated("vllm.h200", 4, 100)
-	b[0].DeploymentID, b[0].Axes = "", slices.DeleteFunc(slices.Clone(b[0].Axes), func(x results.Axis) bool { return x.Name == "engine" })
+	b[0].Deployment.Kind, b[0].Axes = "", slices.DeleteFunc(slices.Clone(b[0].Axes), func(x results.Axis) bool { return x.Name == "engine" })
 	if len(a[0].Axes) == len(b[0].Axes) {
 		t.Fatal("the engine is no axis")
 	}

@@ -50,10 +50,17 @@ type Unsaid struct {
 
 // Complete fills in what a file does not say.
 func (u Unsaid) Complete(all []Result) error {
-	var engines []string
+	var engines, gpus, models []string
+	add := func(names *[]string, name string) {
+		if name != "" && !slices.Contains(*names, name) {
+			*names = append(*names, name)
+		}
+	}
 	for i := range all {
 		r := &all[i]
 		d := &r.Deployment
+		add(&gpus, d.GPUs)
+		add(&models, d.Model)
 		d.GPUs = cmp.Or(u.GPUs, d.GPUs)
 		if u.Count > 0 && d.GPUs != "" && !strings.ContainsAny(d.GPUs[:1], "0123456789") {
 			d.GPUs = fmt.Sprintf("%dx%s", u.Count, d.GPUs)
@@ -71,9 +78,7 @@ func (u Unsaid) Complete(all []Result) error {
 			parts := slices.DeleteFunc([]string{gpuName(d.GPUs), r.server}, func(s string) bool { return s == "" })
 			d.Engine = d.Kind + "." + cmp.Or(strings.Join(parts, "-"), "elsewhere")
 		}
-		if !slices.Contains(engines, as) {
-			engines = append(engines, as)
-		}
+		add(&engines, as)
 	}
 	kind, name, _ := strings.Cut(u.Engine, ".")
 	switch {
@@ -81,6 +86,10 @@ func (u Unsaid) Complete(all []Result) error {
 		return errors.New("an engine is written KIND.NAME, such as --engine vllm.h200")
 	case u.Engine != "" && len(engines) > 1:
 		return fmt.Errorf("it is of several engines, %s, and --engine names one", strings.Join(engines, ", "))
+	case u.GPUs != "" && len(gpus) > 1:
+		return fmt.Errorf("it is of several GPUs, %s, and --gpus names one; --gpu-count says how many there were", strings.Join(gpus, ", "))
+	case u.Model != "" && len(models) > 1:
+		return fmt.Errorf("it is of several models, %s, and --model names one", strings.Join(models, ", "))
 	}
 	for i := range all {
 		d := &all[i].Deployment

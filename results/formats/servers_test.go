@@ -78,3 +78,14 @@ func TestEngineNames(t *testing.T) {
 		t.Errorf("of --metadata engine=vllm.a gpu=8xh200: %+v, axes %v", d, all[0].Axes)
 	}
 }
+
+// TestOneForSeveral: what a file tells apart is not made one by what is said of all of it.
+func TestOneForSeveral(t *testing.T) {
+	for _, u := range []Unsaid{{GPUs: "8xH200"}, {Model: "org/c"}} {
+		all, _, err := ReadTable(strings.NewReader("gpu,model,engine,concurrency,output_throughput\nh200,org/a,vllm,8,100\nmi300,org/b,vllm,8,50\n"))
+		check(t, err)
+		if err := u.Complete(all); err == nil || !strings.Contains(err.Error(), "of several") {
+			t.Errorf("%+v: %v", u, err)
+		}
+	}
+}
