@@ -357,3 +357,16 @@ func TestSayChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestSayUntold: where repetitions lie too far apart to tell, nobody is level.
+func TestSayUntold(t *testing.T) {
+	d := told(1, "base", placesOf("4"), map[string][]float64{"base": {200}, "A": {210}})
+	for i, values := range [][]float64{{180, 240}, {100, 300}} { // A, base
+		d.Rows[i].Choices[0].evidence = evidence{Spread: spread(values), values: values, of: 2}
+	}
+	d.judge(&Layout{Baseline: "base"}, nil)
+	want := "Speed of A is not told apart by repetitions from that of base: 4 in flight +5.0 %."
+	if got := d.say(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

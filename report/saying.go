@@ -314,6 +314,7 @@ func (d *decision) sayChanges() string {
 	base := d.Rows[d.Baseline]
 	var parts []string
 	ahead, behind, sure, unit := 0, 0, 0, d.unit
+	apart := 0.0 // at most, where nobody can say which is ahead
 	for i := range row.Choices {
 		c, of := &row.Choices[i], &base.Choices[i]
 		if c.Change == nil {
@@ -329,6 +330,7 @@ func (d *decision) sayChanges() string {
 			part += " (suspect)"
 			sure--
 		case c.even(of.evidence):
+			apart = max(apart, math.Abs(*c.Change))
 		case *c.Change*float64(d.Better) > 0:
 			ahead++
 		default:
@@ -341,6 +343,8 @@ func (d *decision) sayChanges() string {
 	switch {
 	case sure == 0:
 		than = "is suspect everywhere beside"
+	case ahead == 0 && behind == 0 && apart >= level:
+		than = "is not told apart by repetitions from"
 	case ahead == 0 && behind == 0:
 		than = "is level with"
 	case ahead == len(parts) && len(parts) == len(d.Places):
