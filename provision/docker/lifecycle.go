@@ -104,7 +104,7 @@ func (d *Daemon) wasAsked(ctx context.Context, name string, labels map[string]st
 	if labels[provision.LabelAgent] == "" || labels[provision.LabelRun] == "" {
 		return provision.ErrNameTaken
 	}
-	return d.stop(ctx, found.ID, time.Now())
+	return d.stop(ctx, found.ID, 0, new(time.Time))
 }
 
 // begin brings its files into a container that was created, starts it, and tells it its secrets.
@@ -213,21 +213,9 @@ const OwnGrace time.Duration = -1
 // it to end, SIGKILL, removal, and the proof that Docker knows it no longer. One that has ended, or
 // is not there, is no error. What was begun goes on in the daemon when ctx ends.
 func (d *Daemon) Stop(ctx context.Context, id string, grace time.Duration) error {
-	if grace < 0 {
-		found, err := d.inspect(ctx, id)
-		if errors.Is(err, provision.ErrNoContainer) {
-			return nil
-		} else if err != nil {
-			return d.wrap("stop container "+provision.ShortID(id), err)
-		}
-		grace = 10 * time.Second // Docker's own default
-		if seconds := found.Config.StopTimeout; seconds != nil {
-			grace = time.Duration(*seconds) * time.Second
-		}
-	}
-	killAt := time.Now().Add(grace)
+	var killAt time.Time // once it was found
 	err := d.whenBack(ctx, func() error {
-		return again(ctx, func() error { return d.stop(ctx, id, killAt) })
+		return again(ctx, func() error { return d.stop(ctx, id, grace, &killAt) })
 	})
 	if err != nil {
 		return d.wrap("stop container "+provision.ShortID(id), err)
@@ -235,7 +223,7 @@ func (d *Daemon) Stop(ctx context.Context, id string, grace time.Duration) error
 	return nil
 }
 
-func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
+func (d *Daemon) stop(ctx context.Context, id string, grace time.Duration, killAt *time.Time) error {
 	found, err := d.inspect(ctx, id)
 	if errors.Is(err, provision.ErrNoContainer) {
 		return nil
@@ -244,12 +232,21 @@ func (d *Daemon) stop(ctx context.Context, id string, killAt time.Time) error {
 		return err
 	}
 	id = found.ID // whatever takes its name meanwhile is not meant
+	if grace < 0 {
+		grace = 10 * time.Second // Docker's own default
+		if seconds := found.Config.StopTimeout; seconds != nil {
+			grace = time.Duration(*seconds) * time.Second
+		}
+	}
+	if killAt.IsZero() {
+		*killAt = time.Now().Add(grace)
+	}
 	api, err := d.api(ctx)
 	if err != nil {
 		return err
 	}
 	if found.State.Running {
-		seconds := max(0, int(math.Ceil(time.Until(killAt).Seconds())))
+		seconds := max(0, int(math.Ceil(time.Until(*killAt).Seconds())))
 		err = api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
 		if err != nil && !errdefs.IsNotFound(err) {
 			return err
