@@ -1,6 +1,12 @@
 package measure
 
-import "time"
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
 
 // What a generator that stands still shows of itself.
 const (
@@ -9,14 +15,16 @@ const (
 )
 
 // pulse notes how long this process stood still: stopped, swapped out, or in a machine that was
-// paused. Nothing that it measures meanwhile shows it, since its clocks start after the thaw.
+// paused. Nothing that it measures meanwhile shows it, since its clocks start after the thaw. Waiting for a processor
+// is something else, which the lag of what it sends shows, and the host's pressure.
 type pulse struct {
-	stop chan struct{}
-	over chan time.Duration
+	stop   chan struct{}
+	over   chan time.Duration
+	waited time.Duration // for processors, before
 }
 
 func newPulse() pulse {
-	p := pulse{make(chan struct{}), make(chan time.Duration)}
+	p := pulse{make(chan struct{}), make(chan time.Duration), waited(ownThreads)}
 	go func() {
 		t := time.NewTicker(pulseEvery)
 		defer t.Stop()
@@ -45,5 +53,21 @@ func stillness(last, now time.Time) time.Duration {
 // end is how long the process stood still in all.
 func (p pulse) end() time.Duration {
 	close(p.stop)
-	return <-p.over
+	return max(0, <-p.over-(waited(ownThreads)-p.waited))
+}
+
+// ownThreads are what Linux tells of this process's threads, see sched-stats in the kernel's documentation.
+const ownThreads = "/proc/self/task"
+
+// waited is how long threads of a process were ready to run and had no processor, all together; 0 where nobody tells.
+func waited(threads string) (sum time.Duration) {
+	files, _ := filepath.Glob(filepath.Join(threads, "*", "schedstat"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // a thread may end
+		if told := strings.Fields(string(text)); len(told) > 1 {
+			ns, _ := strconv.ParseInt(told[1], 10, 64)
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
 }

@@ -2,10 +2,12 @@ package measure
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -56,5 +58,21 @@ func TestStillness(t *testing.T) {
 		if got := stillness(last, last.Add(pulseEvery+late)); got != want {
 			t.Errorf("%v late: stood still for %v, want %v", late, got, want)
 		}
+	}
+}
+
+// TestWaited: what a thread waits for a processor is the second number that Linux tells of it.
+func TestWaited(t *testing.T) {
+	dir := t.TempDir()
+	for thread, text := range map[string]string{"7": "1000 2000000 3\n", "8": "5 3000000 9\n", "9": ""} {
+		if err := errors.Join(os.Mkdir(filepath.Join(dir, thread), 0o755), os.WriteFile(filepath.Join(dir, thread, "schedstat"), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := waited(dir); got != 5*msec {
+		t.Errorf("waited %v", got)
+	}
+	if waited(ownThreads) == 0 || waited(t.TempDir()) != 0 {
+		t.Error("this process has waited for no processor, or one without threads has")
 	}
 }
