@@ -9,6 +9,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"hclbench/load/metric"
 )
 
 // Reference is a table of numbers that someone else published.
@@ -97,7 +99,7 @@ func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
 // and about columns written in the lab that are a slip of a metric or an axis.
 func (x *expansion) warnOfReferences() {
 	there := x.namesIn("engine")
-	known := slices.Concat(metricNames(x.out.Percentiles), ColumnNames(), x.axisNames())
+	known := slices.Concat(metric.Names(withPercentiles(x.out.Percentiles)), ColumnNames(), x.axisNames())
 	blocks := blocksOf(x.block.Body, "reference")
 	for _, r := range x.out.References {
 		i := slices.IndexFunc(blocks, func(b *hclsyntax.Block) bool { return b.Labels[0] == r.Name })

@@ -3,7 +3,6 @@ package hcl
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/load/metric"
 	"hclbench/where"
 )
 
@@ -90,15 +90,15 @@ type reportReader struct {
 	*reader
 	axes    []string
 	columns []string // and axes
-	metrics []string
+	metrics []metric.Metric
 }
 
 func (r *reader) readReport(benchmarks []Benchmark) Report {
 	out := Report{References: true, Prices: true}
-	x := &reportReader{reader: r, axes: r.axisNames(), metrics: metricNames(load.DefaultPercentiles())}
+	x := &reportReader{reader: r, axes: r.axisNames(), metrics: withPercentiles(load.DefaultPercentiles())}
 	x.columns = slices.Concat(ColumnNames(), x.axes)
 	for _, b := range benchmarks {
-		x.metrics = append(x.metrics, metricNames(b.Percentiles)...)
+		x.metrics = append(x.metrics, withPercentiles(b.Percentiles)...)
 	}
 	for _, b := range r.blocks["report"] {
 		t := r.typeOf("report")
@@ -135,10 +135,14 @@ func (x *reportReader) checkMetric(at hcl.Range, name string) {
 	if isMetric(name) {
 		return
 	}
-	hint := didYouMean(name, x.metrics, nil)
+	hint := didYouMean(name, metric.Names(x.metrics), nil)
 	if hint == "" {
+		var timings []string
+		for _, t := range metric.Timings() {
+			timings = append(timings, t.Key)
+		}
 		hint = fmt.Sprintf(" There are %s, and %s, or a percentile, of %s: p99_ttft_ms.",
-			inWords(figures(), "and"), inWords(statistics(), "or"), inWords(timings(), "or"))
+			inWords(metric.Names(metric.Figures()), "and"), inWords(metric.Statistics(), "or"), inWords(timings, "or"))
 	}
 	x.fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
@@ -151,7 +155,7 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 }
 
 func (x *reportReader) checkChart(b *block, c Chart) {
-	all := slices.Concat(x.columns, x.metrics)
+	all := slices.Concat(x.columns, metric.Names(x.metrics))
 	if along := b.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
 		x.missing(along.at, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
 			"or a metric.", c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
@@ -162,7 +166,7 @@ func (x *reportReader) checkChart(b *block, c Chart) {
 	}
 	x.eachName(b.body, "y", c.Y, x.checkMetric)
 	if condition := b.arg("where"); condition.fits() && !x.broken {
-		x.checkCondition(condition.at, c.Where, slices.Concat(all, aboveColumns(x.metrics)))
+		x.checkCondition(condition.at, c.Where, slices.Concat(all, headings(x.metrics)))
 	}
 }
 
@@ -195,99 +199,32 @@ func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []stri
 	}
 }
 
-// MetricNames are the metrics that a report block may name, besides percentiles of
-// the timings: p99_ttft_ms.
-func MetricNames() []string {
-	return append(figures(), timed(statistics())...)
-}
-
-// figures are the metrics that are no statistic of a timing.
-func figures() (names []string) {
-	for _, f := range figureNames {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// figureNames are figures by the names that results have for them, and by those above their columns.
-var figureNames = []struct{ name, above string }{
-	{"duration_s", "duration"},
-	{"completed", "requests_ok"},
-	{"failed", "requests_failed"},
-	{"total_input_tokens", "tokens_input"},
-	{"total_output_tokens", "tokens_output"},
-	{"request_throughput", "req_s"},
-	{"goodput", "goodput_s"},
-	{"input_throughput", "throughput_input"},
-	{"output_throughput", "throughput_output"},
-	{"total_throughput", "throughput_total"},
-	{"peak_output_throughput", "throughput_peak"},
-	{"output_throughput_per_gpu", "throughput_per_gpu"},
-	{"output_throughput_per_decode_gpu", "throughput_out_decode_gpu"},
-	{"input_throughput_per_gpu", "throughput_in_gpu"},
-	{"input_throughput_per_prefill_gpu", "throughput_in_prefill_gpu"},
-	{"interactivity", "per_user"},
-	{"mean_concurrency", "in_flight"},
-	{"steady_from_s", "steady_from"},
-	{"steady_to_s", "steady_to"},
-	{"steady_output_throughput", "steady_output"},
-	{"prefix_cache_hit_rate", "cache_hits"},
-	{"speculative_acceptance", "accepted"},
-	{"stream_interval", "tok_chunk"},
-	{"tokens_per_step", "per_step"},
-	{"forced_acceptance", "forced"},
-	{"usd_per_million_output_tokens", "usd_per_million_output"},
-	{"usd_per_million_total_tokens", "usd_per_million_total"},
-	{"joules_per_output_token", "energy_j_token"},
-	{"mean_gpu_power_w", "energy_power"},
-}
-
-// aboveColumns are metrics by the names above their columns, which conditions take too: ttft_p99.
-func aboveColumns(metrics []string) (names []string) {
-	for _, f := range figureNames {
-		names = append(names, f.above)
-	}
-	for _, name := range metrics {
-		statistic, timing, _ := strings.Cut(strings.TrimSuffix(name, "_ms"), "_")
-		if slices.Contains(timings(), timing) {
-			names = append(names, timing+"_"+strings.Replace(statistic, "median", "p50", 1))
+// withPercentiles are all metrics, with these percentiles.
+func withPercentiles(percentiles []float64) []metric.Metric {
+	return metric.All(func(metric.Timing) []string {
+		names := make([]string, len(percentiles))
+		for i, p := range percentiles {
+			names[i] = "p" + strconv.FormatFloat(p, 'f', -1, 64)
 		}
+		return names
+	})
+}
+
+func isMetric(name string) bool { _, ok := metric.Named(name); return ok }
+
+// headings are metrics by the names above their columns, which conditions take too: ttft_p99.
+func headings(metrics []metric.Metric) []string {
+	names := make([]string, len(metrics))
+	for i, m := range metrics {
+		names[i] = m.Heading()
 	}
 	return names
-}
-
-func timings() []string    { return []string{"ttft", "ttfa", "tpot", "itl", "e2el"} }
-func statistics() []string { return []string{"mean", "median", "std", "min", "max"} }
-
-// timed are statistics of each timing.
-func timed(statistics []string) []string {
-	var names []string
-	for _, timing := range timings() {
-		for _, statistic := range statistics {
-			names = append(names, statistic+"_"+timing+"_ms")
-		}
-	}
-	return names
-}
-
-// metricNames are all metrics, with these percentiles.
-func metricNames(percentiles []float64) []string {
-	of := make([]string, len(percentiles))
-	for i, p := range percentiles {
-		of[i] = "p" + strconv.FormatFloat(p, 'f', -1, 64)
-	}
-	return append(MetricNames(), timed(of)...)
-}
-
-var percentileName = regexp.MustCompile(`^p[0-9]{1,2}(\.[0-9]+)?_(ttft|ttfa|tpot|itl|e2el)_ms$`)
-
-func isMetric(name string) bool {
-	return slices.Contains(MetricNames(), name) || percentileName.MatchString(name)
 }
 
 // ConditionNames are all that its conditions may be about, besides the axes of the lab and percentiles.
 func ConditionNames() []string {
-	return slices.Concat(ColumnNames(), MetricNames(), aboveColumns(MetricNames()))
+	all := metric.All(nil)
+	return slices.Concat(ColumnNames(), metric.Names(all), headings(all))
 }
 
 // ColumnNames are the columns of results that are no metric, besides the axes of the lab.

@@ -166,7 +166,7 @@ func (x slice) answer(layout *Layout) *answer {
 	if pushed(x.along) {
 		a.add(x.byService(throughput), layout)
 	}
-	for _, m := range []metric{wait, throughput, central(tpot, x.samples, layout), central(e2el, x.samples, layout),
+	for _, m := range []Metric{wait, throughput, central(tpot, x.samples, layout), central(e2el, x.samples, layout),
 		goodput, costOutput, energyPerToken} {
 		a.add(a.byPlace(m), layout)
 	}
@@ -192,7 +192,7 @@ func sideBySide(cells []*sample, layout *Layout) *answer {
 		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")
 	}
 	throughput, wait := throughputOf(cells, layout, false), central(ttft, cells, layout)
-	for _, m := range []metric{throughput, wait, central(tpot, cells, layout), central(e2el, cells, layout),
+	for _, m := range []Metric{throughput, wait, central(tpot, cells, layout), central(e2el, cells, layout),
 		goodput, costOutput, energyPerToken} {
 		a.add(a.byPlace(m), layout)
 	}
@@ -214,13 +214,13 @@ func (a *answer) add(d *decision, layout *Layout) {
 
 // say makes the finding of what the first table of each of these metrics says, as far as the lab's
 // columns have them.
-func (a *answer) say(layout *Layout, metrics ...metric) {
+func (a *answer) say(layout *Layout, metrics ...Metric) {
 	var said []string
 	for _, m := range metrics {
-		if layout.Columns != nil && !slices.Contains(layout.Columns, m.name) {
+		if layout.Columns != nil && !slices.Contains(layout.Columns, m.Name) {
 			continue
 		}
-		i := slices.IndexFunc(a.Tables, func(d *decision) bool { return d.Metric == m.name && d.Finding != "" })
+		i := slices.IndexFunc(a.Tables, func(d *decision) bool { return d.Metric == m.Name && d.Finding != "" })
 		if i >= 0 {
 			said = append(said, a.Tables[i].Finding)
 		}
@@ -265,8 +265,8 @@ const promptsOutweigh = 10
 
 // throughputOf is the throughput that cells are compared by: the first that the lab's columns name,
 // or else output, of each GPU where that is wanted and known of all.
-func throughputOf(cells []*sample, layout *Layout, each bool) metric {
-	choice := []metric{outputThroughput, totalThroughput, requestThroughput}
+func throughputOf(cells []*sample, layout *Layout, each bool) Metric {
+	choice := []Metric{outputThroughput, totalThroughput, requestThroughput}
 	lacks := func(s *sample) bool { _, ok := s.value(perGPU); return !ok }
 	prompts := func(s *sample) bool {
 		r := s.rows[0].Summary
@@ -275,14 +275,14 @@ func throughputOf(cells []*sample, layout *Layout, each bool) metric {
 	embeds := func(s *sample) bool { return s.rows[0].Summary.Silent() }
 	switch {
 	case len(cells) > 0 && !slices.ContainsFunc(cells, func(s *sample) bool { return !embeds(s) }):
-		choice = []metric{inputThroughput, requestThroughput}
+		choice = []Metric{inputThroughput, requestThroughput}
 	case each && !slices.ContainsFunc(cells, lacks):
 		choice = slices.Insert(choice, 0, perGPU)
 	case !each && slices.ContainsFunc(cells, prompts):
 		choice = slices.Insert(choice, 0, totalThroughput)
 	}
 	for _, m := range slices.Backward(chosen(layout.Columns)) {
-		if m.better > 0 && (m.group == "Throughput" || m.name == requestThroughput.name) {
+		if m.Better > 0 && (m.Group == "Throughput" || m.Name == requestThroughput.Name) {
 			choice = slices.Insert(choice, 0, m)
 		}
 	}
@@ -291,10 +291,10 @@ func throughputOf(cells []*sample, layout *Layout, each bool) metric {
 
 // central is the statistic that stands for a timing wherever there is room for one: the first of the
 // lab's columns, or else the median, or the mean where nobody has the median.
-func central(t timing, cells []*sample, layout *Layout) metric {
-	choice := []metric{latency(t, "median"), latency(t, "mean")}
+func central(t timing, cells []*sample, layout *Layout) Metric {
+	choice := []Metric{latency(t, "median"), latency(t, "mean")}
 	for _, m := range slices.Backward(chosen(layout.Columns)) {
-		if m.group == choice[0].group {
+		if m.Group == choice[0].Group {
 			choice = slices.Insert(choice, 0, m)
 		}
 	}
@@ -302,7 +302,7 @@ func central(t timing, cells []*sample, layout *Layout) metric {
 }
 
 // knownOf is the first of some metrics that any of the cells has, or else the first.
-func knownOf(cells []*sample, choice ...metric) metric {
+func knownOf(cells []*sample, choice ...Metric) Metric {
 	for _, m := range choice {
 		if slices.ContainsFunc(cells, func(s *sample) bool { _, ok := s.value(m); return ok }) {
 			return m

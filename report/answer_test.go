@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hclbench/load"
+	"hclbench/load/metric"
 	"hclbench/report/chart"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -249,7 +250,7 @@ func TestOneBaseline(t *testing.T) {
 // where they are negative.
 func told(better int, baseline string, places []spot, rows map[string][]float64) *decision {
 	d := &decision{Title: "Speed", Better: better, Places: places, Baseline: -1, unit: "in flight",
-		of: metric{unit: "tok/s", better: better}}
+		of: Metric{Metric: metric.Metric{Unit: "tok/s", Better: better}}}
 	for i, name := range slices.Sorted(maps.Keys(rows)) {
 		r := decisionRow{series: &chart.Series{Index: i, Label: name}}
 		for _, v := range rows[name] {

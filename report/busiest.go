@@ -54,11 +54,11 @@ func distributionFigures(cells []*sample, about About) ([]*figure, string) {
 	}
 	f.Notes = append([]string{from}, unread...)
 	for _, t := range []timing{ttft, tpot, e2el} {
-		c := &chart.Panel{Title: sentence(t.title) + ": share of requests within",
-			X: chart.Axis{Title: sentence(t.title), Unit: "ms"},
+		c := &chart.Panel{Title: sentence(t.Title) + ": share of requests within",
+			X: chart.Axis{Title: sentence(t.Title), Unit: "ms"},
 			Y: chart.Axis{Unit: "%", Zero: true, Linear: true, To: 100}}
 		for _, s := range busy {
-			if l := distribution(s, t, curves[s][t.key]); len(l.Dots) >= fewestQuantiles {
+			if l := distribution(s, t, curves[s][t.Key]); len(l.Dots) >= fewestQuantiles {
 				c.Lines = append(c.Lines, l)
 			}
 		}

@@ -80,7 +80,7 @@ type FigureDiff struct {
 	// two are not told apart by it, except to hold it against a limit. 0: all have enough.
 	Needs int `json:"needs,omitempty"`
 
-	of   metric
+	of   Metric
 	a, b evidence
 }
 
@@ -103,11 +103,14 @@ func DefaultMetrics() []string {
 // Diff compares what two sets of results have of the same cells. Metrics are named
 // as in [CSV]; an unknown one is an error.
 func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []string) (*Difference, error) {
-	var metrics []metric
+	var metrics []Metric
 	for _, name := range names {
 		m, ok := metricNamed(name)
 		if !ok {
-			known := namesOf(allMetrics(slices.Concat(a, b)))
+			var known []string
+			for _, m := range allMetrics(slices.Concat(a, b)) {
+				known = append(known, m.Name)
+			}
 			slices.Sort(known)
 			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(known, ", "))
 		}
@@ -145,14 +148,14 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 	return d, nil
 }
 
-func figureDiff(m metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
+func figureDiff(m Metric, rowsA, rowsB []*results.Row) (FigureDiff, bool) {
 	a, okA := weigh(m.raw(), rowsA, nil)
 	b, okB := weigh(m.raw(), rowsB, nil)
 	if !okA || !okB {
 		return FigureDiff{}, false
 	}
-	f := FigureDiff{Metric: m.name, Unit: m.unit, A: a.Spread, B: b.Spread, P: rankTest(a.values, b.values), of: m, a: a, b: b}
-	f.Better = map[int]string{1: "higher", -1: "lower"}[m.better]
+	f := FigureDiff{Metric: m.Name, Unit: m.Unit, A: a.Spread, B: b.Spread, P: rankTest(a.values, b.values), of: m, a: a, b: b}
+	f.Better = map[int]string{1: "higher", -1: "lower"}[m.Better]
 	f.Change, f.Intervals = changeOf(f.A.Median, f.B.Median), apart(m, rowsA, rowsB)
 	f.Significant = f.P < significance
 	for _, r := range slices.Concat(rowsA, rowsB) {

@@ -109,7 +109,7 @@ func (d *Difference) finding(of []int, names *sheet) (first, rest string) {
 		if text := changes(same).say(names); text != "" {
 			said = append(said, text)
 		} else {
-			level = append(level, lower(same[0].of.title))
+			level = append(level, lower(same[0].of.Title))
 		}
 	}
 	if len(level) > 0 {
@@ -146,7 +146,7 @@ func (all changes) say(names *sheet) string {
 			parts = append(parts, fmt.Sprintf("%s in %s", cmp.Or(told[word], word), number.Whole(n[word])))
 		}
 	}
-	text := fmt.Sprintf("%s: %s of %s", all[0].of.title, strings.Join(parts, ", "), number.Count(len(all), "cell"))
+	text := fmt.Sprintf("%s: %s of %s", all[0].of.Title, strings.Join(parts, ", "), number.Count(len(all), "cell"))
 	if by := all.byChance(); by >= 0.1 {
 		text += fmt.Sprintf(" (%.1f would be by chance)", by)
 	}
@@ -157,7 +157,7 @@ func (all changes) say(names *sheet) string {
 		}
 		text += fmt.Sprintf("; %s at %s", word[1], names.place(most[0].cell))
 		if len(all) == 1 {
-			text = all[0].of.title + ": " + cmp.Or(told[word[0]], word[0])
+			text = all[0].of.Title + ": " + cmp.Or(told[word[0]], word[0])
 		}
 		values := amounts(most[0].of, most[0].A.Median, most[0].B.Median)
 		return fmt.Sprintf("%s: %s, was %s (%s).", text, values[1], values[0], most[0].Change.said())

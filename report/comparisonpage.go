@@ -253,7 +253,7 @@ func (d *Difference) largest() *sheet {
 		for _, same := range grouped(all.those(verdict), func(c change) string { return c.Metric }) {
 			c := same[0]
 			values := amounts(c.of, c.A.Median, c.B.Median)
-			lines = append(lines, []string{c.of.title, names.place(c.cell), values[0], values[1], c.Change.said(),
+			lines = append(lines, []string{c.of.Title, names.place(c.cell), values[0], values[1], c.Change.said(),
 				c.doubt(d.Cells[c.cell])})
 			classes = append(classes, "n "+verdict)
 		}
@@ -297,12 +297,12 @@ func (d *data) pair(pairs []CellDiff, pair []int, of *Difference) {
 	d.Columns = slices.Insert(d.Columns, 2, own...)
 	for _, same := range of.figures() {
 		m := same[0].of
-		change := dataColumn{Key: "change_" + m.name, Title: "change of " + lower(m.title), Unit: "%"}
-		p := dataColumn{Key: "p_" + m.name, Title: "p of " + lower(m.title)}
+		change := dataColumn{Key: "change_" + m.Name, Title: "change of " + lower(m.Title), Unit: "%"}
+		p := dataColumn{Key: "p_" + m.Name, Title: "p of " + lower(m.Title)}
 		change.Name, p.Name = change.Title, p.Title
 		for i := range d.Listed {
 			by, chance := math.NaN(), math.NaN()
-			if f := pairs[pair[i]].figure(m.name); f != nil && f.Needs == 0 {
+			if f := pairs[pair[i]].figure(m.Name); f != nil && f.Needs == 0 {
 				by = float64(f.Change)
 				if f.Significant || min(f.A.N, f.B.N) >= fewest { // with fewer it would say nothing
 					chance = f.P

@@ -65,11 +65,11 @@ func (d *Difference) names() (common []string, names *sheet) {
 }
 
 // sheet is one metric of all cells that have it; names are the columns that tell cells apart.
-func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
+func (d *Difference) sheet(m Metric, names *sheet) (title string, s *sheet) {
 	var lines [][]string
 	var at []int
 	for i, c := range d.Cells {
-		switch f := c.figure(m.name); {
+		switch f := c.figure(m.Name); {
 		case f == nil:
 			continue
 		case f.Needs > 0:
@@ -80,9 +80,9 @@ func (d *Difference) sheet(m metric, names *sheet) (title string, s *sheet) {
 		at = append(at, i)
 	}
 	s = tabulate([]column{{name: "A"}, {name: "B"}, {name: "change"}, {left: true, blank: true}}, lines)
-	title = m.title
-	if m.unit != "" {
-		title += ", " + m.unit
+	title = m.Title
+	if m.Unit != "" {
+		title += ", " + m.Unit
 	}
 	if doubt := s.columns[3]; doubt.same() && doubt.known() { // said once
 		s.columns = s.columns[:3]
@@ -292,7 +292,7 @@ func (d *Difference) benchstat(b *bytes.Buffer) {
 			for _, r := range side.rows(c) {
 				var figures []string
 				for _, f := range c.Figures {
-					if v, ok := f.of.value(r); ok && (!r.Verdict().Doubts(f.of.name) || f.a.Doubt || f.b.Doubt) {
+					if v, ok := f.of.value(r); ok && (!r.Verdict().Doubts(f.of.Name) || f.a.Doubt || f.b.Doubt) {
 						unit := strings.ReplaceAll(f.Metric, "_ms", "-ms")
 						figures = append(figures, fmt.Sprintf("%s %s", number.Exact(v), unit))
 					}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hclbench/load/metric"
 	"hclbench/report/number"
 	"hclbench/results"
 )
@@ -12,35 +13,33 @@ import (
 // The figures of what tokens cost. A host's price is shared out by GPUs: an engine
 // on four of eight pays half of it.
 var (
-	costOutput = metric{"usd_per_million_output_tokens", "Cost per million output tokens", "USD per million", "output",
-		"USD", -1,
-		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }, nil, priceText}
-	costTotal = metric{"usd_per_million_total_tokens", "Cost per million tokens, input and output", "USD per million",
-		"total", "USD", -1,
-		func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }, nil, priceText}
-	energyPerToken = metric{"joules_per_output_token", "Energy per output token", "Energy", "J/token", "J", -1,
-		func(r *results.Row) (float64, bool) {
+	costOutput = Metric{Metric: metric.CostOutput,
+		of: func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.OutputThroughput) }, judged: priceText}
+	costTotal = Metric{Metric: metric.CostTotal,
+		of: func(r *results.Row) (float64, bool) { return perMillion(r, r.Summary.TotalThroughput) }, judged: priceText}
+	energyPerToken = Metric{Metric: metric.EnergyPerToken,
+		of: func(r *results.Row) (float64, bool) {
 			tokens := r.Summary.OutputThroughput * r.Summary.Duration // of the window that the energy is of
 			if r.Telemetry == nil || r.Telemetry.Energy <= 0 || tokens <= 0 {
 				return 0, false
 			}
 			return r.Telemetry.Energy / tokens, true
-		}, nil, nil}
-	meanPower = metric{"mean_gpu_power_w", "Power of all GPUs, on average", "Energy", "power", "W", 0,
-		func(r *results.Row) (float64, bool) {
+		}}
+	meanPower = Metric{Metric: metric.MeanPower,
+		of: func(r *results.Row) (float64, bool) {
 			if r.Telemetry == nil || r.Telemetry.Energy <= 0 || r.Summary.Duration <= 0 {
 				return 0, false
 			}
 			return r.Telemetry.Energy / r.Summary.Duration, true
-		}, nil, nil}
+		}}
 )
 
 // costs are the figures of what a cell's tokens cost, by name, as far as they are known.
 func costs(r *results.Row) map[string]float64 {
 	out := map[string]float64{}
-	for _, m := range []metric{costOutput, costTotal, energyPerToken, meanPower} {
+	for _, m := range []Metric{costOutput, costTotal, energyPerToken, meanPower} {
 		if v, ok := m.value(r); ok {
-			out[m.name] = v
+			out[m.Name] = v
 		}
 	}
 	return out

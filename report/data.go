@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/load/metric"
 	"hclbench/plain"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -304,7 +305,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 		taken[name] = true
 	}
 	for _, m := range allMetrics(rows) {
-		taken[m.name] = true
+		taken[m.Name] = true
 	}
 	for _, c := range axisColumns(rows) {
 		if c.key != "engine" && c.key != sideAxis {
@@ -329,7 +330,7 @@ func (d *data) columns(rows []results.Row, all *seriesOf, layout *Layout) {
 	d.numbers(rows, layout)
 	for i := range d.Columns {
 		c := &d.Columns[i]
-		c.Called = cmp.Or(called(c.Group+" "+c.Name), c.Key)
+		c.Called = cmp.Or(metric.Heading(c.Group+" "+c.Name), c.Key)
 	}
 }
 
@@ -364,20 +365,20 @@ func (d *data) numbers(rows []results.Row, layout *Layout) {
 	if named == nil {
 		named = []string{}
 		for _, m := range paged(rows) {
-			named = append(named, m.name)
+			named = append(named, m.Name)
 		}
 	}
-	place := func(m metric) int {
-		if i := slices.Index(named, m.name); i >= 0 {
+	place := func(m Metric) int {
+		if i := slices.Index(named, m.Name); i >= 0 {
 			return i
 		}
 		return len(named)
 	}
 	metrics := append(chosen(named), allMetrics(rows)...)
-	slices.SortStableFunc(metrics, func(a, b metric) int { return place(a) - place(b) })
+	slices.SortStableFunc(metrics, func(a, b Metric) int { return place(a) - place(b) })
 	seen := map[string]bool{}
 	for _, m := range metrics {
-		c := dataColumn{Key: m.name, Name: m.short, Title: m.title, Group: m.group, Unit: m.unit, Better: m.better,
+		c := dataColumn{Key: m.Name, Name: m.Short, Title: m.Title, Group: m.Group, Unit: m.Unit, Better: m.Better,
 			Shown: place(m) < len(named), Figure: true, Values: make(numbers, len(rows))}
 		known := false
 		for i := range rows {
@@ -395,9 +396,9 @@ func (d *data) numbers(rows []results.Row, layout *Layout) {
 		}
 		c.bound(m, rows)
 		c.Shown = c.Shown && known
-		if (known || c.Needs != nil) && !seen[m.name] {
+		if (known || c.Needs != nil) && !seen[m.Name] {
 			d.Columns = append(d.Columns, c)
 		}
-		seen[m.name] = true
+		seen[m.Name] = true
 	}
 }

@@ -25,7 +25,7 @@ type decision struct {
 	Baseline int // the row that changes are against; −1: none
 	Finding  string
 
-	of    metric
+	of    Metric
 	unit  string // of its places, within a sentence: "in flight"; empty: they have names
 	alone bool   // a series that is alone at a place leads there: no other one gets so far
 }
@@ -61,7 +61,7 @@ type choice struct {
 func (c *choice) known() bool { return c.N > 0 }
 
 // choice is what the cell offers of a metric.
-func (s *sample) choice(m metric) choice {
+func (s *sample) choice(m Metric) choice {
 	e, _ := s.weigh(m)
 	return choice{evidence: e, cell: s}
 }
@@ -71,7 +71,7 @@ var inFlight = map[string]string{"concurrency": "in flight", "rate": "requests a
 	"input_tokens": "tokens in", "output_tokens": "tokens out"}
 
 // byPlace is a metric at each load, or under each case, that cells of the answer have.
-func (a *answer) byPlace(m metric) *decision {
+func (a *answer) byPlace(m Metric) *decision {
 	d := newDecision(m, "load", "", "")
 	if x := a.along; x != nil {
 		d = newDecision(m, x.name, x.title+", "+x.unit, inFlight[x.name])
@@ -91,8 +91,8 @@ func (a *answer) byPlace(m metric) *decision {
 
 // byService is the most of a metric that each series gives while it serves every user at least so
 // fast: of its cells, the one that gives most. The first place is the most whatever users get.
-func (x slice) byService(m metric) *decision {
-	d := newDecision(m, "service", "by how fast each user is served: "+interactivity.unit+" per user, at least",
+func (x slice) byService(m Metric) *decision {
+	d := newDecision(m, "service", "by how fast each user is served: "+interactivity.Unit+" per user, at least",
 		"tok/s per user")
 	speeds := map[*sample]chart.Dot{}
 	var seen []float64
@@ -144,9 +144,9 @@ func (x slice) byService(m metric) *decision {
 	return d
 }
 
-func newDecision(m metric, along, under, unit string) *decision {
-	return &decision{ID: m.name + "-" + along, Title: m.title, Under: under, Metric: m.name, Unit: m.unit,
-		Better: m.better, Baseline: -1, of: m, unit: unit}
+func newDecision(m Metric, along, under, unit string) *decision {
+	return &decision{ID: m.Name + "-" + along, Title: m.Title, Under: under, Metric: m.Name, Unit: m.Unit,
+		Better: m.Better, Baseline: -1, of: m, unit: unit}
 }
 
 // byService reports whether its places are levels of service.
@@ -190,7 +190,7 @@ func levelsOf(values []float64) (levels []float64) {
 
 // surer is the better of two choices of one series: one that is not in doubt before one that is, which
 // it keeps beside it.
-func surer(m metric, a, b choice) choice {
+func surer(m Metric, a, b choice) choice {
 	switch {
 	case !a.known():
 		return b
@@ -202,10 +202,10 @@ func surer(m metric, a, b choice) choice {
 		}
 		own := b
 		b.suspect = &own
-	case float64(m.better)*b.Median > float64(m.better)*a.Median:
+	case float64(m.Better)*b.Median > float64(m.Better)*a.Median:
 		a, b = b, a
 	}
-	if a.suspect == nil || b.suspect != nil && float64(m.better)*(b.suspect.Median-a.suspect.Median) > 0 {
+	if a.suspect == nil || b.suspect != nil && float64(m.Better)*(b.suspect.Median-a.suspect.Median) > 0 {
 		a.suspect = b.suspect
 	}
 	return a

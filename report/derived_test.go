@@ -19,19 +19,19 @@ func TestDerived(t *testing.T) {
 	input := r.Summary.InputThroughput
 	r.Summary.Intervals["input_throughput"] = load.Interval{Low: 0.9 * input, High: 1.2 * input}
 	for _, x := range []struct {
-		metric
+		Metric
 		low, high float64
 	}{
 		{perGPU, 110, 115}, {inputPerGPU, 0.9 * input / 8, 1.2 * input / 8}, {interactivity, 40, 50}, {costOutput, 36e6 / 3600 / 920, 36e6 / 3600 / 880},
 	} {
 		got, ok := x.interval(&r)
 		if near := func(a, b float64) bool { return a/b < 1.000001 && b/a < 1.000001 }; !ok || !near(got.Low, x.low) || !near(got.High, x.high) {
-			t.Errorf("%s is in %+v (%v), want %g to %g", x.name, got, ok, x.low, x.high)
+			t.Errorf("%s is in %+v (%v), want %g to %g", x.Name, got, ok, x.low, x.high)
 		}
 	}
-	for _, m := range []metric{costTotal, energyPerToken, perDecodeGPU} {
+	for _, m := range []Metric{costTotal, energyPerToken, perDecodeGPU} {
 		if got, ok := m.interval(&r); ok {
-			t.Errorf("%s is in %+v, and nothing tells", m.name, got)
+			t.Errorf("%s is in %+v, and nothing tells", m.Name, got)
 		}
 	}
 	r.Summary.Intervals["output_throughput"] = load.Interval{Low: -1, High: 920}

@@ -29,7 +29,7 @@ type evidence struct {
 
 // weigh is the evidence of a metric over the repetitions of a cell; false: none has it. Reasons that are
 // shared stand against all cells of a report: they make a figure suspect, and set it apart from no other.
-func weigh(m metric, rows []*results.Row, shared []string) (e evidence, ok bool) {
+func weigh(m Metric, rows []*results.Row, shared []string) (e evidence, ok bool) {
 	var sure, all []*results.Row
 	suspects := 0
 	for _, r := range rows {
@@ -52,7 +52,7 @@ func weigh(m metric, rows []*results.Row, shared []string) (e evidence, ok bool)
 	for _, r := range sure {
 		v, _ := m.value(r) // it has one
 		e.values = append(e.values, v)
-		if r.Verdict().Doubts(m.name) {
+		if r.Verdict().Doubts(m.Name) {
 			suspects++
 		}
 		if m.judged != nil {
@@ -67,12 +67,12 @@ func weigh(m metric, rows []*results.Row, shared []string) (e evidence, ok bool)
 }
 
 // doubtful reports whether a metric of a suspect row is so for reasons of its own.
-func doubtful(v load.Verdict, m metric, shared []string) bool {
+func doubtful(v load.Verdict, m Metric, shared []string) bool {
 	if isSuspect(v) && len(v.Reasons) > 0 && len(shared) > 0 {
 		v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r load.Reason) bool { return slices.Contains(shared, r.Text) })
-		return len(v.Reasons) > 0 && v.Doubts(m.name)
+		return len(v.Reasons) > 0 && v.Doubts(m.Name)
 	}
-	return isSuspect(v) && v.Doubts(m.name)
+	return isSuspect(v) && v.Doubts(m.Name)
 }
 
 // sharedReasons are those that stand against every cell that measured something:
@@ -252,7 +252,7 @@ func cells(rows []results.Row, keep func(r *results.Row) bool) [][]*results.Row 
 	return grouped(those(rows, keep), placeOf)
 }
 
-func valuesOf(m metric, rows []*results.Row) (values []float64) {
+func valuesOf(m Metric, rows []*results.Row) (values []float64) {
 	for _, r := range rows {
 		if v, ok := m.value(r); ok {
 			values = append(values, v)
@@ -349,7 +349,7 @@ func rivals(rows []results.Row) (loads [][][]*results.Row) {
 }
 
 // leaders are the cells that lead under each load.
-func leaders(m metric, loads [][][]*results.Row, shared []string) (all [][]*results.Row) {
+func leaders(m Metric, loads [][][]*results.Row, shared []string) (all [][]*results.Row) {
 	type cell struct {
 		rows []*results.Row
 		evidence
@@ -361,7 +361,7 @@ func leaders(m metric, loads [][][]*results.Row, shared []string) (all [][]*resu
 				cells = append(cells, cell{rows, e})
 			}
 		}
-		best, _ := lead(m.better, cells, func(c cell) evidence { return c.evidence }, false)
+		best, _ := lead(m.Better, cells, func(c cell) evidence { return c.evidence }, false)
 		for _, c := range best {
 			all = append(all, c.rows)
 		}

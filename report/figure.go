@@ -216,10 +216,10 @@ func (b *benchmark) figures(section string, d dimension, n int, x slice) (out []
 
 func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 	f := &figure{Hero: true, Notes: []string{beside(x)}}
-	for _, m := range [][2]metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput},
+	for _, m := range [][2]Metric{{medianE2EL, outputThroughput}, {medianE2EL, totalThroughput},
 		{duration, totalThroughput}} {
 		c := x.tradeoff(m[0], m[1])
-		f.Title, f.Charts = m[1].title+" against "+lower(m[0].title), []*chart.Panel{c}
+		f.Title, f.Charts = m[1].Title+" against "+lower(m[0].Title), []*chart.Panel{c}
 		if !c.Empty() {
 			c.Sparse()
 			break
@@ -232,8 +232,8 @@ func throughputAgainstLatency(x slice, _ *benchmark) *figure {
 func beside(x slice) string { return "Numbers beside the points: " + lower(x.along.title) + "." }
 
 // main are the throughput of cells and what most of their requests had of each latency.
-func (b *benchmark) main(cells []*sample) []metric {
-	metrics := []metric{throughputOf(cells, b.layout, false)}
+func (b *benchmark) main(cells []*sample) []Metric {
+	metrics := []Metric{throughputOf(cells, b.layout, false)}
 	for _, t := range timings {
 		metrics = append(metrics, central(t, cells, b.layout))
 	}
@@ -257,7 +257,7 @@ func againstDimension(x slice, b *benchmark) *figure {
 		if c.Empty() {
 			continue
 		}
-		if i := slices.IndexFunc(timings, func(t timing) bool { return strings.HasSuffix(m.name, "_"+t.key+"_ms") }); i >= 0 {
+		if i := slices.IndexFunc(timings, func(t timing) bool { return t.Key == m.Timing }); i >= 0 {
 			c.AddTail(x.against(latency(timings[i], b.tail)), b.tail)
 		}
 		c.Seconds()
@@ -293,7 +293,7 @@ func rolesAgainstInteractivity(x slice, _ *benchmark) *figure {
 }
 
 // overInteractivity draws what serving users so fast gives or takes.
-func (f *figure) overInteractivity(x slice, metrics ...metric) {
+func (f *figure) overInteractivity(x slice, metrics ...Metric) {
 	for _, m := range metrics {
 		c := x.tradeoff(interactivity, m)
 		if c.Empty() {
@@ -340,7 +340,7 @@ func (b *benchmark) comparison() *figure {
 
 // ranked puts the bars of each group into the order of what is better, and says by how much each
 // differs from the baseline.
-func ranked(c *chart.Panel, m metric, layout *Layout) (notes []string) {
+func ranked(c *chart.Panel, m Metric, layout *Layout) (notes []string) {
 	for _, g := range c.Groups {
 		base := slices.IndexFunc(g.Bars, func(b chart.Bar) bool {
 			return layout.Baseline != "" && (b.Series.Engine == layout.Baseline || b.Series.Label == layout.Baseline)
@@ -352,7 +352,7 @@ func ranked(c *chart.Panel, m metric, layout *Layout) (notes []string) {
 			notes = once(notes, "Changes are against "+g.Bars[base].Series.Label+".")
 		}
 		slices.SortStableFunc(g.Bars, func(a, b chart.Bar) int {
-			return cmp.Compare(b.Best()*float64(m.better), a.Best()*float64(m.better))
+			return cmp.Compare(b.Best()*float64(m.Better), a.Best()*float64(m.Better))
 		})
 	}
 	if len(notes) > 1 {
@@ -363,8 +363,8 @@ func ranked(c *chart.Panel, m metric, layout *Layout) (notes []string) {
 
 // loads are a metric of cells as bars, those under the same load together; foot is
 // what stands at a bar, and whether there is one. What others published of a cell is on its bar.
-func loads(cells []*sample, m metric, foot func(s *sample) (string, bool)) *chart.Panel {
-	c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit, Key: m.name}, Better: better(m)}
+func loads(cells []*sample, m Metric, foot func(s *sample) (string, bool)) *chart.Panel {
+	c := &chart.Panel{Title: m.Title, Y: chart.Axis{Unit: m.Unit, Key: m.Name}, Better: better(m)}
 	byLoad := map[string]int{}
 	for _, s := range cells {
 		d, ok := s.value(m)

@@ -137,8 +137,8 @@ func (d *Difference) condition(l Limit) (where.Condition, error) {
 		return nil, nil
 	}
 	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {
-		if m, ok := metricNamed(p[1]); ok && d.fields[m.name] == nil {
-			d.fields[m.name] = numeric(m.raw().value)
+		if m, ok := metricNamed(p[1]); ok && d.fields[m.Name] == nil {
+			d.fields[m.Name] = numeric(m.raw().value)
 		}
 	}
 	return where.Parse(l.Text, d.fields.names())
@@ -251,9 +251,9 @@ func (c *CellDiff) value(columns fields, holds where.Condition) (Result, string)
 }
 
 // about reports whether the limit is a condition on this metric.
-func (l Limit) about(m metric) bool {
+func (l Limit) about(m Metric) bool {
 	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1),
-		func(p []string) bool { return p[1] == m.name })
+		func(p []string) bool { return p[1] == m.Name })
 }
 
 // JUnit writes the checks as test cases that CI systems show: one for each limit of

@@ -13,8 +13,8 @@ import (
 
 // derivation is a figure that another one alone decides, as a multiple of it or as so much over it.
 type derivation struct {
-	metric
-	from metric
+	Metric
+	from Metric
 	over bool // it is a constant over the other: the more of that, the less of this
 }
 
@@ -27,19 +27,19 @@ var derived = []derivation{
 
 // interval is where the truth behind a figure lies in 95 of 100 runs; ok is false where the
 // run does not tell.
-func (m metric) interval(r *results.Row) (x load.Interval, ok bool) {
+func (m Metric) interval(r *results.Row) (x load.Interval, ok bool) {
 	v, measured := m.value(r)
 	if !measured {
 		return x, false
 	}
 	for _, d := range derived {
-		if d.name == m.name {
+		if d.Name == m.Name {
 			return d.bounds(r, v)
 		}
 	}
-	name := m.name
-	if timing := timingName.FindStringSubmatch(name); timing != nil {
-		name = timing[2] + "_ms." + timing[1]
+	name := m.Name
+	if m.Timing != "" {
+		name = m.Timing + "_ms." + m.Statistic
 	}
 	x, ok = r.Summary.Intervals[name]
 	return x, ok
@@ -63,7 +63,7 @@ func derivedIntervals(r *results.Row) map[string]load.Interval {
 	all := map[string]load.Interval{}
 	for _, d := range derived {
 		if x, ok := d.interval(r); ok {
-			all[d.name] = x
+			all[d.Name] = x
 		}
 	}
 	return all
@@ -104,7 +104,7 @@ func tooFew(rows []results.Row, layout *Layout, tables []*sheet) (sentences []st
 	m := latency(ttft, tailPercentile(rows))
 	for i := range rows {
 		if n := m.lacks(&rows[i]); n > 0 && layout.Columns == nil && !anyValue(rows, m) {
-			return []string{fmt.Sprintf("No %s: it needs %s requests.", m.short, number.Whole(n))}
+			return []string{fmt.Sprintf("No %s: it needs %s requests.", m.Short, number.Whole(n))}
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func fewerText(marks []string) string {
 }
 
 // bound adds the interval of each figure in brackets, where the layout wants them.
-func (c *column) bound(m metric, rows []results.Row, layout *Layout) {
+func (c *column) bound(m Metric, rows []results.Row, layout *Layout) {
 	for i := range rows {
 		if x, ok := m.interval(&rows[i]); ok && layout.Intervals {
 			c.entries[i].Text += " [" + boundsText(x) + "]"
@@ -125,7 +125,7 @@ func (c *column) bound(m metric, rows []results.Row, layout *Layout) {
 }
 
 // bound gives a column of the page the intervals of its figures, where there are any.
-func (c *dataColumn) bound(m metric, rows []results.Row) {
+func (c *dataColumn) bound(m Metric, rows []results.Row) {
 	for i := range rows {
 		x, ok := m.interval(&rows[i])
 		if ok && c.Low == nil {
@@ -139,7 +139,7 @@ func (c *dataColumn) bound(m metric, rows []results.Row) {
 
 // apart says of single measurements whether their intervals, which say nothing of other starts
 // of the engines, have a value in common; empty where either has none.
-func apart(m metric, a, b []*results.Row) string {
+func apart(m Metric, a, b []*results.Row) string {
 	if len(a) != 1 || len(b) != 1 {
 		return ""
 	}
@@ -170,12 +170,12 @@ func surest(s *load.Summary) string {
 	for _, t := range timings {
 		var parts []string
 		for _, statistic := range append([]string{"median"}, percentiles([]load.Stats{t.of(s)})...) {
-			if x := s.Intervals[t.key+"_ms."+statistic]; x.AtMost > 0 {
+			if x := s.Intervals[t.Key+"_ms."+statistic]; x.AtMost > 0 {
 				parts = append(parts, strings.Replace(statistic, "median", "p50", 1)+" "+number.Text(x.AtMost))
 			}
 		}
 		if parts != nil {
-			times = append(times, strings.ToUpper(t.key)+" "+strings.Join(parts, ", "))
+			times = append(times, strings.ToUpper(t.Key)+" "+strings.Join(parts, ", "))
 		}
 	}
 	return strings.Join(times, "; ")
@@ -191,16 +191,16 @@ func unbounded(s *load.Summary) (lines []string) {
 		for _, t := range timings {
 			var own []string
 			for _, name := range u.Figures {
-				if statistic, ok := strings.CutPrefix(name, t.key+"_ms."); ok {
+				if statistic, ok := strings.CutPrefix(name, t.Key+"_ms."); ok {
 					own = append(own, strings.Replace(statistic, "median", "p50", 1))
 				}
 			}
 			if own != nil {
-				names = append(names, strings.ToUpper(t.key)+" "+strings.Join(own, ", "))
+				names = append(names, strings.ToUpper(t.Key)+" "+strings.Join(own, ", "))
 			}
 		}
-		if slices.Contains(u.Figures, goodput.name) {
-			names = append(names, goodput.name)
+		if slices.Contains(u.Figures, goodput.Name) {
+			names = append(names, goodput.Name)
 		}
 		switch {
 		case names != nil:

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -82,44 +81,11 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 	return rows, about
 }
 
-var timingName = regexp.MustCompile(`^(mean|median|std|min|max|p\d+(?:\.\d+)?)_(ttft|ttfa|tpot|itl|e2el)_ms$`)
-
-// metricNamed is a metric by its name, whether any row has it or not.
-func metricNamed(name string) (metric, bool) {
-	if m := timingName.FindStringSubmatch(name); m != nil {
-		for _, t := range timings {
-			if t.key == m[2] {
-				return latency(t, m[1]), true
-			}
-		}
-	}
-	all := allMetrics(nil)
-	i := slices.IndexFunc(all, func(m metric) bool { return m.name == name })
-	if i < 0 {
-		return metric{}, false
-	}
-	return all[i], true
-}
-
-// MetricNames are the metrics that a layout may name, in the order of [CSV];
-// besides them any percentile, such as p99_ttft_ms.
-func MetricNames() []string { return namesOf(allMetrics(nil)) }
-
-func namesOf(metrics []metric) (names []string) {
-	for _, m := range metrics {
-		names = append(names, m.name)
-	}
-	return names
-}
-
-// IsMetric reports whether a layout may name a metric so.
-func IsMetric(name string) bool { _, ok := metricNamed(name); return ok }
-
 // ConditionNames are all that conditions may be about, besides the axes of a lab and percentiles.
 func ConditionNames() []string { return newFields(nil).names() }
 
-func chosen(names []string) []metric {
-	var out []metric
+func chosen(names []string) []Metric {
+	var out []Metric
 	for _, name := range names {
 		if m, ok := metricNamed(name); ok {
 			out = append(out, m)
@@ -228,7 +194,7 @@ func (c Chart) label(cells []*sample) dimension {
 }
 
 // sideBySide are bars, one for each value of a column, those under the same load together.
-func (c Chart) sideBySide(cells []*sample, column field, metrics []metric) ([]*figure, string) {
+func (c Chart) sideBySide(cells []*sample, column field, metrics []Metric) ([]*figure, string) {
 	if column == nil {
 		return nil, fmt.Sprintf("no result has a column %q.", c.X)
 	}

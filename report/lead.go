@@ -33,11 +33,11 @@ func dots(c *chart.Panel, doubt bool) (all []ownDot) {
 
 // fronts are, of each kind of GPU, the points that no other one surpasses, what is farther right being
 // better, and what they say.
-func fronts(c *chart.Panel, m metric) (all []chart.Line, said string) {
+func fronts(c *chart.Panel, m Metric) (all []chart.Line, said string) {
 	count := map[*chart.Series]int{}
 	sure := dots(c, false) // what is suspect leads nothing
 	for _, of := range grouped(sure, func(d ownDot) string { return d.of.GPUs }) {
-		height := func(d ownDot) float64 { return d.Y * float64(m.better) }
+		height := func(d ownDot) float64 { return d.Y * float64(m.Better) }
 		slices.SortStableFunc(of, func(a, b ownDot) int {
 			return cmp.Or(cmp.Compare(b.X, a.X), cmp.Compare(height(b), height(a)))
 		})

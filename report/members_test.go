@@ -88,7 +88,7 @@ func TestPerRole(t *testing.T) {
 	} {
 		r := &c.rows[0]
 		for _, f := range []struct {
-			metric
+			Metric
 			gpus, tokens float64
 		}{
 			{perGPU, c.gpus, r.Summary.OutputThroughput}, {perDecodeGPU, c.decode, r.Summary.OutputThroughput},
@@ -96,7 +96,7 @@ func TestPerRole(t *testing.T) {
 		} {
 			got, ok := f.value(r)
 			if ok != (f.gpus > 0) || ok && got != f.tokens/f.gpus {
-				t.Errorf("%s: %s is %v, %t; want %v over %v GPUs", name, f.name, got, ok, f.tokens, f.gpus)
+				t.Errorf("%s: %s is %v, %t; want %v over %v GPUs", name, f.Name, got, ok, f.tokens, f.gpus)
 			}
 		}
 		if got := r.Deployment.GPUs; got != c.text {

@@ -274,7 +274,7 @@ func (s *sheet) page() *pageTable {
 
 // paged are the figures of the page's table when nobody has chosen any.
 func paged(rows []results.Row) (metrics []weighted) {
-	all := []metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput,
+	all := []Metric{duration, requestThroughput, goodput, outputThroughput, totalThroughput,
 		perGPU, perDecodeGPU, perPrefillGPU}
 	tail := tailPercentile(rows)
 	for _, t := range timings {
@@ -285,11 +285,11 @@ func paged(rows []results.Row) (metrics []weighted) {
 		all = append(all, mid, latency(t, tail))
 	}
 	for _, m := range append(all, interactivity, costOutput, costTotal, energyPerToken) {
-		metrics = append(metrics, weighted{weight: 1, metric: m})
+		metrics = append(metrics, weighted{weight: 1, Metric: m})
 	}
 	return metrics
 }
 
-func anyValue(rows []results.Row, m metric) bool {
+func anyValue(rows []results.Row, m Metric) bool {
 	return slices.ContainsFunc(rows, func(r results.Row) bool { _, ok := m.value(&r); return ok })
 }

@@ -111,8 +111,8 @@ func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 	}
 	f := &figure{ID: "prefix-cache", Title: "Prefix cache on and off",
 		Under: "with shared prefixes and, in grey, without them, under the same load"}
-	for _, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
-		c := &chart.Panel{Title: m.title, Y: chart.Axis{Unit: m.unit}}
+	for _, m := range []Metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL} {
+		c := &chart.Panel{Title: m.Title, Y: chart.Axis{Unit: m.Unit}}
 		for _, p := range pairs {
 			if g, ok := p.group(m); ok {
 				c.Groups = append(c.Groups, g)
@@ -128,7 +128,7 @@ func prefixFigures(cells []*sample, _ About) ([]*figure, string) {
 }
 
 // group is a metric of both as bars; false: one of them has none.
-func (p prefixPair) group(m metric) (chart.Group, bool) {
+func (p prefixPair) group(m Metric) (chart.Group, bool) {
 	off, okOff := p.without.value(m)
 	on, okOn := p.with.value(m)
 	s := p.without.series

@@ -45,7 +45,7 @@ type Figure struct {
 	Change    *float64 `json:"change_percent,omitempty"` // of measured against published
 	Suspect   bool     `json:"suspect,omitempty"`        // what was measured is
 
-	of metric
+	of Metric
 }
 
 // Compare finds for each published row the cell that it is of: the one whose axes
@@ -156,8 +156,8 @@ func publishedFigures(published map[string]any) []Figure {
 	r := results.Row{Cell: results.Cell{Summary: formats.Figures(published)}}
 	var figures []Figure
 	for _, m := range allMetrics([]results.Row{r}) {
-		if v, ok := m.value(&r); ok && m.better != 0 && m.name != failed.name && m.name != interactivity.name {
-			figures = append(figures, Figure{Metric: m.name, Unit: m.unit, Published: v, of: m})
+		if v, ok := m.value(&r); ok && m.Better != 0 && m.Name != failed.Name && m.Name != interactivity.Name {
+			figures = append(figures, Figure{Metric: m.Name, Unit: m.Unit, Published: v, of: m})
 		}
 	}
 	slices.SortStableFunc(figures, func(a, b Figure) int { return tableOrder(a.Metric) - tableOrder(b.Metric) })
@@ -177,8 +177,8 @@ func tableOrder(name string) int {
 }
 
 // shown are what tables have room for: one throughput and one statistic of each timing.
-func shown(all []Compared) []metric {
-	var metrics []metric
+func shown(all []Compared) []Metric {
+	var metrics []Metric
 	for _, choice := range [][]string{
 		{"output_throughput", "total_throughput", "request_throughput"},
 		{"median_ttft_ms", "mean_ttft_ms", "p99_ttft_ms"},
@@ -206,14 +206,14 @@ func (c *Compared) figure(name string) *Figure {
 }
 
 // header is a metric above its columns: "TTFT p50 ms".
-func (m metric) header() string {
-	if m.name == outputThroughput.name || m.name == totalThroughput.name || m.name == inputThroughput.name {
-		return m.short + " " + m.unit
+func (m Metric) header() string {
+	if m.Name == outputThroughput.Name || m.Name == totalThroughput.Name || m.Name == inputThroughput.Name {
+		return m.Short + " " + m.Unit
 	}
-	if m.group == "" {
-		return m.short
+	if m.Group == "" {
+		return m.Short
 	}
-	return strings.TrimSpace(m.group + " " + m.short + " " + m.unit)
+	return strings.TrimSpace(m.Group + " " + m.Short + " " + m.Unit)
 }
 
 // PublishedFindings are what published figures say of cells that the lab plans.
@@ -249,7 +249,7 @@ func byReference(all []Compared) [][]Compared {
 
 // referenceSheet has a column for each axis and three for each metric, or one where
 // nothing was measured.
-func referenceSheet(all []Compared, metrics []metric) *sheet {
+func referenceSheet(all []Compared, metrics []Metric) *sheet {
 	s := &sheet{rows: len(all)}
 	for _, name := range axisNames(len(all), func(i int) results.Axes { return all[i].Axes }) {
 		c := column{name: name}.filled(len(all), func(i int) string { return axisOf(all[i].Axes, name) })
@@ -263,7 +263,7 @@ func referenceSheet(all []Compared, metrics []metric) *sheet {
 			parts = []column{{name: m.header()}}
 		}
 		for part, c := range parts {
-			s.columns = append(s.columns, c.filled(len(all), func(i int) string { return all[i].figure(m.name).texts()[part] }))
+			s.columns = append(s.columns, c.filled(len(all), func(i int) string { return all[i].figure(m.Name).texts()[part] }))
 		}
 	}
 	return s

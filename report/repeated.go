@@ -35,7 +35,7 @@ func Repetitions(rows []results.Row) []Repeated {
 			Repetitions: len(c), Figures: map[string]Spread{}}
 		for _, m := range metrics {
 			if e, ok := weigh(m.raw(), c, nil); ok {
-				x.Figures[m.name] = e.Spread
+				x.Figures[m.Name] = e.Spread
 			}
 		}
 		out = append(out, x)
@@ -60,9 +60,9 @@ func spreadLines(repeated []Repeated, width int) []string {
 		}),
 		column{name: "n"}.filled(len(repeated), func(i int) string { return repeated[i].used() }),
 	}}
-	for i, m := range []metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL, goodput} {
+	for i, m := range []Metric{outputThroughput, medianTTFT, medianTPOT, medianE2EL, goodput} {
 		c := m.column(nil, 90-10*i).filled(len(repeated), func(i int) string {
-			if of, ok := repeated[i].Figures[m.name]; ok {
+			if of, ok := repeated[i].Figures[m.Name]; ok {
 				return of.text()
 			}
 			return ""

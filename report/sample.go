@@ -106,10 +106,10 @@ func creditOf(r *results.Row) string {
 }
 
 // weigh is the evidence of a metric.
-func (s *sample) weigh(m metric) (evidence, bool) { return weigh(m, s.rows, s.shared) }
+func (s *sample) weigh(m Metric) (evidence, bool) { return weigh(m, s.rows, s.shared) }
 
 // value is the evidence as a chart shows it.
-func (s *sample) value(m metric) (chart.Dot, bool) {
+func (s *sample) value(m Metric) (chart.Dot, bool) {
 	e, ok := s.weigh(m)
 	return e.dot(s.ref), ok
 }
@@ -120,7 +120,7 @@ func (s *sample) load() string {
 }
 
 // hover is what a point says of itself.
-func hover(s *sample, d chart.Dot, along string, m metric) string {
+func hover(s *sample, d chart.Dot, along string, m Metric) string {
 	lines := []string{s.series.Label}
 	if v, ok := s.at[along]; ok {
 		lines[0] += fmt.Sprintf(", %s %s", strings.ReplaceAll(along, "_", " "), number.Short(v))
@@ -148,12 +148,12 @@ func hover(s *sample, d chart.Dot, along string, m metric) string {
 }
 
 // said is a value with its unit: "1,234 tok/s".
-func said(v float64, m metric) string {
-	unit := m.unit
+func said(v float64, m Metric) string {
+	unit := m.Unit
 	if unit == "ms" && v >= chart.ManyMilliseconds {
 		v, unit = v/1000, "s"
 	}
-	return strings.TrimSpace(number.Text(v)+" "+unit) + " " + lower(m.title)
+	return strings.TrimSpace(number.Text(v)+" "+unit) + " " + lower(m.Title)
 }
 
 // lower begins a name as it stands within a sentence.
@@ -270,12 +270,12 @@ func (x slice) lines(point func(s *sample) (chart.Dot, bool)) (lines []chart.Lin
 }
 
 // against is a metric along the slice's dimension, latencies in milliseconds.
-func (x slice) against(m metric) *chart.Panel {
+func (x slice) against(m Metric) *chart.Panel {
 	ticks := x.ticks()
-	c := &chart.Panel{Title: m.title, Better: better(m),
+	c := &chart.Panel{Title: m.Title, Better: better(m),
 		X: chart.Axis{Title: x.along.title, Unit: x.along.unit, Ticks: ticks,
 			Log: len(ticks) > 2 && ticks[len(ticks)-1]/ticks[0] >= 4},
-		Y: chart.Axis{Unit: m.unit, Key: m.name, Zero: true, Linear: m.better > 0}, Along: x.along.name}
+		Y: chart.Axis{Unit: m.Unit, Key: m.Name, Zero: true, Linear: m.Better > 0}, Along: x.along.name}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		d, ok := s.value(m)
 		d.X = s.at[x.along.name]
@@ -286,10 +286,10 @@ func (x slice) against(m metric) *chart.Panel {
 }
 
 // tradeoff is one metric over another, a point for each place along the slice's dimension.
-func (x slice) tradeoff(mx, my metric) *chart.Panel {
-	c := &chart.Panel{Title: my.title, Better: corner(mx, my),
-		X: chart.Axis{Title: mx.title, Unit: mx.unit, Key: mx.name},
-		Y: chart.Axis{Unit: my.unit, Key: my.name, Zero: true, Linear: my.better > 0}, Along: x.along.name}
+func (x slice) tradeoff(mx, my Metric) *chart.Panel {
+	c := &chart.Panel{Title: my.Title, Better: corner(mx, my),
+		X: chart.Axis{Title: mx.Title, Unit: mx.Unit, Key: mx.Name},
+		Y: chart.Axis{Unit: my.Unit, Key: my.Name, Zero: true, Linear: my.Better > 0}, Along: x.along.name}
 	c.Lines = x.lines(func(s *sample) (chart.Dot, bool) {
 		dx, okX := s.value(mx)
 		d, okY := s.value(my)
@@ -306,20 +306,20 @@ func (x slice) tradeoff(mx, my metric) *chart.Panel {
 }
 
 // better says where good values of a metric are.
-func better(m metric) string {
-	return map[int]string{1: "higher is better", -1: "lower is better"}[m.better]
+func better(m Metric) string {
+	return map[int]string{1: "higher is better", -1: "lower is better"}[m.Better]
 }
 
 // corner says where good points are.
-func corner(mx, my metric) string {
-	if mx.better == 0 || my.better == 0 {
+func corner(mx, my Metric) string {
+	if mx.Better == 0 || my.Better == 0 {
 		return ""
 	}
 	across, up := "right", "up"
-	if mx.better < 0 {
+	if mx.Better < 0 {
 		across = "left"
 	}
-	if my.better < 0 {
+	if my.Better < 0 {
 		up = "down"
 	}
 	return up + " and to the " + across + " is better"

@@ -40,8 +40,8 @@ func (d *decision) say() string {
 }
 
 // amounts are values of a metric in one unit: "3.56 s", "11.7 s".
-func amounts(m metric, values ...float64) (texts []string) {
-	unit, per := m.unit, 1.0
+func amounts(m Metric, values ...float64) (texts []string) {
+	unit, per := m.Unit, 1.0
 	if unit == "ms" && slices.Max(values) >= chart.ManyMilliseconds {
 		unit, per = "s", 1000
 	}

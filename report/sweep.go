@@ -44,11 +44,11 @@ func (b *benchmark) sweepFigures(section string) (out []*figure) {
 	if len(known) == 0 || len(w.x) < 2 || len(w.y) < 2 {
 		return nil
 	}
-	for _, m := range []metric{throughputOf(known, b.layout, true), central(ttft, known, b.layout),
+	for _, m := range []Metric{throughputOf(known, b.layout, true), central(ttft, known, b.layout),
 		central(tpot, known, b.layout)} {
 		f := w.figure(m)
 		if f.drawn() && len(f.Charts) <= manySeries {
-			f.ID = strings.Join([]string{section, "sweep", slug(m.name)}, "-")
+			f.ID = strings.Join([]string{section, "sweep", slug(m.Name)}, "-")
 			f.Under = w.under()
 			out = append(out, f)
 		}
@@ -92,8 +92,8 @@ func (w sweep) under() string {
 }
 
 // figure is a metric of the sweep, a chart for each series.
-func (w sweep) figure(m metric) *figure {
-	f := &figure{Title: m.title + " by " + lower(w.along.title) + " and " + lower(w.up.title),
+func (w sweep) figure(m Metric) *figure {
+	f := &figure{Title: m.Title + " by " + lower(w.along.title) + " and " + lower(w.up.title),
 		Notes: []string{"Bold, with an outline: the best of all series at these places, or level with it; the darker, the better."}}
 	type spot struct {
 		*sample
@@ -108,17 +108,17 @@ func (w sweep) figure(m metric) *figure {
 		}
 	}
 	for _, of := range grouped(known, func(p spot) [2]int { return [2]int{p.x, p.y} }) {
-		best, _ := lead(m.better, of, func(p spot) evidence { return p.evidence }, false)
+		best, _ := lead(m.Better, of, func(p spot) evidence { return p.evidence }, false)
 		for _, p := range best {
 			leading[p.sample] = len(best) < len(of)
 		}
 	}
-	if best, _ := lead(m.better, known, func(p spot) evidence { return p.evidence }, true); best != nil {
+	if best, _ := lead(m.Better, known, func(p spot) evidence { return p.evidence }, true); best != nil {
 		most = max(most, best[0].Median)
 	}
 	for _, of := range grouped(w.samples, func(s *sample) *chart.Series { return s.series }) {
 		c := &chart.Panel{Title: of[0].series.Label, Better: better(m), X: chart.Axis{Title: lower(w.along.title)},
-			Y: chart.Axis{Title: lower(w.up.title), Unit: m.unit, Key: m.name}, Along: w.along.name + " " + w.up.name}
+			Y: chart.Axis{Title: lower(w.up.title), Unit: m.Unit, Key: m.Name}, Along: w.along.name + " " + w.up.name}
 		c.Heat = &chart.Heat{Series: of[0].series, Across: shorts(w.x), Up: shorts(w.y)}
 		for _, s := range of {
 			cell := chart.HeatCell{X: slices.Index(w.x, s.at[w.along.name]), Y: slices.Index(w.y, s.at[w.up.name]),
@@ -130,7 +130,7 @@ func (w sweep) figure(m metric) *figure {
 			if ok {
 				cell.Value, cell.Trust, cell.Best = d.Y, d.Trust, leading[s]
 				cell.Hover = hover(s, d, w.along.name, m) + "\n" + lower(w.up.title) + " " + number.Short(s.at[w.up.name])
-				if cell.Share = d.Y / most; m.better < 0 {
+				if cell.Share = d.Y / most; m.Better < 0 {
 					cell.Share = most / max(d.Y, most)
 				}
 			}

@@ -206,8 +206,8 @@ func counts(rows []results.Row) []column {
 	if len(rows) == 1 {
 		each = ""
 	}
-	count := func(m metric, weight int, constant func(text string) string) column {
-		c := column{key: m.name, group: "requests", name: m.short, weight: weight, constant: constant}
+	count := func(m Metric, weight int, constant func(text string) string) column {
+		c := column{key: m.Name, group: "requests", name: m.Short, weight: weight, constant: constant}
 		return c.with(len(rows), func(i int) (e entry) {
 			if rows[i].Summary == nil {
 				return e
@@ -231,7 +231,7 @@ func counts(rows []results.Row) []column {
 
 type weighted struct {
 	weight int
-	metric
+	Metric
 }
 
 // tabled are the figures of a table for which nobody has chosen any.
@@ -285,8 +285,8 @@ func figureColumns(rows []results.Row, layout *Layout, automatic []weighted) []c
 	if names == nil {
 		for _, m := range automatic {
 			if c := m.column(rows, m.weight); c.known() || m.weight == 0 {
-				c.markBest(m.metric, rows, loads, shared)
-				c.bound(m.metric, rows, layout)
+				c.markBest(m.Metric, rows, loads, shared)
+				c.bound(m.Metric, rows, layout)
 				columns = append(columns, c)
 			}
 		}
@@ -294,20 +294,20 @@ func figureColumns(rows []results.Row, layout *Layout, automatic []weighted) []c
 	return append(columns, sloColumn(rows)...)
 }
 
-func (m metric) column(rows []results.Row, weight int) column {
-	c := column{key: m.name, group: m.group, name: m.short, weight: weight}
+func (m Metric) column(rows []results.Row, weight int) column {
+	c := column{key: m.Name, group: m.Group, name: m.Short, weight: weight}
 	switch {
-	case m.group == "Throughput":
-		c.group = m.unit
-	case m.unit == "ms":
+	case m.Group == "Throughput":
+		c.group = m.Unit
+	case m.Unit == "ms":
 		c.group += " ms"
-	case m.group == "Energy":
+	case m.Group == "Energy":
 		c.group = ""
-		if !strings.HasPrefix(m.short, m.unit) {
-			c.name += " " + m.unit
+		if !strings.HasPrefix(m.Short, m.Unit) {
+			c.name += " " + m.Unit
 		}
-	case m.group == "" && m.unit != "" && !strings.HasSuffix(m.short, "/s"):
-		c.name += " " + m.unit
+	case m.Group == "" && m.Unit != "" && !strings.HasSuffix(m.Short, "/s"):
+		c.name += " " + m.Unit
 	}
 	return c.with(len(rows), func(i int) entry {
 		if v, ok := m.value(&rows[i]); ok {
@@ -318,7 +318,7 @@ func (m metric) column(rows []results.Row, weight int) column {
 }
 
 // markBest marks what leads under each load, of cells that were measured once each.
-func (c column) markBest(m metric, rows []results.Row, loads [][][]*results.Row, shared []string) {
+func (c column) markBest(m Metric, rows []results.Row, loads [][][]*results.Row, shared []string) {
 	leading := map[*results.Row]bool{}
 	for _, of := range leaders(m, loads, shared) {
 		leading[of[0]] = len(of) == 1

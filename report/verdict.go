@@ -82,10 +82,10 @@ type doubt struct {
 // doubts are the reasons against some rows, numbered from 1.
 type doubts []doubt
 
-// figures are the numbers in a sentence.
-var figures = regexp.MustCompile(`\b\d+(?:[.,]\d+)*`)
+// numerals are the numbers in a sentence.
+var numerals = regexp.MustCompile(`\b\d+(?:[.,]\d+)*`)
 
-func shapeOf(text string) string { return figures.ReplaceAllString(text, "\x00") }
+func shapeOf(text string) string { return numerals.ReplaceAllString(text, "\x00") }
 
 // newDoubts are the reasons against rows: those that differ in their numbers alone are one.
 func newDoubts(rows []results.Row) (all doubts) {
@@ -102,7 +102,7 @@ func newDoubts(rows []results.Row) (all doubts) {
 
 // ranges is a sentence of sentences that differ in their numbers alone: "8–518 ms".
 func ranges(texts []string) string {
-	numbers := func(text string) []string { return figures.FindAllString(text, -1) }
+	numbers := func(text string) []string { return numerals.FindAllString(text, -1) }
 	least, most := numbers(texts[0]), numbers(texts[0])
 	value := func(text string) float64 { v, _ := float(text); return v } // it is one by its form
 	for _, text := range texts {
@@ -116,7 +116,7 @@ func ranges(texts []string) string {
 		}
 	}
 	n := -1
-	return figures.ReplaceAllStringFunc(texts[0], func(string) string {
+	return numerals.ReplaceAllStringFunc(texts[0], func(string) string {
 		if n++; least[n] != most[n] {
 			return least[n] + "–" + most[n]
 		}

@@ -101,18 +101,11 @@ func numeric(of func(r *results.Row) (float64, bool)) field {
 func newFields(rows []results.Row) fields {
 	all := columnsOf(rows)
 	for _, m := range allMetrics(rows) {
-		if name := called(m.group + " " + m.short); all[name] == nil {
+		if name := m.Heading(); all[name] == nil {
 			all[name] = numeric(m.raw().value)
 		}
 	}
 	return all
-}
-
-// called is a column as conditions and the page's filter name it by what stands above it: "ttft_p50".
-func called(heading string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(heading), func(r rune) bool {
-		return r != '.' && r != '%' && !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9')
-	}), "_")
 }
 
 // columnsOf are the columns of rows, by the names that CSV has for them, and their axes.
@@ -132,7 +125,7 @@ func columnsOf(rows []results.Row) fields {
 	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
 	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
 	for _, m := range allMetrics(rows) {
-		all[m.name] = numeric(m.raw().value)
+		all[m.Name] = numeric(m.raw().value)
 	}
 	for _, r := range those(rows, func(r *results.Row) bool { return r.Summary != nil }) {
 		for _, o := range r.Summary.Objectives {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/load/metric"
 	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
@@ -133,9 +134,9 @@ func (f *tableFlags) add(c *cobra.Command) {
 
 func (f *tableFlags) check() error {
 	for _, name := range f.columns {
-		if !report.IsMetric(name) {
+		if _, ok := metric.Named(name); !ok {
 			return usage("--columns: there is no metric %q; there are %s, and percentiles such as p99_ttft_ms",
-				name, strings.Join(report.MetricNames(), ", "))
+				name, strings.Join(metric.Names(metric.All(nil)), ", "))
 		}
 	}
 	return nil

@@ -153,9 +153,6 @@ func TestOutcome(t *testing.T) {
 // have: neither room knows the other.
 func TestReportNames(t *testing.T) {
 	sorted := func(names ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(names...))) }
-	if diff := cmp.Diff(sorted(report.MetricNames()), sorted(hcl.MetricNames())); diff != "" {
-		t.Errorf("metrics (-report +language):\n%s", diff)
-	}
 	if diff := cmp.Diff(sorted(report.ConditionNames()), sorted(hcl.ConditionNames())); diff != "" {
 		t.Errorf("names in conditions (-report +language):\n%s", diff)
 	}

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"hclbench/load"
+	"hclbench/load/metric"
 	"hclbench/results"
 )
 
@@ -129,16 +130,15 @@ func figureOf(member string) figure {
 // median is how half of all has another name.
 var median = regexp.MustCompile(`(^|_)p50(_|$)`)
 
-// ourLatency is a latency as the tables of hcl name it, which are in milliseconds: ttft_p99.
-var ourLatency = regexp.MustCompile(`^(ttft|tpot|itl|e2el)_(mean|median|std|min|max|p\d+(\.\d+)?)$`)
-
 func guess(name string) meaning {
 	if m, ok := meanings()[name]; ok {
 		return m
 	}
 	name = median.ReplaceAllString(strings.Replace(name, "_ms.", "_ms_", 1), "${1}median$2") // "ttft_ms.p50" in JSON
-	if ourLatency.MatchString(name) {
-		name += "_ms"
+	if key, statistic, _ := strings.Cut(name, "_"); strings.Contains(name, "_") {
+		if m, ok := metric.Named(statistic + "_" + key + "_ms"); ok { // as the tables of hcl name it: ttft_p99
+			name = m.Name
+		}
 	}
 	f, unit, _ := latencyNamed(name)
 	if unit == "" {

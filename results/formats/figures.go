@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/load/metric"
 	"hclbench/results"
 )
 
@@ -33,27 +34,32 @@ func figures() []figure {
 	of := func(name, names string, at func(*load.Summary) any) figure {
 		return figure{name: name, names: names, at: func(c *results.Cell) any { return at(c.Summary) }}
 	}
+	// ours has the names that we have for it too.
+	ours := func(m metric.Metric, name, names string, at func(*load.Summary) any) figure {
+		return of(name, names+" "+m.Name+" "+m.Heading(), at)
+	}
 	return []figure{
-		of("completed", "completed successful_requests num_requests requests_ok", func(s *load.Summary) any { return &s.Completed }),
-		of("failed", "failed failed_requests requests_failed", func(s *load.Summary) any { return &s.Failed }),
+		ours(metric.Completed, "completed", "successful_requests num_requests", func(s *load.Summary) any { return &s.Completed }),
+		ours(metric.Failed, "failed", "failed_requests", func(s *load.Summary) any { return &s.Failed }),
 		of("requests", "num_prompts requests", func(s *load.Summary) any { return &s.Requests }),
-		of("duration_s", "duration duration_s elapsed_time benchmark_duration_s benchmark_duration_sec", func(s *load.Summary) any { return &s.Duration }),
-		of("input_tokens", "total_input_tokens total_input_text_tokens tokens_input", func(s *load.Summary) any { return &s.InputTokens }),
-		of("output_tokens", "total_output_tokens total_generated_tokens tokens_output", func(s *load.Summary) any { return &s.OutputTokens }),
-		of("request_throughput", "request_throughput requests_per_second request_throughput_req_s req_s",
+		ours(metric.Duration, "duration_s", "elapsed_time benchmark_duration_s benchmark_duration_sec",
+			func(s *load.Summary) any { return &s.Duration }),
+		ours(metric.InputTokens, "input_tokens", "total_input_text_tokens", func(s *load.Summary) any { return &s.InputTokens }),
+		ours(metric.OutputTokens, "output_tokens", "total_generated_tokens", func(s *load.Summary) any { return &s.OutputTokens }),
+		ours(metric.RequestThroughput, "request_throughput", "requests_per_second request_throughput_req_s",
 			func(s *load.Summary) any { return &s.RequestThroughput }),
-		of("input_throughput", "input_throughput input_token_throughput_tok_s throughput_input",
+		ours(metric.InputThroughput, "input_throughput", "input_token_throughput_tok_s",
 			func(s *load.Summary) any { return &s.InputThroughput }),
-		of("output_throughput", "output_throughput output_token_throughput_tok_s output_throughput_tok_s throughput_output",
+		ours(metric.OutputThroughput, "output_throughput", "output_token_throughput_tok_s output_throughput_tok_s",
 			func(s *load.Summary) any { return &s.OutputThroughput }),
-		of("total_throughput", "total_throughput total_token_throughput total_token_throughput_tok_s tokens_per_second throughput_total",
+		ours(metric.TotalThroughput, "total_throughput", "total_token_throughput total_token_throughput_tok_s tokens_per_second",
 			func(s *load.Summary) any { return &s.TotalThroughput }),
-		of("goodput", "goodput request_goodput goodput_s", func(s *load.Summary) any { return &s.Goodput }),
-		of("peak_output_throughput", "peak_output_throughput max_output_tokens_per_s throughput_peak",
+		ours(metric.Goodput, "goodput", "request_goodput", func(s *load.Summary) any { return &s.Goodput }),
+		ours(metric.PeakThroughput, "peak_output_throughput", "max_output_tokens_per_s",
 			func(s *load.Summary) any { return &s.PeakOutputThroughput }),
 		of("peak_concurrency", "peak_concurrency peak_concurrent_requests max_concurrent_requests",
 			func(s *load.Summary) any { return &s.PeakConcurrency }),
-		of("mean_concurrency", "mean_concurrency in_flight", func(s *load.Summary) any { return &s.MeanConcurrency }),
+		ours(metric.MeanConcurrency, "mean_concurrency", "", func(s *load.Summary) any { return &s.MeanConcurrency }),
 	}
 }
 
