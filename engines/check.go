@@ -119,6 +119,8 @@ func checkAlone(e *Engine) (found findings) {
 	} {
 		check(e, &found)
 	}
+	wrong, _ := checkVersion(e)
+	found = append(found, wrong...)
 	for i := range found {
 		found[i].Alone = true
 	}
@@ -428,6 +430,8 @@ func Doubts(e *Engine) []FieldError {
 			found.of("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
 		}
 	}
+	_, unsure := checkVersion(e)
+	found = append(found, unsure...)
 	if other := imageOf(e); other != "" {
 		found.add("image", imageOfOther, e.Image, other, e.Kind)
 	}

@@ -154,21 +154,12 @@ func Settle(e *Engine) []FieldError {
 	return doubts
 }
 
-// KnownFlags are the flags that an engine's version has, by all their names; nil: hcl knows none.
-func KnownFlags(e *Engine) []string { return setting.Names(e.Kind, e.version()) }
-
-// IsKnownFlag reports whether some version of the engine may have a flag.
-func IsKnownFlag(e *Engine, name string) bool {
-	_, how := setting.Lookup(e.Kind, name, e.version())
-	return how != setting.None || !setting.Has(e.Kind)
-}
-
 // IsSecret reports whether a flag's value is one that is kept from others.
 func IsSecret(e *Engine, flag string) bool { return e.dialect().means(flag).Is(setting.Secret) }
 
-// FlagElsewhere says whose a flag is that an engine kind does not have, and what this
-// kind calls it; empty: nobody's that hcl knows, or without a name here.
-func FlagElsewhere(kind, name string) (other, here string) {
+// elsewhere says whose a flag is that a version of a kind does not have, and what it is called here; empty:
+// nobody's that hcl knows, or without a name here.
+func elsewhere(kind, name string, v setting.Version) (other, here string) {
 	for _, other := range inferenceKinds {
 		if right := setting.Respelled(other, name, setting.Version{}); right != "" {
 			name = right
@@ -177,8 +168,9 @@ func FlagElsewhere(kind, name string) (other, here string) {
 		if row == nil || other == kind || how == setting.Ambiguous || how == setting.Beginning && row.Name != name+"-size" {
 			continue
 		}
-		if m := setting.Means(row); m.Is(setting.Hint) && m.Hint(kind) != "" {
-			return other, m.Hint(kind)
+		m := setting.Means(row)
+		if here := m.HintOf(kind); here != "" && setting.Judge(kind, here, v).Fault == setting.Right {
+			return other, here
 		}
 	}
 	return "", ""

@@ -3,29 +3,20 @@ package engines
 import (
 	"strings"
 	"testing"
+
+	"hclbench/engines/setting"
 )
 
-func TestIsKnownFlag(t *testing.T) {
-	for _, tt := range []struct {
-		kind, name string
-		want       bool
-	}{
-		{VLLM, "tensor-parallel-size", true}, {VLLM, "tensor_parallel_size", true}, {VLLM, "no-enable-prefix-caching", true},
-		{VLLM, "speculative-config.method", true}, {VLLM, "tensor-parallel", true}, {VLLM, "tp", false}, {VLLM, "tensor-paralel-size", false},
-		{SGLang, "tp", true}, {SGLang, "max-model-len", false}, {SGLang, "enable-dp-attention", true},
-		{TRTLLM, "tp_size", true}, {TRTLLM, "tp", false}, {TRTLLM, "extra_llm_api_options", true},
-		{OpenAI, "anything", true}, {Sim, "itl", true},
+// TestElsewhere: a flag of another kind is told by its name here.
+func TestElsewhere(t *testing.T) {
+	for _, tt := range []struct{ kind, name, version, other, here string }{
+		{VLLM, "tp", "", SGLang, "tensor-parallel-size"}, {TRTLLM, "tp", "", SGLang, "tp_size"},
+		{SGLang, "gpu_memory_utilization", "", VLLM, "mem-fraction-static"}, {VLLM, "mem-fraction-static", "", SGLang, "gpu-memory-utilization"},
+		{VLLM, "whatever", "", "", ""}, {VLLM, "ep-size", "0.11.0", SGLang, "enable-expert-parallel"},
+		{VLLM, "ep-size", "0.6.0", "", ""}, // which has none yet
 	} {
-		if got := IsKnownFlag(&Engine{Kind: tt.kind}, tt.name); got != tt.want {
-			t.Errorf("IsKnownFlag(%q, %q) = %v", tt.kind, tt.name, got)
-		}
-	}
-	for _, tt := range []struct{ kind, name, other, here string }{
-		{VLLM, "tp", SGLang, "tensor-parallel-size"}, {TRTLLM, "tp", SGLang, "tp_size"}, {SGLang, "gpu_memory_utilization", VLLM, "mem-fraction-static"},
-		{VLLM, "mem-fraction-static", SGLang, "gpu-memory-utilization"}, {VLLM, "whatever", "", ""},
-	} {
-		if other, here := FlagElsewhere(tt.kind, tt.name); other != tt.other || here != tt.here {
-			t.Errorf("FlagElsewhere(%q, %q) = %q, %q", tt.kind, tt.name, other, here)
+		if other, here := elsewhere(tt.kind, tt.name, setting.ParseVersion(tt.version)); other != tt.other || here != tt.here {
+			t.Errorf("elsewhere(%q, %q) = %q, %q", tt.kind, tt.name, other, here)
 		}
 	}
 }

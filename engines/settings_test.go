@@ -205,7 +205,4 @@ func TestRouterFlags(t *testing.T) {
 	if found := Doubts(e); len(found) != 1 || !strings.Contains(found[0].Detail, "There are: random, round_robin, cache_aware, power_of_two, manual.") {
 		t.Errorf("Doubts = %v", found)
 	}
-	if IsKnownFlag(e, "polcy") || !IsKnownFlag(e, "policy") || !slices.Contains(KnownFlags(e), "policy") {
-		t.Error("polcy is known, or policy is not")
-	}
 }

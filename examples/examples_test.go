@@ -229,9 +229,9 @@ var examples = map[string]example{
 		published: map[string]int{"throughput": 6, "shared-prompts": 1},
 		words: map[string][]string{
 			"group.pd prefill": append(morehWords, "--max-num-batched-tokens 64000", "--no-enable-prefix-caching",
-				"VLLM_MOE_DP_CHUNK_SIZE=4096", "VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=128"),
+				"VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=128"),
 			"group.pd decode": append(morehWords, "--max-num-batched-tokens 16384", "--no-enable-prefix-caching",
-				"VLLM_MOE_DP_CHUNK_SIZE=512", "VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=512"),
+				"VLLM_V1_OUTPUT_PROC_CHUNK_SIZE=512"),
 			"group.pd router": {
 				"--entrypoint vllm-router vllm/vllm-router:nightly --vllm-pd-disaggregation", "--kv-connector nixl", "--prefill http://203.0.113.20:", "--prefill http://203.0.113.21:",
 				"--decode http://203.0.113.22:", "--decode http://203.0.113.23:", "--decode http://203.0.113.24:", "--disable-retries",

@@ -25,12 +25,12 @@ engine "vllm" "all" {
   host     = host.box[each.key]
   model    = model.m
   image    = "vllm/vllm-openai:v0.11.0"
-  flags    = { tensor-parallel-size = matrix.tp, name = "${each.key}-${each.value.address}" }
+  flags    = { tensor-parallel-size = matrix.tp, served-model-name = "${each.key}-${each.value.address}" }
 }
 engine "vllm" "odd" {
   for_each = ["z", 3, "org/x"]
   inherits = engine.vllm.all["a"]
-  flags    = { name = each.value, n = length(host.box[*].address) }
+  flags    = { served-model-name = each.value, max-num-seqs = length(host.box[*].address) }
 }
 engine "vllm" "none" { // is right, as long as nobody asks for one
   for_each = {}
@@ -42,24 +42,24 @@ dataset "random" "d" {
 `
 	for matrix, want := range map[string][]string{
 		`engine = values(engine.vllm.all)`: {
-			`engine=vllm.all["a"] tp=4 all-a --name a-203.0.113.1 --tensor-parallel-size 4`,
-			`engine=vllm.all["a"] tp=8 all-a --name a-203.0.113.1 --tensor-parallel-size 8`,
-			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
-			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+			`engine=vllm.all["a"] tp=4 all-a --served-model-name a-203.0.113.1 --tensor-parallel-size 4`,
+			`engine=vllm.all["a"] tp=8 all-a --served-model-name a-203.0.113.1 --tensor-parallel-size 8`,
+			`engine=vllm.all["b"] tp=4 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
 		`engine = concat(values(engine.vllm.none), [for k, e in engine.vllm.all : e if k != "a"])`: {
-			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
-			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+			`engine=vllm.all["b"] tp=4 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
 		`engine = concat([engine.vllm.odd["org/x"]], engine.vllm.odd[*], [engine.vllm.all.b])`: {
-			`engine=vllm.odd["org/x"] tp=4 odd-org-x --n 2 --name org/x --tensor-parallel-size 4`,
-			`engine=vllm.odd["org/x"] tp=8 odd-org-x --n 2 --name org/x --tensor-parallel-size 8`,
-			`engine=vllm.odd["3"] tp=4 odd-3 --n 2 --name 3 --tensor-parallel-size 4`,
-			`engine=vllm.odd["3"] tp=8 odd-3 --n 2 --name 3 --tensor-parallel-size 8`,
-			`engine=vllm.odd["z"] tp=4 odd-z --n 2 --name z --tensor-parallel-size 4`,
-			`engine=vllm.odd["z"] tp=8 odd-z --n 2 --name z --tensor-parallel-size 8`,
-			`engine=vllm.all["b"] tp=4 all-b --name b-203.0.113.2 --tensor-parallel-size 4`,
-			`engine=vllm.all["b"] tp=8 all-b --name b-203.0.113.2 --tensor-parallel-size 8`,
+			`engine=vllm.odd["org/x"] tp=4 odd-org-x --max-num-seqs 2 --served-model-name org/x --tensor-parallel-size 4`,
+			`engine=vllm.odd["org/x"] tp=8 odd-org-x --max-num-seqs 2 --served-model-name org/x --tensor-parallel-size 8`,
+			`engine=vllm.odd["3"] tp=4 odd-3 --max-num-seqs 2 --served-model-name 3 --tensor-parallel-size 4`,
+			`engine=vllm.odd["3"] tp=8 odd-3 --max-num-seqs 2 --served-model-name 3 --tensor-parallel-size 8`,
+			`engine=vllm.odd["z"] tp=4 odd-z --max-num-seqs 2 --served-model-name z --tensor-parallel-size 4`,
+			`engine=vllm.odd["z"] tp=8 odd-z --max-num-seqs 2 --served-model-name z --tensor-parallel-size 8`,
+			`engine=vllm.all["b"] tp=4 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 4`,
+			`engine=vllm.all["b"] tp=8 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
 	} {
 		c := mustLoad(t, lab+benchmarkOf("matrix {\n"+matrix+"\ntp = [4, 8]\n}", ""), Vars{})

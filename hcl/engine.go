@@ -156,7 +156,6 @@ func (b *block) warnOfEngine(e *engines.Engine) {
 		}
 	}
 	b.warnOfShownSecrets(e)
-	b.warnOfFlags(e)
 	ref, err := origin.ParseRef(e.Image)
 	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.InImage(e) {
 		at, inherited := b.where("image")
@@ -206,36 +205,6 @@ func (b *block) mistake(f engines.FieldError) {
 		b.fail(at, "Wrong "+field[strings.LastIndexByte(field, '.')+1:], "%s%s", f.Detail, inherited)
 	}
 }
-
-const flagOfOther = "hcl knows of no version of %q with the flag %s, which is one of %q. Here it is called %s."
-
-// warnOfFlags is about flags that no version of the engine has and that look like some other.
-func (b *block) warnOfFlags(e *engines.Engine) {
-	if e.Command != nil {
-		return
-	}
-	seen := map[string]bool{}
-	for _, f := range e.Flags {
-		if seen[f.Name] || engines.IsKnownFlag(e, f.Name) {
-			continue
-		}
-		seen[f.Name] = true
-		at, inherited := b.entry("flags", f.Name)
-		if inherited != "" {
-			continue
-		}
-		bare := strings.TrimPrefix(f.Name, "no-")
-		if other, here := engines.FlagElsewhere(e.Kind, f.Name); other != "" {
-			b.warnOnce(at, "Unknown flag", flagOfOther, e.Kind, f.Name, other, here)
-		} else if hint := didYouMean(bare, engines.KnownFlags(e), plainly); hint != "" && len(f.Name) > shortFlag {
-			b.warnOnce(at, "Unknown flag",
-				"hcl knows of no version of %q with the flag %s.%s", e.Kind, f.Name, hint)
-		}
-	}
-}
-
-// shortFlag is so short that another flag is always near.
-const shortFlag = 4
 
 const secretInList = "Everybody on %[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
 

@@ -72,8 +72,13 @@ func (m *Meaning) Told(kind string) []string {
 	return m.told[kind]
 }
 
-// Hint is what a kind calls it; empty: it has no name there.
-func (m *Meaning) Hint(kind string) string { return m.hint[kind] }
+// HintOf is what a kind calls it, where the kinds' options are the same ([Hint]); empty: it has no name there.
+func (m *Meaning) HintOf(kind string) string {
+	if !m.Is(Hint) {
+		return ""
+	}
+	return m.hint[kind]
+}
 
 // Bench is its name at trtllm-bench; empty: it has none.
 func (m *Meaning) Bench() string {

@@ -57,6 +57,8 @@ type Row struct {
 
 	form, standard, note string
 	runs                 []span
+	deprecated           Version // since when; zero: it is not
+	replacedBy           string  // what its makers name in its place, with its dashes
 }
 
 // span is from which version to which one; from zero: always; to zero: to the newest.
@@ -133,19 +135,15 @@ func (r *Row) at(v Version, now, of string) string {
 	return now
 }
 
-// Lacks reports whether a version of a kind has not got the option for sure. Not every version was read: of one
-// between two that were the later one tells as well.
+// Lacks reports whether a version of a kind has not got the option for sure, as of [Judge].
 func (r *Row) Lacks(kind string, v Version) bool {
 	t := tables()[kind]
 	if v = t.of(v); !v.Known() {
 		return false
 	}
-	next := v
-	if i := slices.IndexFunc(t.versions, func(read Version) bool { return !read.Before(v) }); i >= 0 {
-		next = t.versions[i]
-	}
-	has := func(v Version) bool { return slices.ContainsFunc(r.runs, func(s span) bool { return s.holds(v) }) }
-	return !has(v) && !has(next)
+	return !slices.ContainsFunc(t.around(v), func(v Version) bool {
+		return slices.ContainsFunc(r.runs, func(s span) bool { return s.holds(v) })
+	})
 }
 
 // spelling is a name of an option, and when it was one.
@@ -186,12 +184,18 @@ func (t *table) of(v Version) Version {
 // tables are read once: nothing changes them.
 var tables = sync.OnceValue(func() map[string]*table {
 	all := map[string]*table{}
-	for _, kind := range []string{"vllm", "sglang", "trtllm", "vllm_router", "sglang_router", "trtllm_router"} {
+	for _, kind := range append(Kinds(), Variables("vllm"), Variables("sglang")) {
 		all[kind] = readTable(strings.ReplaceAll(kind, "_", "-") + ".tsv")
-		all[kind].dashes, all[kind].exact = kind == "vllm", strings.HasPrefix(kind, "trtllm")
+		all[kind].dashes = kind == "vllm"
+		all[kind].exact = strings.HasPrefix(kind, "trtllm") || strings.HasSuffix(kind, Variables(""))
 	}
 	return all
 })
+
+// Kinds are the kinds of engines and routers whose options the table has.
+func Kinds() []string {
+	return []string{"vllm", "sglang", "trtllm", "vllm_router", "sglang_router", "trtllm_router"}
+}
 
 // lines are those of a file that is in the binary, each by the names of its columns.
 func lines(name string) (comments []string, list []map[string]string) {
@@ -237,7 +241,8 @@ func readTable(name string) *table {
 		t.by[name] = append(t.by[name], spelling{name, row, runs, name != row.Name})
 	}
 	for _, r := range rows {
-		row := &Row{Name: r["name"], form: r["type"], standard: r["default"], note: r["note"]}
+		row := &Row{Name: r["name"], form: r["type"], standard: r["default"], note: r["note"],
+			deprecated: ParseVersion(r["deprecated"]), replacedBy: r["instead"]}
 		if c := r["choices"]; len(c) > 1 {
 			row.Choices = strings.Split(c, "|")
 		}
@@ -316,10 +321,11 @@ func Lookup(kind, name string, v Version) (*Row, How) {
 	v = t.of(v)
 	here := func(s spelling) bool { return s.in(v) }
 	ever := func(spelling) bool { return true }
-	for _, when := range []func(spelling) bool{here, ever} {
-		if row, how := t.named(name, v, when); row != nil {
-			return row, how
-		}
+	if row, how := t.named(name, v, here); row != nil {
+		return row, how
+	}
+	if row, how := t.named(name, Version{}, ever); row != nil {
+		return row, how
 	}
 	if t.exact {
 		return nil, None
@@ -377,7 +383,7 @@ func (t *table) named(name string, v Version, when func(spelling) bool) (*Row, H
 	}
 	opposite := func(name string, how How) (*Row, How) {
 		for _, s := range t.by[name] {
-			if when(s) && (s.row.Form(v) == SwitchNo || s.row.form == SwitchNo) {
+			if when(s) && s.row.Form(v) == SwitchNo {
 				return s.row, how
 			}
 		}
@@ -431,6 +437,12 @@ func Respelled(kind, name string, v Version) string {
 func IsNewest(kind string, v Version) bool {
 	t := tables()[kind]
 	return t != nil && t.versions != nil && t.of(v) == t.of(Version{})
+}
+
+// IsRead reports whether a version is one of those read of a kind, or lies between them.
+func IsRead(kind string, v Version) bool {
+	t := tables()[kind]
+	return v.Known() && t != nil && t.versions != nil && !v.Before(t.versions[0]) && !t.of(Version{}).Before(v)
 }
 
 // Has reports whether the table has a kind.

@@ -113,7 +113,6 @@ engine "vllm" "half" {
 engine "vllm" "prefill" {
   inherits = engine.vllm.half
   env = {
-    VLLM_MOE_DP_CHUNK_SIZE         = "4096"
     VLLM_V1_OUTPUT_PROC_CHUNK_SIZE = "128"
   }
   flags = {
@@ -125,7 +124,6 @@ engine "vllm" "prefill" {
 engine "vllm" "decode" {
   inherits = engine.vllm.half
   env = {
-    VLLM_MOE_DP_CHUNK_SIZE         = "512"
     VLLM_V1_OUTPUT_PROC_CHUNK_SIZE = "512"
   }
   flags = {

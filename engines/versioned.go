@@ -1,0 +1,145 @@
+package engines
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"hclbench/engines/setting"
+	"hclbench/origin"
+)
+
+// trust is how far hcl knows which settings an engine has.
+type trust int
+
+const (
+	certain trust = iota // those of its version
+	assumed              // nothing tells the version: those of the newest read
+	forked               // a build of others, which may have more and less
+)
+
+// makers are the images that the engines' makers publish: what stands in them is what the table was read from.
+var makers = regexp.MustCompile(`(^|/)(vllm/vllm-openai(-rocm|-cpu)?|vllm/vllm-router|lmsysorg/sglang(-rocm)?|lmsysorg/sgl-model-gateway)$`)
+
+// unreleased are versions between two that were published: of the day, and candidates.
+var unreleased = regexp.MustCompile(`(?i)dev|nightly|rc\d|\d[ab]\d+$|\+g`)
+
+func (e *Engine) trust() trust {
+	image, err := origin.ParseRef(e.Image)
+	switch known := e.version().Known(); {
+	case e.Image != "" && err != nil, strings.HasPrefix(image.Repository, "rocm/"), imageOf(e) != "":
+		return forked
+	case e.Version == "" && slices.ContainsFunc(e.Setup, installs.MatchString):
+		return forked
+	case !known, unreleased.MatchString(e.Version), e.Version == "" && unreleased.MatchString(image.Tag):
+		return assumed
+	case e.Version == "" && !makers.MatchString(image.Repository):
+		return forked
+	}
+	return certain
+}
+
+// What is said of settings that a version does not take as the lab says them.
+const (
+	settingGone     = "%s has no %s any more: %s was the last with it.%s"
+	settingMayGo    = "No %s after %s has the %s. If this one is newer, it does not know it.%s"
+	settingNotYet   = "%s has no %s yet: it is there since %s.%s"
+	settingIsOld    = "%s takes the %s, and calls it deprecated since %s.%s"
+	settingSeveral  = "%s refuses the %s, which is the beginning of several: %s. Write one of them whole."
+	settingUnknown  = "hcl knows of no version of %q with the %s.%s"
+	settingOfOther  = "hcl knows of no version of %q with the %s, which is one of %q. Here it is called %s."
+	settingMisspelt = " Did you mean %s?"
+)
+
+// checkVersion holds flags and variables against the engine's version: wrong is what it refuses for sure.
+func checkVersion(e *Engine) (wrong, doubts findings) {
+	d, sure := e.dialect(), e.trust()
+	if !d.own || e.Command != nil {
+		return nil, nil
+	}
+	seen := map[string]bool{}
+	for _, f := range e.Flags {
+		if seen[f.Name] || setting.Respelled(d.kind, f.Name, d.version) != "" { // which [checkFlags] tells
+			continue
+		}
+		seen[f.Name] = true
+		text, refused := d.judged("flag "+f.Name, f.Name, sure)
+		switch {
+		case text == "":
+		case refused:
+			wrong.of("flags", f.Name, "%s", text)
+		default:
+			doubts.of("flags", f.Name, "%s", text)
+		}
+	}
+	for _, v := range e.Env {
+		of := dialect{setting.Variables(d.kind), d.version, true}
+		if strings.HasPrefix(v.Name, "VLLM_") && d.kind == VLLM || strings.HasPrefix(v.Name, "SGLANG_") && d.kind == SGLang {
+			if text, _ := of.judged("variable "+v.Name, v.Name, sure); text != "" {
+				doubts.of("env", v.Name, "%s", text)
+			}
+		}
+	}
+	return wrong, doubts
+}
+
+// judged is what is to be said of a name, which what shows, and whether the engine does not start with it for sure.
+func (d dialect) judged(what, name string, sure trust) (text string, refused bool) {
+	j := setting.Judge(d.kind, name, d.version)
+	kind := strings.ReplaceAll(strings.TrimSuffix(d.kind, setting.Variables("")), "_", "-")
+	this, instead := kind+" "+d.version.String(), ""
+	if !d.version.Known() {
+		this = kind
+	}
+	if j.Instead != "" {
+		instead = " Write " + j.Instead + "."
+	}
+	if d.kind == setting.Variables(SGLang) && j.Fault != setting.Unknown { // its list is not all that it reads
+		return "", false
+	}
+	switch {
+	case j.Fault == setting.Unknown:
+		if other, here := elsewhere(d.kind, name, d.version); other != "" && !strings.HasSuffix(d.kind, "_router") {
+			return fmt.Sprintf(settingOfOther, kind, what, other, here), false
+		}
+		if j.Instead != "" {
+			instead = fmt.Sprintf(settingMisspelt, j.Instead)
+		}
+		if instead == "" && (sure != certain || !setting.IsRead(d.kind, d.version) || strings.HasSuffix(d.kind, setting.Variables(""))) {
+			return "", false
+		}
+		return fmt.Sprintf(settingUnknown, kind, what, instead), false
+	case sure == forked:
+		return "", false
+	case j.Fault == setting.Several:
+		return fmt.Sprintf(settingSeveral, this, what, strings.Join(j.Could, ", ")), sure == certain
+	case j.Fault == setting.Gone && sure == certain:
+		return fmt.Sprintf(settingGone, this, what, j.Version, instead), true
+	case j.Fault == setting.Gone:
+		return fmt.Sprintf(settingMayGo, kind, j.Version, what, instead), false
+	case j.Fault == setting.NotYet && sure == certain:
+		return fmt.Sprintf(settingNotYet, this, what, j.Version, instead), true
+	case j.Fault == setting.Deprecated && sure == certain:
+		return fmt.Sprintf(settingIsOld, this, what, j.Version, instead), false
+	}
+	return "", false
+}
+
+// ServedSettings is what is said of an engine's settings once it has told which version it is: as [Check] and [Doubts] would
+// have, had they known.
+func ServedSettings(e *Engine, version string) (said []string) {
+	if e.Version != "" && e.Version == version || CheckVersion(version) != nil {
+		return nil
+	}
+	told := *e
+	told.Version = version
+	wrong, doubts := checkVersion(&told)
+	wasWrong, wasDoubtful := checkVersion(e)
+	for _, f := range append(wrong, doubts...) {
+		if !slices.Contains(append(wasWrong, wasDoubtful...), f) {
+			said = append(said, f.Detail)
+		}
+	}
+	return said
+}

@@ -1,0 +1,139 @@
+package engines
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/provision"
+)
+
+// TestVersionedSettings: what is said of a setting, by what is known of the engine's version. "!" begins what keeps the lab
+// from being applied.
+func TestVersionedSettings(t *testing.T) {
+	for _, tt := range []struct{ kind, image, version, name, want string }{
+		// The version is known.
+		{VLLM, "vllm/vllm-openai:v0.17.0", "", "swap-space", ""},
+		{VLLM, "vllm/vllm-openai:v0.33.0", "", "swap-space", "!vllm 0.33.0 has no flag swap-space any more: 0.17.1 was the last with it."},
+		{VLLM, "vllm/vllm-openai:v0.14.0", "", "spec-method", "!vllm 0.14.0 has no flag spec-method yet: it is there since 0.22.0."},
+		{VLLM, "vllm/vllm-openai:v0.22.0", "", "spec-method", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "enable-dp-attention", "calls it deprecated since 0.5.22. Write attn-dp-size <dp-size>."},
+		{SGLang, "lmsysorg/sglang:v0.5.12", "", "enable-dp-attention", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "cuda-graph-bs", "!sglang 0.5.23 has no flag cuda-graph-bs any more: 0.5.19 was the last with it. Write cuda-graph-bs-decode."},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "enable-piecewise-cuda-graph", "!Write cuda-graph-backend-prefill=tc_piecewise."},
+		{SGLang, "lmsysorg/sglang-rocm:v0.5.20-rocm10-mi30x-20260920", "", "cuda-graph-bs", "!was the last"},
+		{VLLM, "harbor.example.com/hub/vllm/vllm-openai:v0.33.0", "", "swap-space", "!was the last"}, // a mirror
+		{VLLM, "", "0.33.0", "swap-space", "!was the last"},
+		{VLLM, "team/engine:7", "0.33.0", "swap-space", "!was the last"}, // the lab says so
+		{SGLang, "lmsysorg/sglang:v0.4.9", "", "nccl-port", ""},          // first read in its post6
+		// It is newer than the table.
+		{VLLM, "vllm/vllm-openai:v0.40.0", "", "max-num-seqs", ""},
+		{VLLM, "vllm/vllm-openai:v0.40.0", "", "swap-space", "!0.17.1 was the last with it."},
+		{VLLM, "vllm/vllm-openai:v0.40.0", "", "brand-new", ""},
+		{VLLM, "vllm/vllm-openai:v0.40.0", "", "tensor-paralel-size", "Did you mean tensor-parallel-size?"},
+		{VLLM, "vllm/vllm-openai:v0.40.0", "", "tensor-parallle-size", "Did you mean tensor-parallel-size?"},
+		// It is not known.
+		{VLLM, "team/engine:7", "", "swap-space", "No vllm after 0.17.1 has the flag swap-space. If this one is newer, it does not know it."},
+		{VLLM, "vllm/vllm-openai:nightly", "", "swap-space", "If this one is newer"},
+		{VLLM, "vllm/vllm-openai:v0.9.0.dev12", "", "spec-method", ""},
+		{VLLM, "team/engine:7", "", "spec-method", ""},
+		{VLLM, "team/engine:7", "", "brand-new", ""},
+		{SGLang, "team/engine:7", "", "enable-dp-attention", ""},
+		{SGLang, "team/engine:7", "", "pp", "sglang refuses the flag pp, which is the beginning of several: pp-async-batch-depth, pp-max-micro-batch-size, pp-size."},
+		// A build of others.
+		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "swap-space", ""},
+		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "amds-own", ""},
+		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "max-num-seq5", ""},
+		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "tensor-paralel-size", "Did you mean tensor-parallel-size?"},
+		{VLLM, "registry.example.com:5000/vllm:0.9.1", "", "spec-method", ""},
+		// Beginnings.
+		{SGLang, "lmsysorg/sglang:v0.5.12", "", "tp", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.3", "", "pp", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.12", "", "pp", "!sglang 0.5.12 refuses the flag pp, which is the beginning of several: pp-async-batch-depth, pp-max-micro-batch-size, pp-size."},
+		{SGLang, "lmsysorg/sglang:v0.4.8.post1", "", "ep", "!is the beginning of several"},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "kv-cache", "!is the beginning of several"},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "max_num", "!is the beginning of several"},
+		// Opposites.
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "no-enable-prefix-caching", ""},
+		{VLLM, "vllm/vllm-openai:v0.6.0", "", "no-enable-prefix-caching", "!there since 0.6.5"},
+		{VLLM, "vllm/vllm-openai:v0.33.0", "", "disable-prefix-caching", ""},
+		{VLLM, "vllm/vllm-openai:v0.20.0", "", "disable-prefix-caching", "!there since 0.33.0"},
+		{VLLM, "vllm/vllm-openai:v0.20.0", "", "disable-log-requests", "!0.16.0 was the last with it."},
+		{VLLM, "vllm/vllm-openai:v0.33.0", "", "disable-log-requests", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.12", "", "no-enable-metrics", "hcl knows of no version of \"sglang\" with the flag no-enable-metrics."},
+		// Slips, and what only looks like one.
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "tp", "Here it is called tensor-parallel-size."},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "dpl", "Did you mean data-parallel-size-local?"},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "", "no-enable-prefix-cachng", "Did you mean no-enable-prefix-caching?"},
+		{VLLM, "vllm/vllm-openai:v0.14.0", "", "ec-transfer-config", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.9", "", "attn-dp-size", "!there since 0.5.22."},
+		{SGLang, "lmsysorg/sglang:v0.5.9", "", "dcp-size", "!there since 0.5.15."},
+		{SGLang, "lmsysorg/sglang:v0.5.9", "", "xdp-size", "the flag xdp-size."},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "enable-mia", "the flag enable-mia."},
+		{SGLang, "team/engine:7", "", "enable-mia", ""},
+		// Routers, as engines.
+		{VLLMRouter, "vllm/vllm-router:v0.1.17", "", "tokenizer-path", "!vllm-router 0.1.17 has no flag tokenizer-path any more: 0.1.14 was the last with it."},
+		{VLLMRouter, "vllm/vllm-router:nightly", "", "tokenizer-path", "If this one is newer"},
+		{SGLangRouter, "lmsysorg/sgl-model-gateway:v0.1.9", "", "assignment-mode", "!since 0.3.2"},
+		{SGLangRouter, "lmsysorg/sgl-model-gateway:v0.3.2", "", "polcy", "Did you mean policy?"},
+		{TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "", "served_model_name", ""},
+		{TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.0.0", "", "max_batch_sise", "Did you mean max_batch_size?"},
+	} {
+		e := &Engine{Kind: tt.kind, Image: tt.image, Version: tt.version, Placement: On(host("8xH200")), Model: r1,
+			Router: strings.HasSuffix(tt.kind, "router"), Flags: []Flag{{Name: tt.name}}}
+		wrong, doubts := checkVersion(e)
+		got := ""
+		for _, f := range wrong {
+			got += "!" + f.Detail
+		}
+		for _, f := range doubts {
+			got += f.Detail
+		}
+		want, isWrong := strings.CutPrefix(tt.want, "!")
+		if (want == "") != (got == "") || strings.HasPrefix(got, "!") != isWrong || !strings.Contains(got, want) {
+			t.Errorf("%s %s%s --%s: %q, want %q", tt.kind, tt.image, tt.version, tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestVersionedVariables: those of vLLM that a version does not read are told, of SGLang slips alone.
+func TestVersionedVariables(t *testing.T) {
+	for _, tt := range []struct{ kind, image, name, want string }{
+		{VLLM, "vllm/vllm-openai:v0.11.0", "VLLM_USE_V1", ""},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "VLLM_LOGING_LEVEL", "Did you mean VLLM_LOGGING_LEVEL?"},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "VLLM_USE_V7", ""},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "VLLM_OF_A_PLUGIN", ""},
+		{VLLM, "vllm/vllm-openai:v0.11.0", "NCCL_DEBUGS", ""},
+		{VLLM, "vllm/vllm-openai:v0.21.0", "VLLM_MOE_DP_CHUNK_SIZE", "vllm 0.21.0 has no variable VLLM_MOE_DP_CHUNK_SIZE any more"},
+		{VLLM, "team/engine:7", "VLLM_MOE_DP_CHUNK_SIZE", "If this one is newer"},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "SGLANG_OF_A_PLUGIN", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "SGLANG_CUTLASS_MOE", ""}, // which it may read elsewhere
+		{SGLang, "lmsysorg/sglang:v0.5.23", "VLLM_LOGING_LEVEL", ""},
+	} {
+		e := &Engine{Kind: tt.kind, Image: tt.image, Model: r1, Env: []provision.EnvVar{{Name: tt.name, Value: provision.Plain("1")}}}
+		wrong, doubts := checkVersion(e)
+		got := ""
+		for _, f := range doubts {
+			got += f.Detail
+		}
+		if wrong != nil || (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s %s %s: %q, %v, want %q", tt.kind, tt.image, tt.name, got, wrong, tt.want)
+		}
+	}
+}
+
+// TestToldVersion: what an engine tells of its version decides what was a doubt, and what was known is not told twice.
+func TestToldVersion(t *testing.T) {
+	e := &Engine{Kind: VLLM, Image: "team/engine:7", Model: r1, Flags: flagsOf("swap-space=4", "max-num-seqs=8")}
+	if said := ServedSettings(e, "0.20.0"); len(said) != 1 || !strings.Contains(said[0], "vllm 0.20.0 has no flag swap-space any more") {
+		t.Errorf("of 0.20.0 it says %q", said)
+	}
+	for _, version := range []string{"0.17.0", "0.17.0.dev3+gabc", "nonsense", ""} {
+		if said := ServedSettings(e, version); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "any more") }) {
+			t.Errorf("of %s it says %q", version, said)
+		}
+	}
+	if e.Version = "0.20.0"; ServedSettings(e, "0.20.0") != nil {
+		t.Error("it is told twice")
+	}
+}
