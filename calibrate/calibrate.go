@@ -88,7 +88,7 @@ func (s Step) Trusted() bool { return len(s.Reasons) == 0 }
 type Engine func(ctx context.Context, c sim.Config) (url string, stop func() error, err error)
 
 // Climb measures one rung after another and tells of each. A rung that asks for
-// no less than one that has failed is left out.
+// no less than one that has failed, to a tenth, is left out.
 func Climb(ctx context.Context, ladder []Rung, start Engine, each func(Step)) ([]Step, error) {
 	var steps []Step
 	for _, r := range ladder {
@@ -105,9 +105,15 @@ func Climb(ctx context.Context, ladder []Rung, start Engine, each func(Step)) ([
 	return steps, nil
 }
 
-func beyond(r Rung, steps []Step) bool {
+func beyond(r Rung, steps []Step) bool { return holdsFailed(steps, r.Streams, r.Events()) }
+
+// alike is the part of a number of events from which on another is as many.
+const alike = 0.9
+
+// holdsFailed reports whether one of the steps was wrong that had no more streams and, to a tenth, no more events.
+func holdsFailed(steps []Step, streams int, events float64) bool {
 	return slices.ContainsFunc(steps, func(s Step) bool {
-		return !s.Trusted() && r.Streams >= s.Streams && r.Events() >= s.Offered
+		return !s.Trusted() && s.Streams <= streams && alike*s.Offered <= events
 	})
 }
 
@@ -180,14 +186,19 @@ func (s *Step) compare(got *load.Summary, truth sim.Truth) {
 	because(s.Merged > load.MaxMergedShare, "%.0f %% of chunks came together with the one before", 100*s.Merged)
 }
 
-// Limits is up to where steps showed the numbers to be right.
+// Limits is up to where steps showed the numbers to be right: no step that was wrong is within.
 func Limits(steps []Step) load.Calibrated {
 	var c load.Calibrated
+	offered := 0.0
 	for _, s := range steps {
 		if !s.Trusted() {
 			c.Bounded = true
 			continue
 		}
+		if holdsFailed(steps, max(c.Streams, s.Streams), max(offered, s.Offered)) {
+			continue
+		}
+		offered = max(offered, s.Offered)
 		c.Streams, c.Events = max(c.Streams, s.Streams), max(c.Events, s.Events)
 		c.TTFTError, c.ITLError = max(c.TTFTError, math.Abs(s.TTFTp99)), max(c.ITLError, math.Abs(s.ITLp99))
 	}

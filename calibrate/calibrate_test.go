@@ -121,6 +121,27 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// TestLimitsHoldNothingWrong: a step of more streams that was right does not make one right that was wrong with fewer,
+// and as many events.
+func TestLimitsHoldNothingWrong(t *testing.T) {
+	wrong := []string{"TTFT"}
+	steps := []Step{
+		{Streams: 1024, Offered: 51200, Events: 50000},
+		{Streams: 4096, Offered: 51200, Events: 50500, Reasons: wrong},
+		{Streams: 10000, Offered: 50000, Events: 49000},
+	}
+	if c := Limits(steps); c.Streams != 1024 || c.Events != 50000 || !c.Bounded {
+		t.Errorf("limits %+v, want 1024 streams", c)
+	}
+	if r := (Rung{Streams: 10000, ITL: 200 * time.Millisecond}); !beyond(r, steps[:2]) {
+		t.Errorf("%+v asks for as much as what was wrong, and is measured", r)
+	}
+	steps[1] = Step{Streams: 2048, Offered: 102400, Events: 99000, Reasons: wrong}
+	if c := Limits(steps); c.Streams != 10000 || c.Events != 50000 {
+		t.Errorf("limits %+v, want 10000 streams: what was wrong has twice as many events", c)
+	}
+}
+
 func TestLadder(t *testing.T) {
 	for _, most := range []int{0, 1, 100, 1024, 20000} {
 		for _, r := range Ladder(false, most) {

@@ -99,9 +99,9 @@ func (c *contradictions) latencies(s Summary) {
 		}
 	}
 	// Where all answers are of one length, the means of requests add up, and a gap
-	// between chunks holds at least one token.
+	// between chunks holds at least one token. Of a few answers the sum is a multiple by chance.
 	n := int64(s.Completed)
-	if n == 0 || s.OutputTokens%n != 0 || s.OutputTokens <= n || s.TTFT.Mean <= 0 || s.TPOT.Mean <= 0 {
+	if n < fewAnswers || s.OutputTokens%n != 0 || s.OutputTokens <= n || s.TTFT.Mean <= 0 || s.TPOT.Mean <= 0 {
 		return
 	}
 	outputs := float64(s.OutputTokens / n)
@@ -141,6 +141,9 @@ func (s Stats) disorder() string {
 	}
 	return ""
 }
+
+// fewAnswers are so many that one in as many runs of any lengths looks as if all were of one.
+const fewAnswers = 100
 
 // A throughput may be off from its count by its time by a share, and all that is
 // printed with two decimals by half a hundredth.

@@ -32,10 +32,14 @@ func TestContradictions(t *testing.T) {
 		"output throughput":  {func(s *Summary) { s.OutputThroughput = 190 }, 8, "an output throughput of 190.00/s"},
 		"first after last":   {func(s *Summary) { s.TTFT.Mean = 5000 }, 8, "the first token comes after 5000.00 ms on average, and the last after 4000.00 ms"},
 		"sum of the means":   {func(s *Summary) { s.TPOT.Mean = 45 }, 8, "a mean E2EL of 4000.00 ms is given, and a TTFT of 100.00 ms with 99 times a TPOT of 45.00 ms make 4555.00 ms"},
-		"gaps":               {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 30 }, 8, "a mean ITL of 30.00 ms is given, and it cannot be below the TPOT of 39.40 ms"},
-		"chunks of several":  {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 80 }, 8, ""},
-		"percentiles":        {func(s *Summary) { s.E2EL.Percentiles = map[string]float64{"99": 4500, "90": 4600} }, 8, "E2EL: the p90 of 4600.00 ms is above the p99 of 4500.00 ms"},
-		"median and p25":     {func(s *Summary) { s.TTFT.Median, s.TTFT.Percentiles = 90, map[string]float64{"25": 91} }, 8, "TTFT: the p25 of 91.00 ms is above the median of 90.00 ms"},
+		"lengths that happen to be a multiple": {func(s *Summary) {
+			*s = Summary{Part: Part{Figures: Figures{Duration: 2, Completed: 4, OutputTokens: 400,
+				TTFT: Stats{Count: 4, Mean: 100}, TPOT: Stats{Count: 4, Mean: 12.5}, E2EL: Stats{Count: 4, Mean: 1113}}}}
+		}, 0, ""},
+		"gaps":              {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 30 }, 8, "a mean ITL of 30.00 ms is given, and it cannot be below the TPOT of 39.40 ms"},
+		"chunks of several": {func(s *Summary) { s.TPOT.Mean, s.ITL.Mean = 39.4, 80 }, 8, ""},
+		"percentiles":       {func(s *Summary) { s.E2EL.Percentiles = map[string]float64{"99": 4500, "90": 4600} }, 8, "E2EL: the p90 of 4600.00 ms is above the p99 of 4500.00 ms"},
+		"median and p25":    {func(s *Summary) { s.TTFT.Median, s.TTFT.Percentiles = 90, map[string]float64{"25": 91} }, 8, "TTFT: the p25 of 91.00 ms is above the median of 90.00 ms"},
 		"in order": {func(s *Summary) {
 			s.TTFT = Stats{Mean: 100, Median: 99, Min: 1, Max: 120, Percentiles: map[string]float64{"50": 99, "99": 120}}
 		}, 8, ""},

@@ -87,7 +87,7 @@ func judge(w load.Workload, s load.Part, source *load.Source, records []load.Rec
 		found.drifting(w, records, part)
 		found.generator(s)
 		found.merged(s)
-		found.calibration(s)
+		found.calibration(s, records, part)
 	}
 	found.known(w, source)
 	return found.verdict()
@@ -209,14 +209,15 @@ func (r *reasons) merged(s load.Part) {
 	r.above(s.MergedShare, load.MaxMergedShare, mergedChunks, s.MergedShare*100, held, who)
 }
 
-// calibration holds the load against what the generator was found to be right with.
-func (r *reasons) calibration(s load.Part) {
+// calibration holds the load against what the generator was found to be right with, busiest second against
+// busiest second.
+func (r *reasons) calibration(s load.Part, records []load.Record, part span) {
 	c := s.Calibrated
 	if c == nil || !c.Bounded || s.Duration <= 0 {
 		return
 	}
 	r.above(float64(s.PeakConcurrency), float64(c.Streams), beyondStreams, s.PeakConcurrency, c.Streams)
-	events := float64(s.ITL.Count+s.Completed) / s.Duration
+	events := busiestSecond(records, part, func(*load.Record, int) float64 { return 1 })
 	r.above(events, c.Events, beyondEvents, events, c.Events)
 }
 
@@ -368,7 +369,7 @@ var (
 	beyondStreams = doubt{"beyond-calibration", ofTimes,
 		"%d requests were in flight, and this machine's generator was found to be right up to %d"}
 	beyondEvents = doubt{"beyond-calibration", ofTimes,
-		"%.0f chunks came in a second, and this machine's generator was found to be right up to %.0f"}
+		"%.0f chunks came in the busiest second, and this machine's generator was found to be right up to %.0f"}
 )
 
 // Who may have held chunks back.

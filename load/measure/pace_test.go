@@ -112,6 +112,57 @@ func TestStoppedClientIsLate(t *testing.T) {
 	}
 }
 
+// slowlyMade are sessions whose requests take 5 ms to make.
+type slowlyMade struct{ prompts.Queue }
+
+func (q slowlyMade) Next() (prompts.Session, bool) {
+	s, ok := q.Queue.Next()
+	return slowToMake{s}, ok
+}
+
+type slowToMake struct{ prompts.Session }
+
+func (s slowToMake) Request() prompts.Request {
+	time.Sleep(5 * time.Millisecond)
+	return s.Session.Request()
+}
+
+// TestPromptsAreMadeAhead: what a prompt takes to make is in no slot's time, also where there is one slot, and what
+// nobody has sent has not begun.
+func TestPromptsAreMadeAhead(t *testing.T) {
+	for _, limit := range []load.Duration{0, load.Duration(500 * time.Millisecond)} {
+		synctest.Test(t, func(t *testing.T) {
+			w := load.Workload{Requests: 20, Concurrency: 1, OutputTokens: 2, Endpoint: load.Completions,
+				Dataset: load.Dataset{Kind: load.Random, InputTokens: 1}}
+			if limit > 0 {
+				w.Requests, w.Duration = 0, limit
+			}
+			g, err := newGenerator(load.Job{Target: load.Target{BaseURL: "http://x"}, Workload: w, Seed: 5}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.client = served(60 * time.Millisecond)
+			total, err := g.prepare(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := g.newPhase(prompts.ForPrompt, total)
+			p.queue = slowlyMade{p.queue}
+			p.follow(t.Context(), paceOf(w, 5, nil))
+			records := p.collect()
+			for i := 1; i < len(records); i++ {
+				if gap := records[i].Sent - records[i-1].End; gap != 0 {
+					t.Errorf("request %d was sent %v after the answer before it", i, gap)
+				}
+			}
+			if n := p.begun(); n != len(records) || n < 9 {
+				t.Errorf("%d have begun, and %d were sent", n, len(records))
+			}
+			p.pulse.end()
+		})
+	}
+}
+
 // served is a client whose requests all take so long.
 type served time.Duration
 

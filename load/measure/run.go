@@ -154,10 +154,10 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe([]float64{50, 99, 99.9}), g.job.Calibrated
 	warmed := 0
 	if warm != nil {
-		warmed = warm.queue.Begun()
+		warmed = warm.begun()
 		took.Warmup, took.WarmupFailed = w.Warmup, int(warm.failed.Load())
 	}
-	s.Source = g.set.Drawn(p.queue.Begun(), warmed)
+	s.Source = g.set.Drawn(p.begun(), warmed)
 	source := s.Source
 	for _, part := range s.Parts() {
 		part.Generator = took
@@ -202,6 +202,9 @@ type phase struct {
 	zero   time.Time // from which all times of records count: its first prompts are made by then
 
 	sent, done, failed, chunks atomic.Int64
+
+	ahead  chan ticket  // of sessions that nobody has begun
+	unsent atomic.Int64 // sessions that were made ready for nobody
 
 	heard int64     // what had come when progress was told last
 	quiet time.Time // since when no more has
@@ -252,6 +255,9 @@ func (p *phase) watched(work func()) {
 	close(stop)
 	teller.Wait()
 }
+
+// begun is how many sessions have begun.
+func (p *phase) begun() int { return p.queue.Begun() - int(p.unsent.Load()) }
 
 func (p *phase) state() load.Progress {
 	done, sent, failed, chunks, now := p.done.Load(), p.sent.Load(), p.failed.Load(), p.chunks.Load(), time.Now()

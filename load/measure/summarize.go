@@ -90,7 +90,8 @@ func (e evidence) figures(d time.Duration, in span) load.Figures {
 		f.OutputThroughput = per(float64(f.OutputTokens))
 		f.TotalThroughput = per(float64(f.InputTokens + f.OutputTokens))
 		f.MeanConcurrency = per(f.E2EL.Mean * float64(f.E2EL.Count) / 1e3)
-		if f.PeakOutputThroughput = peakOutput(records); d < time.Second {
+		tokens := func(r *load.Record, chunks int) float64 { return float64(r.OutputTokens) / float64(chunks) }
+		if f.PeakOutputThroughput = busiestSecond(records, always, tokens); d < time.Second {
 			f.PeakOutputThroughput = f.OutputThroughput // there is no better second
 		}
 	}
@@ -226,17 +227,20 @@ func mostInFlight(records []load.Record, s span) (peak int) {
 	return peak
 }
 
-// peakOutput is the most tokens of completed requests in one second, of seconds that count from the
-// first dispatch. A request's tokens are spread evenly over its chunks.
-func peakOutput(records []load.Record) float64 {
+// busiestSecond is the most that completed requests brought in one second of a span, of seconds that count from the
+// first dispatch. each is what one of so many chunks of a request brought.
+func busiestSecond(records []load.Record, in span, each func(r *load.Record, chunks int) float64) float64 {
 	zero := load.FirstDispatch(records)
 	var seconds []float64
-	add := func(at time.Duration, tokens float64) {
+	add := func(at time.Duration, brought float64) {
+		if !in.has(at) {
+			return
+		}
 		i := int((at - zero) / time.Second)
 		for len(seconds) <= i {
 			seconds = append(seconds, 0)
 		}
-		seconds[i] += tokens
+		seconds[i] += brought
 	}
 	for i := range records {
 		r := &records[i]
@@ -244,16 +248,16 @@ func peakOutput(records []load.Record) float64 {
 			continue
 		}
 		chunks := len(r.Gaps) + r.Dropped + 1
-		each := float64(r.OutputTokens) / float64(chunks)
+		brought := each(r, chunks)
 		at := r.First
-		add(at, each)
+		add(at, brought)
 		for i := 1; i < chunks; i++ {
 			if r.Dropped > 0 { // evenly in time, too
 				at = r.First + time.Duration(i)*(r.Last-r.First)/time.Duration(chunks-1)
 			} else {
 				at += r.Gaps[i-1]
 			}
-			add(at, each)
+			add(at, brought)
 		}
 	}
 	return slices.Max(append(seconds, 0))

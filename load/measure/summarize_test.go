@@ -242,7 +242,7 @@ func TestVerdict(t *testing.T) {
 	for c, want := range map[load.Calibrated]load.Verdict{
 		{Streams: 2, Events: 1000, Bounded: true}: {Verdict: load.Valid},
 		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: load.Because("2 requests were in flight, and this machine's generator was found to be right up to 1")},
-		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: load.Because("20 chunks came in a second, and this machine's generator was found to be right up to 19")},
+		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: load.Because("20 chunks came in the busiest second, and this machine's generator was found to be right up to 19")},
 		{Streams: 1, Events: 1}:                   {Verdict: load.Valid}, // more was not tried
 	} {
 		s.Calibrated = &c
@@ -409,5 +409,29 @@ func BenchmarkMillion(b *testing.B) {
 		if s := Summarize(w, nil, time.Now(), 11*time.Minute, records); s.Completed != n {
 			b.Fatal("not all are completed")
 		}
+	}
+}
+
+// TestBusiestSecond: a calibration tells what the generator can do in its busiest second, and a load is held against
+// that in its own busiest one, of the part that is judged.
+func TestBusiestSecond(t *testing.T) {
+	var records []load.Record
+	for i := range 60 { // one chunk a second, and in the third second 40
+		at := time.Duration(i) * time.Second
+		r := load.Record{Sent: at, First: at + 10*msec, Last: at + 10*msec, End: at + 10*msec, OutputTokens: 1}
+		for i == 2 && len(r.Gaps) < 39 {
+			r.Gaps, r.Last, r.End, r.OutputTokens = append(r.Gaps, msec), r.Last+msec, r.End+msec, 40
+		}
+		records = append(records, r)
+	}
+	w := load.Workload{Requests: 60, Concurrency: 1, OutputTokens: 1, Endpoint: load.Completions}
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	s.Calibrated = &load.Calibrated{Streams: 1, Events: 20, Bounded: true}
+	if v := judge(w, s.Part, nil, records); !strings.Contains(v.String(), "40 chunks came in the busiest second") {
+		t.Errorf("%v", v)
+	}
+	s.Part.Window = &load.Window{From: load.Duration(10 * time.Second), To: load.Duration(50 * time.Second)}
+	if v := judge(w, s.Part, nil, records); strings.Contains(v.String(), "busiest") {
+		t.Errorf("of a part without that second: %v", v)
 	}
 }

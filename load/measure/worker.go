@@ -3,6 +3,7 @@ package measure
 import (
 	"cmp"
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -51,10 +52,51 @@ func (p *phase) follow(ctx context.Context, x pace) {
 		})
 	}
 	prepared.Wait()
+	over := make(chan struct{})
+	makers := p.makeAhead(len(x.crew), over)
 	p.start(ctx, x.atFirst())
 	close(start)
 	p.open(ctx, x.due, x.limit)
 	workers.Wait()
+	close(over)
+	makers.Wait()
+}
+
+// makeAhead lets the first requests of sessions be made while workers wait for answers, one for each processor: making
+// a long prompt takes milliseconds, which would be the engine's time. It goes on until over is closed.
+func (p *phase) makeAhead(workers int, over <-chan struct{}) *sync.WaitGroup {
+	p.ahead = make(chan ticket)
+	var makers sync.WaitGroup
+	for range min(workers, runtime.GOMAXPROCS(0)) {
+		makers.Go(func() {
+			for {
+				t, ok := p.take(nil)
+				if !ok {
+					return
+				}
+				select {
+				case p.ahead <- t:
+				case <-over:
+					p.unsent.Add(1)
+					return
+				}
+			}
+		})
+	}
+	go func() {
+		makers.Wait()
+		close(p.ahead)
+	}()
+	return &makers
+}
+
+// next is the next request of a session or, without one, the first of another.
+func (p *phase) next(s prompts.Session) (t ticket, ok bool) {
+	if s != nil {
+		return p.take(s)
+	}
+	t, ok = <-p.ahead
+	return t, ok
 }
 
 // Before a common beginning: connections are made, and what is spent counts from then on. Servers
@@ -112,6 +154,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 		}
 		t.scheduled = due
 		if !sleep.until(sending, p.zero.Add(due)) {
+			p.unsent.Add(1)
 			return
 		}
 		select {
@@ -131,6 +174,7 @@ func (p *phase) open(ctx context.Context, at []time.Duration, limit int) {
 		select {
 		case free <- t:
 		case <-sending.Done():
+			p.unsent.Add(1)
 			return
 		}
 	}
@@ -151,13 +195,18 @@ func (w *worker) closed(ctx context.Context, shifts []shift, atOnce bool, t tick
 	sleep := newTimer()
 	defer sleep.stop()
 	idle := time.Duration(0)
+	defer func() {
+		if taken && w.session == nil {
+			p.unsent.Add(1)
+		}
+	}()
 	for _, s := range shifts {
 		if !p.arrive(ctx, sleep, s.from) {
 			return
 		}
 		for ready := max(s.from, idle); ready < s.to && ctx.Err() == nil; ready = idle {
 			if !taken {
-				if t, taken = p.take(w.session); !taken {
+				if t, taken = p.next(w.session); !taken {
 					return
 				}
 			}

@@ -28,8 +28,11 @@ import (
 const (
 	// idleTimeout is shorter than the five seconds after which the engines' servers (uvicorn) drop
 	// an idle connection, so that no request goes out on one that is being closed.
-	idleTimeout  = 4 * time.Second
-	drainTimeout = time.Second // bounds the wait for the end of a stream after its [DONE]
+	idleTimeout = 4 * time.Second
+	// unusedTimeout is that of a connection that has carried nothing yet, for whose first request servers wait longer,
+	// nginx for a minute. To make thousands over a long way takes seconds.
+	unusedTimeout = 30 * time.Second
+	drainTimeout  = time.Second // bounds the wait for the end of a stream after its [DONE]
 	// dialTimeout bounds the setting up of a connection, where stall and timeout of
 	// the request do not.
 	dialTimeout = 30 * time.Second

@@ -17,7 +17,8 @@ const done = "[DONE]" // the data of the last event of an answer
 var errLine = errors.New("a line of the stream is longer than any answer to what was asked")
 
 // events takes a stream of server-sent events apart, fed with what each read brought. Only data
-// matters here: comments, event names and ids are passed over. Lines may end in LF or CRLF.
+// matters here: comments, event names and ids are passed over. Lines end in LF, CRLF or CR, and a byte order mark may
+// stand before the first.
 //
 // An event's arrival is when the read that brought the end of its data returned. Between reads
 // nothing is kept but the beginning of a line or of an event, so that a stream whose reads end
@@ -27,6 +28,9 @@ type events struct {
 	in   []byte        // what the last read brought and is not yet used
 	at   time.Duration // when it returned
 	read int           // which one it was
+
+	begun   bool // the first line is over
+	endedCR bool // a line ended in a CR with which what had come ended: an LF that follows is of that end
 
 	line   []byte // the beginning of a line whose end has not come
 	joined bool   // line is whole, and has been used
@@ -99,7 +103,22 @@ func (e *events) cut() (line []byte, whole bool, err error) {
 	if e.joined {
 		e.line, e.joined = e.line[:0], false
 	}
+	if e.endedCR && len(e.in) > 0 {
+		e.in, e.endedCR = bytes.TrimPrefix(e.in, []byte("\n")), false
+	}
 	i := bytes.IndexByte(e.in, '\n')
+	width := 1 // of the line's end
+	before := e.in
+	if i >= 0 {
+		before = e.in[:i]
+	}
+	if cr := bytes.IndexByte(before, '\r'); cr >= 0 {
+		e.endedCR = cr == len(e.in)-1
+		if cr == i-1 {
+			width = 2
+		}
+		i = cr
+	}
 	if i < 0 {
 		if len(e.line)+len(e.in) > e.most {
 			return nil, false, errLine
@@ -108,7 +127,7 @@ func (e *events) cut() (line []byte, whole bool, err error) {
 		e.in = nil
 		return nil, false, nil
 	}
-	line, e.in = e.in[:i], e.in[i+1:]
+	line, e.in = e.in[:i], e.in[i+width:]
 	if len(e.line)+len(line) > e.most {
 		return nil, false, errLine
 	}
@@ -116,7 +135,10 @@ func (e *events) cut() (line []byte, whole bool, err error) {
 		e.line, e.joined = append(e.line, line...), true
 		line = e.line
 	}
-	return bytes.TrimSuffix(line, []byte("\r")), true, nil
+	if !e.begun {
+		e.begun, line = true, bytes.TrimPrefix(line, []byte("\ufeff"))
+	}
+	return line, true, nil
 }
 
 // take uses one line; ok when it ends an event.

@@ -30,6 +30,7 @@ type link struct {
 	ended  chan byte    // tells it that the state is answered, and then free or gone
 	moved  atomic.Int64 // when the answer came nearer to its end: a token came
 	since  time.Time    // it is free
+	used   bool         // it has carried a request
 
 	mu       sync.Mutex
 	reused   bool // it has carried a request before this one
@@ -54,7 +55,11 @@ func (k *link) alive() bool {
 	}
 	var b [1]byte
 	_, _, err := unix.Recvfrom(k.fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-	if err != unix.EAGAIN || time.Since(k.since) > idleTimeout {
+	patience := unusedTimeout
+	if k.used {
+		patience = idleTimeout
+	}
+	if err != unix.EAGAIN || time.Since(k.since) > patience {
 		k.drop()
 		return false
 	}
@@ -65,7 +70,7 @@ func (k *link) alive() bool {
 func (k *link) post(request net.Buffers, x Exchange, reused bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.x, k.out, k.reads, k.reused = x, request, 0, reused
+	k.x, k.out, k.reads, k.reused, k.used = x, request, 0, reused, true
 	k.response.reset()
 	k.judged, k.told, k.class, k.text, k.body = false, false, "", "", nil
 	k.stream.Reset(x)

@@ -360,11 +360,32 @@ func TestOpenCountsTheLiving(t *testing.T) {
 	c, opened := counted(t)
 	c.Open(t.Context(), 3)
 	for _, k := range c.idle {
-		k.since = k.since.Add(-idleTimeout) // long ago
+		k.since = k.since.Add(-unusedTimeout) // long ago
 	}
 	c.Open(t.Context(), 3)
 	if ask(t.Context(), c); opened.Load() != 6 {
 		t.Errorf("%d connections were made, want 3 and 3 again", opened.Load())
+	}
+}
+
+// TestOpenTakesLong: where making connections takes longer than a server keeps one that has had an answer, those that
+// were made first are still used.
+func TestOpenTakesLong(t *testing.T) {
+	c, opened := counted(t)
+	age := func(by time.Duration) {
+		for _, k := range c.idle {
+			k.since = k.since.Add(-by)
+		}
+	}
+	c.Open(t.Context(), 2)
+	age(idleTimeout + 6*time.Second)
+	if ask(t.Context(), c); opened.Load() != 2 {
+		t.Errorf("%d connections were made, want 2", opened.Load())
+	}
+	age(idleTimeout)
+	c.Open(t.Context(), 2)
+	if opened.Load() != 3 {
+		t.Errorf("%d connections were made, want one in place of that which has had an answer", opened.Load())
 	}
 }
 
