@@ -223,6 +223,7 @@ type iterations struct{ accepted, drafted float64 }
 
 func (t *iterations) read(text []byte) (map[string]float64, error) {
 	var list []struct {
+		Rank    int      `json:"attentionDpRank"`
 		Active  *float64 `json:"numActiveRequests"`
 		Queued  *float64 `json:"numQueuedRequests"`
 		KVCache *struct {
@@ -235,12 +236,24 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 			Drafted  float64 `json:"numDraftTokens"`
 			Accepted float64 `json:"numAcceptedTokens"`
 		} `json:"specDecodingStats"`
+		Batch struct {
+			Scheduled float64 `json:"numScheduledRequests"`
+			Paused    float64 `json:"numPausedRequests"`
+		} `json:"inflightBatchingStats"`
 	}
 	if err := json.Unmarshal(text, &list); err != nil {
 		return nil, err
 	}
 	values := map[string]float64{}
+	running := 0.0
 	for _, it := range list { // the last one's gauges stay
+		if it.Rank == 0 {
+			running = 0
+		}
+		if running += it.Batch.Scheduled + it.Batch.Paused; it.Rank > 0 { // with attention DP: its batch is its own, all else rank 0's
+			values[Running] = running
+			continue
+		}
 		if it.Active != nil {
 			values[Running] = *it.Active
 		}

@@ -147,9 +147,12 @@ func TestIterations(t *testing.T) {
 		{`[{"iter": 1, "numActiveRequests": 9, "numQueuedRequests": 4, "kvCacheStats": {"usedNumBlocks": 10, "maxNumBlocks": 100, "reusedBlocks": 1, "missedBlocks": 3}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}},
 		   {"iter": 2, "numActiveRequests": 8, "numQueuedRequests": 0, "kvCacheStats": {"usedNumBlocks": 20, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 7}}]`,
 			map[string]float64{Running: 8, Waiting: 0, KVCache: 0.2, hits: 2, queries: 8, accepted: 12, drafted: 20}},
+		{`[{"iter": 3, "attentionDpRank": 0, "numActiveRequests": 4, "numQueuedRequests": 3, "kvCacheStats": {"usedNumBlocks": 30, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}, "inflightBatchingStats": {"numScheduledRequests": 4, "numPausedRequests": 0}},
+		   {"iter": 3, "attentionDpRank": 1, "numActiveRequests": 4, "numQueuedRequests": 0, "kvCacheStats": {"usedNumBlocks": 30, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}, "inflightBatchingStats": {"numScheduledRequests": 2, "numPausedRequests": 1}}]`,
+			map[string]float64{Running: 7, Waiting: 3, KVCache: 0.3, hits: 2, queries: 8, accepted: 17, drafted: 30}},
 		{`[]`, map[string]float64{}},
 		{`[{"numActiveRequests": 1, "specDecodingStats": {"numDraftTokens": 5, "numAcceptedTokens": 5}}]`,
-			map[string]float64{Running: 1, accepted: 17, drafted: 25}},
+			map[string]float64{Running: 1, accepted: 22, drafted: 35}},
 	} {
 		got, err := it.read([]byte(c.text))
 		if err != nil {

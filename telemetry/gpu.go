@@ -128,7 +128,7 @@ func parseNVIDIA(line string, now time.Time) (at time.Time, readings []Reading, 
 	if err != nil {
 		return at, nil, false
 	}
-	of := fmt.Sprintf("gpu%d", index)
+	of := gpuSource(index)
 	if at, err = time.Parse("2006/01/02 15:04:05.000", f[0]); err != nil || now.Sub(at).Abs() > 10*time.Second {
 		at = now
 	}
@@ -179,14 +179,41 @@ exec amd-smi metric --power --usage --mem-usage --temperature --clock --json`
 	case e != nil:
 		return nil, fmt.Errorf("rocm-smi or amd-smi: %w", e)
 	}
-	var readings []Reading
-	for _, gpu := range gpus {
-		if len(g.Only) == 0 || slices.Contains(g.Only, strconv.Itoa(gpu.Index)) {
-			readings = append(readings, amdReadings(gpu)...)
-		}
-	}
-	return readings, nil
+	return g.ofAMD(gpus), nil
 }
+
+// ofAMD are the readings of the GPUs that are read, of all that the tool tells of. Where a package has two dies the
+// first tells the power of both: it is theirs where both are read, and nobody's where one is.
+func (g *GPUs) ofAMD(all []smi.GPU) (readings []Reading) {
+	isRead := func(gpu smi.GPU) bool { return len(g.Only) == 0 || slices.Contains(g.Only, strconv.Itoa(gpu.Index)) }
+	for i, gpu := range all {
+		if !isRead(gpu) {
+			continue
+		}
+		own := amdReadings(gpu)
+		switch {
+		case !isSecondDie(gpu):
+			if i+1 < len(all) && isSecondDie(all[i+1]) && !isRead(all[i+1]) {
+				own = slices.DeleteFunc(own, func(r Reading) bool { return r.Name == Power })
+			}
+		case i > 0 && isRead(all[i-1]):
+			own = append(own, reading(counted+gpuSource(gpu.Index), otherDie, 1))
+		}
+		readings = append(readings, own...)
+	}
+	return readings
+}
+
+// otherDie is told of a die whose power the one before it tells; it is no series.
+const otherDie = "power_told_by_other_die"
+
+// isSecondDie reports whether rocm-smi says of a GPU that another die of its package tells its power.
+func isSecondDie(g smi.GPU) bool {
+	told, _ := g.Object["Average Graphics Package Power (W)"].(string)
+	return strings.Contains(told, "Secondary die")
+}
+
+func gpuSource(index int) string { return fmt.Sprintf("gpu%d", index) }
 
 func firstLine(texts ...[]byte) string {
 	for _, text := range texts {
@@ -201,7 +228,7 @@ func firstLine(texts ...[]byte) string {
 // MI300 of the present one; of a GPU with two dies the second tells of none, as the first counts
 // for both. A GPU has a clock for each of its dies: the first stands for them.
 func amdReadings(g smi.GPU) []Reading {
-	of := fmt.Sprintf("gpu%d", g.Index)
+	of := gpuSource(g.Index)
 	var readings []Reading
 	for _, q := range []struct {
 		name  string

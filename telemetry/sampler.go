@@ -245,33 +245,53 @@ func (t *track) within(w Window) Series {
 
 func (s *Sampler) gpus(r *Record, w Window) {
 	due := max(1, int(w.To.Sub(w.From)/s.every))
-	count := 0
+	told := 0 // of how many GPUs the power is
 	var energy float64
 	for _, t := range s.series {
-		if t.name != Power {
-			continue
+		switch t.name {
+		case otherDie:
+			told++
+		case Power:
+			came, missing := t.came(w, s.every)
+			told++
+			r.Expected, r.Missing = r.Expected+came+missing, r.Missing+missing
+			energy += t.integral(w.From, w.To)
 		}
-		came := 0
-		for _, at := range t.at { // one that is due at an edge may come beside it
-			if at.After(w.From.Add(-s.every/2)) && at.Before(w.To.Add(s.every/2)) {
-				came++
-			}
-		}
-		count++
-		r.Missing += due - min(due, came)
-		energy += t.integral(w.From, w.To)
 	}
-	if lacking := s.plan.GPUs.Count - count; lacking > 0 {
-		count += lacking
-		r.Missing += due * lacking
+	if lacking := s.plan.GPUs.Count - told; lacking > 0 {
+		r.Expected, r.Missing = r.Expected+due*lacking, r.Missing+due*lacking
 		if len(s.problems) == 0 {
-			r.Problems = append(r.Problems, fmt.Sprintf("the power of %d of %d GPUs was never told", lacking, count))
+			r.Problems = append(r.Problems, fmt.Sprintf("the power of %d of %d GPUs was told together with that of others, or never",
+				lacking, told+lacking))
 		}
 	}
-	r.Expected = due * count
 	if r.Missing*10 <= r.Expected {
 		r.Energy = energy
 	}
+}
+
+// came is how many readings came in a window, and how many are missing: those for which there was time in a gap. A tool
+// that is a little slower than it was asked to be leaves none out.
+func (t *track) came(w Window, every time.Duration) (came, missing int) {
+	most := max(1, int(w.To.Sub(w.From)/every))
+	intervals := func(d time.Duration) int { return int((d + every/2 - 1) / every) }
+	last := w.From
+	for _, at := range t.at { // one that is due at an edge may come beside it
+		if !at.After(w.From.Add(-every/2)) || !at.Before(w.To.Add(every/2)) {
+			continue
+		}
+		gap := intervals(at.Sub(last))
+		if came > 0 {
+			gap--
+		}
+		came, missing, last = came+1, missing+max(0, gap), at
+	}
+	missing += max(0, intervals(w.To.Sub(last))-1)
+	if came == 0 {
+		missing = most
+	}
+	came = max(0, min(came, most-missing))
+	return came, missing
 }
 
 // integral is the area under the values by trapezoids. Values between readings lie on the line

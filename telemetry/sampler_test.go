@@ -36,6 +36,51 @@ func read(plan Plan, power map[string]map[float64]float64) *Sampler {
 	return s
 }
 
+// every is a power that is read every so many seconds, up to a last one.
+func every(seconds, watts, last float64) map[float64]float64 {
+	power := map[float64]float64{}
+	for at := 0.0; at <= last; at += seconds {
+		power[math.Round(at*10)/10] = watts
+	}
+	return power
+}
+
+// TestTwoDies: of a package with two dies the first tells the power of both. It is known of engines that have both.
+func TestTwoDies(t *testing.T) {
+	gpus, _, err := smi.Parse(`{"card0": {"Average Graphics Package Power (W)": "400.0"}, "card1": {"Average Graphics Package Power (W)": "N/A (Secondary die)"},
+		"card2": {"Average Graphics Package Power (W)": "300.0"}, "card3": {"Average Graphics Package Power (W)": "N/A (Secondary die)"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		only              []string
+		count             int
+		energy            float64
+		expected, missing int
+	}{
+		{nil, 4, 7000, 20, 0},
+		{[]string{"0", "1"}, 2, 4000, 10, 0},
+		{[]string{"2"}, 1, 0, 10, 10},
+		{[]string{"3"}, 1, 0, 10, 10},
+		{[]string{"1", "2"}, 2, 0, 20, 20},
+	} {
+		g := &GPUs{Vendor: AMD, Count: c.count, Only: c.only}
+		s := read(Plan{GPUs: g}, nil)
+		for i := range 11 {
+			s.add(at(float64(i)), g.ofAMD(gpus)...)
+		}
+		r := s.Stop(Window{zero, at(0), at(10)})
+		if r.Energy != c.energy || r.Expected != c.expected || r.Missing != c.missing {
+			t.Errorf("GPUs %v: %v J, %d of %d missing; want %v J, %d of %d", c.only, r.Energy, r.Missing, r.Expected, c.energy, c.missing, c.expected)
+		}
+		for _, x := range r.Series {
+			if x.Name != Power {
+				t.Errorf("GPUs %v: there is a series %s of %s", c.only, x.Name, x.Of)
+			}
+		}
+	}
+}
+
 // TestEnergy: power is integrated over the window and nothing else, with the
 // values at its edges from the line between readings.
 func TestEnergy(t *testing.T) {
@@ -54,7 +99,9 @@ func TestEnergy(t *testing.T) {
 		{"two GPUs", map[string]map[float64]float64{"gpu0": ramp, "gpu1": flat}, 2, 0, 4, 800 + 2800, 8, 0},
 		{"first and last are held", map[string]map[float64]float64{"gpu0": flat}, 1, 0, 5.9, 700 * 5.9, 5, 0},
 		{"a GPU is silent", map[string]map[float64]float64{"gpu0": flat}, 2, 0, 5, 0, 10, 5},
-		{"half is missing", map[string]map[float64]float64{"gpu0": {0: 700, 5: 700, 9: 700}}, 1, 0, 9, 0, 9, 6},
+		{"a tool that takes a ninth longer", map[string]map[float64]float64{"gpu0": every(1.1, 700, 20)}, 1, 0, 20, 14000, 19, 0},
+		{"one of ten is missing", map[string]map[float64]float64{"gpu0": {0: 700, 1: 700, 2: 700, 4: 700, 5: 700, 6: 700, 7: 700, 8: 700, 9: 700, 10: 700}}, 1, 0, 10, 7000, 10, 1},
+		{"half is missing", map[string]map[float64]float64{"gpu0": {0: 700, 5: 700, 9: 700}}, 1, 0, 9, 0, 9, 7},
 	} {
 		r := read(Plan{GPUs: &GPUs{Vendor: NVIDIA, Count: c.count}}, c.power).Stop(Window{zero, at(c.from), at(c.to)})
 		if math.Abs(r.Energy-c.energy) > 1e-6 || r.Expected != c.expected || r.Missing != c.missing {

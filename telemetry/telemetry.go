@@ -50,8 +50,8 @@ type Record struct {
 	// Problems are what could not be read, and why, each once.
 	Problems []string `json:"problems,omitempty"`
 
-	// Expected and Missing count the readings that were due in the measured window and those
-	// that did not come. Energy is not given when more than a tenth is missing.
+	// Expected and Missing count the readings that should have come in the measured window and those
+	// that did not. Energy is not given when more than a tenth is missing.
 	Expected int `json:"expected"`
 	Missing  int `json:"missing"`
 	// Energy is what all GPUs of the deployment took over the measured window:
