@@ -24,12 +24,12 @@ type clock struct {
 func newClock(ctx context.Context) sleeper {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
-		return newTimer()
+		return &timer{}
 	}
 	c := &clock{file: os.NewFile(uintptr(fd), "timer")}
 	if c.raw, err = c.file.SyscallConn(); err != nil {
 		c.file.Close()
-		return newTimer()
+		return &timer{}
 	}
 	c.forget = context.AfterFunc(ctx, func() { c.file.SetReadDeadline(time.Unix(1, 0)) })
 	return c
@@ -54,9 +54,9 @@ func (c *clock) until(ctx context.Context, t time.Time) bool {
 		_, err = c.file.Read(ended[:])
 	}
 	if err != nil && ctx.Err() == nil { // there is no reason for it, and waiting is what matters
-		timer := newTimer()
-		defer timer.stop()
-		return timer.until(ctx, t)
+		var own timer
+		defer own.stop()
+		return own.until(ctx, t)
 	}
 	return ctx.Err() == nil
 }

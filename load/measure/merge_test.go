@@ -183,7 +183,7 @@ func sharedPace(t *testing.T, w load.Workload, clients int) *load.Result {
 			t.Fatal(err)
 		}
 		g.client = served(time.Second)
-		g.newSleeper = func(context.Context) sleeper { return newTimer() }
+		g.newSleeper = func(context.Context) sleeper { return &timer{} }
 		g.others.Begin = func(context.Context) (time.Time, error) {
 			ready.Done()
 			ready.Wait()

@@ -11,16 +11,17 @@ import (
 	"hclbench/load/prompts"
 )
 
-// pace is when requests leave: sessions at moments of their own, as in an open loop,
-// one request after the other by workers that wait for their answers, as in a closed
-// loop, or, of stages, either.
+// pace is when sessions begin: at moments of their own, as in an open loop, one behind the other in
+// workers, as in a closed loop, or, of stages, either.
 type pace struct {
 	due     []time.Duration // when each session begins
 	limit   int             // most of those in flight; 0: any number
 	sockets int             // connections made for them beforehand
 
-	crew   [][]shift // workers, and when each sends
-	atOnce bool      // all that they send is due at the start, and waits for them in our queue
+	hours hours // in which a session goes on that has begun
+
+	crew   []hours // workers of closed loops, and when each sends
+	atOnce bool    // all that they send is due at the start, and waits for them in our queue
 }
 
 // of is a client's share of the pace: its sessions at their moments, and its workers in their
@@ -43,18 +44,20 @@ func every[T any](s load.Share, all []T) (own []T) {
 
 // paceOf is the pace that a workload asks for. recorded are the times of a trace.
 func paceOf(w load.Workload, seed uint64, recorded []time.Duration) pace {
-	limit, ramp := time.Duration(w.Duration), time.Duration(w.Ramp)
+	x := pace{limit: w.Concurrency, hours: hours{{0, cmp.Or(w.End(), forever)}}}
 	switch {
 	case recorded != nil:
-		return pace{due: recorded, limit: w.Concurrency}
+		x.due = recorded
 	case len(w.Stages) > 0:
-		return pace{due: arrivals(fit(legs(w), w.End()), legs(w), w.Burstiness, seed), limit: w.Concurrency,
-			crew: stagedCrew(w)}
+		x.due, x.crew = arrivals(fit(legs(w), w.End()), legs(w), w.Burstiness, seed), stagedCrew(w)
 	case w.Rate == 0 || w.Rate == load.Inf:
-		return pace{crew: crew(cmp.Or(w.Concurrency, w.Requests), ramp, limit), atOnce: w.Rate == load.Inf}
+		x.crew = crew(cmp.Or(w.Concurrency, w.Requests), time.Duration(w.Ramp), time.Duration(w.Duration))
+		x.atOnce = w.Rate == load.Inf
+	default:
+		x.due = arrivals(arriving(w), legs(w), w.Burstiness, seed)
+		x.sockets = min(len(x.due), firstSockets(w))
 	}
-	at := arrivals(arriving(w), legs(w), w.Burstiness, seed)
-	return pace{due: at, limit: w.Concurrency, sockets: min(len(at), firstSockets(w))}
+	return x
 }
 
 const dialsBeforehand = 1024 // bounds how many connections are made before a rate begins
@@ -81,8 +84,8 @@ const connectAhead = 500 * time.Millisecond
 // atFirst is how many connections are needed when the clock starts.
 func (x pace) atFirst() int {
 	n := x.sockets
-	for _, shifts := range x.crew {
-		if shifts[0].from <= connectAhead {
+	for _, hours := range x.crew {
+		if hours[0].from <= connectAhead {
 			n++
 		}
 	}
@@ -225,43 +228,49 @@ func gamma(r *rand.Rand, shape float64) float64 {
 	}
 }
 
-type shift struct{ from, to time.Duration } // a time in which a worker of a closed loop sends
+// hours are the parts of a run in which a worker sends, in their order.
+type hours []span
 
-// crew are the shifts of n workers, of whom one after the other begins while the ramp lasts.
-func crew(n int, ramp, limit time.Duration) [][]shift {
-	all := make([][]shift, n)
+// from is the first moment of the hours from one on; ok is false when there is none.
+func (h hours) from(t time.Duration) (at time.Duration, ok bool) {
+	for _, x := range h {
+		if t < x.to {
+			return max(t, x.from), true
+		}
+	}
+	return 0, false
+}
+
+func (h hours) end() time.Duration { return h[len(h)-1].to }
+
+// crew are the hours of n workers, of whom one after the other begins while the ramp lasts.
+func crew(n int, ramp, limit time.Duration) []hours {
+	all := make([]hours, n)
 	for k := range all {
-		all[k] = []shift{{ramp * time.Duration(k) / time.Duration(n), cmp.Or(limit, forever)}}
+		all[k] = hours{{ramp * time.Duration(k) / time.Duration(n), cmp.Or(limit, forever)}}
 	}
 	return all
 }
 
-// stagedCrew are the shifts of the workers of stages with a concurrency: worker
+// stagedCrew are the hours of the workers of stages with a concurrency: worker
 // k sends in those that have more than k.
-func stagedCrew(w load.Workload) [][]shift {
-	most := 0
-	limit := func(s load.Stage) int {
-		if s.Rate == load.Inf {
-			return w.Concurrency
-		}
-		return s.Concurrency
-	}
-	for _, s := range w.Stages {
-		most = max(most, limit(s))
-	}
-	all := make([][]shift, most)
+func stagedCrew(w load.Workload) []hours {
+	var all []hours
 	at := time.Duration(0)
 	for _, s := range w.Stages {
-		end := at + time.Duration(s.Duration)
-		for k := range limit(s) {
-			from := max(at, min(end, time.Duration(w.Ramp)*time.Duration(k)/time.Duration(limit(s))))
-			if from < end {
-				all[k] = append(all[k], shift{from, end})
+		n, end := s.Concurrency, at+time.Duration(s.Duration)
+		if s.Rate == load.Inf {
+			n = w.Concurrency
+		}
+		all = append(all, make([]hours, max(0, n-len(all)))...)
+		for k := range n {
+			if from := max(at, min(end, time.Duration(w.Ramp)*time.Duration(k)/time.Duration(n))); from < end {
+				all[k] = append(all[k], span{from, end})
 			}
 		}
 		at = end
 	}
-	return slices.DeleteFunc(all, func(s []shift) bool { return len(s) == 0 })
+	return slices.DeleteFunc(all, func(h hours) bool { return len(h) == 0 })
 }
 
 // timed reports whether requests have a time at which they are due, whatever the server does.

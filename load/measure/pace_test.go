@@ -64,7 +64,7 @@ func paced(t *testing.T, ctx context.Context, w load.Workload, service time.Dura
 		t.Fatal(err)
 	}
 	g.client = served(service)
-	g.newSleeper = func(context.Context) sleeper { return newTimer() } // of synthetic time
+	g.newSleeper = func(context.Context) sleeper { return &timer{} } // of synthetic time
 	r, err := g.run(ctx)
 	if !errors.Is(err, ctx.Err()) {
 		t.Fatalf("error %v, want %v", err, ctx.Err())
@@ -95,7 +95,7 @@ func TestStoppedClientIsLate(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.client = served(3 * time.Second)
-			g.newSleeper = func(context.Context) sleeper { return stopped{newTimer()} }
+			g.newSleeper = func(context.Context) sleeper { return stopped{&timer{}} }
 			r, err := g.run(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -128,16 +128,16 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	if w.Warmup > 0 {
 		c := cmp.Or(w.Concurrency, 16) // enough for a server to capture its graphs and fill its caches
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
-		warm.watched(func() {
-			warm.follow(ctx, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share))
+		warm.watched(ctx, func(sending context.Context) {
+			warm.follow(ctx, sending, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share))
 			warm.pulse.end()
 		})
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
 	var took load.Generator
-	p.watched(func() {
-		p.follow(ctx, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
+	p.watched(ctx, func(sending context.Context) {
+		p.follow(ctx, sending, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
 		took.Stopped = load.Ms(p.pulse.end())
 		runtime.GC() // there is room for it in the stacks of the workers that have gone
@@ -210,8 +210,6 @@ type phase struct {
 	quiet time.Time // since when no more has
 	first time.Time // when the first request was seen to be sent
 	crowd *watch    // nil: nobody watches
-	ended chan struct{}
-	end   func() // sending, before all is sent
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
@@ -225,33 +223,42 @@ func (g *generator) newPhase(use uint64, total int) *phase {
 	now := time.Now()
 	p := &phase{
 		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: g.job.Slice().Count(total),
-		began: now, quiet: now, tally: tally{limit: maxGaps}, ended: make(chan struct{}),
+		began: now, quiet: now, tally: tally{limit: maxGaps},
 	}
-	p.end = sync.OnceFunc(func() { close(p.ended) })
 	if !p.warmup {
 		p.crowd = newWatch(g.own, g.watched)
 	}
 	return p
 }
 
-// watched does work while progress is told.
-func (p *phase) watched(work func()) {
+// watched does work while progress is told, and others are listened to: of an open loop they, or the progress, may end
+// the sending before all is sent.
+func (p *phase) watched(ctx context.Context, work func(sending context.Context)) {
+	sending, end := context.WithCancel(ctx)
+	defer end()
 	stop := make(chan struct{})
 	var teller sync.WaitGroup
 	teller.Go(func() {
-		t := time.NewTicker(progressEvery)
+		t, enough := time.NewTicker(progressEvery), p.g.others.Enough
 		defer t.Stop()
 		for {
 			select {
 			case <-t.C:
-				p.g.progress(p.state())
+			case <-enough:
+				enough = nil
+				end()
+				continue
 			case <-stop:
 				p.g.progress(p.state())
 				return
 			}
+			now := p.state()
+			if p.g.progress(now); now.Overloaded && p.g.own.StopWhenOverloaded {
+				end()
+			}
 		}
 	})
-	work()
+	work(sending)
 	close(stop)
 	teller.Wait()
 }
@@ -273,14 +280,6 @@ func (p *phase) state() load.Progress {
 		if sent < int64(p.total) { // what is in flight then is over soon
 			over = p.crowd.look(now.Sub(p.first), int(sent), int(done), int(failed))
 		}
-		if over && p.g.own.StopWhenOverloaded {
-			p.end()
-		}
-	}
-	select {
-	case <-p.g.others.Enough:
-		p.end()
-	default:
 	}
 	return load.Progress{
 		Elapsed: now.Sub(p.began).Seconds(),

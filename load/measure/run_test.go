@@ -335,7 +335,7 @@ func TestGapsAreBounded(t *testing.T) {
 	}
 	p := g.newPhase(prompts.ForPrompt, total)
 	p.tally.limit = 20
-	p.follow(t.Context(), paceOf(g.job.Workload, 1, nil))
+	p.follow(t.Context(), t.Context(), paceOf(g.job.Workload, 1, nil))
 	kept, all := 0, 0
 	for _, r := range p.collect() {
 		kept += len(r.Gaps)

@@ -1,0 +1,257 @@
+package measure
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/load/wire"
+)
+
+// ticket is a request that is made, and when it goes.
+type ticket struct {
+	prompts.Request
+	session   prompts.Session // that it belongs to
+	scheduled time.Duration   // by what the load asks
+	ready     time.Duration   // or by the cap that held it up, if that let it go later
+}
+
+// source hands out the tickets that sessions begin with.
+type source interface {
+	// next waits for one, for a worker that has had nothing to do since a moment; ok is false when there is no more for it.
+	next(ctx context.Context, w *worker, free time.Duration) (t ticket, ok bool)
+}
+
+// worker sends one request after the other.
+type worker struct {
+	p       *phase
+	hours   hours // when it sends
+	records []load.Record
+	session prompts.Session // under way, with another request to come
+	heard   []byte          // the answer to its last request
+	beside  sync.WaitGroup  // branches of the session
+	sleep   timer
+}
+
+// work sends a ticket, if ok, and then what its session asks behind it and what a source hands out.
+func (w *worker) work(ctx context.Context, from source, t ticket, ok bool) {
+	for ; ok && w.sleep.until(ctx, w.p.zero.Add(t.ready)); t, ok = w.next(ctx, from) {
+		w.send(ctx, &t)
+	}
+	w.beside.Wait()
+	w.sleep.stop()
+	w.p.mu.Lock()
+	defer w.p.mu.Unlock()
+	w.p.records = append(w.p.records, w.records)
+}
+
+// next is what there is to send behind an answer: the next request of the session under way, as long after it as that
+// says, or else the first of another.
+func (w *worker) next(ctx context.Context, from source) (ticket, bool) {
+	p := w.p
+	free := time.Since(p.zero)
+	if w.session != nil && ctx.Err() == nil && free < w.hours.end() {
+		t := ticket{Request: w.session.Request(), session: w.session}
+		for _, b := range t.Joins {
+			<-b.Over
+			free = time.Since(p.zero)
+		}
+		due := t.NotBefore
+		if most := time.Duration(p.g.own.Dataset.MaxDelay); most > 0 {
+			due = min(due, free+most)
+		}
+		if at, ok := w.hours.from(max(due, free+t.After)); ok {
+			t.scheduled, t.ready = at, at
+			return t, true
+		}
+		// It would go on after the end, and is not over before that: what waits for it, or for its place, does so until then.
+		w.sleep.until(ctx, p.zero.Add(w.hours.end()))
+	}
+	w.session = nil
+	w.beside.Wait()
+	if from == nil {
+		return ticket{}, false
+	}
+	return from.next(ctx, w, time.Since(p.zero))
+}
+
+// send carries out one request, and has its session hear the answer.
+func (w *worker) send(ctx context.Context, t *ticket) {
+	p := w.p
+	w.records = append(w.records, load.Record{
+		Seq: t.Seq, Scheduled: t.scheduled, Ready: t.ready, AskedInput: t.Input, AskedOutput: t.Output, Texts: t.Texts,
+		Session: t.Session, Turn: t.Turn, Final: t.Final, ToCall: t.Calls, Adapter: t.Adapter,
+	})
+	r := &w.records[len(w.records)-1]
+	p.sent.Add(1)
+	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole, Endpoint: p.g.own.Endpoint}
+	if w.heard = w.heard[:0]; t.session.Listens() {
+		x.Text = &w.heard
+	}
+	body := t.Body
+	t.Body = nil // it is no use any more once it is written, and thousands of workers wait for answers
+	p.g.client.Send(ctx, body, x)
+	if !r.OK() {
+		p.failed.Add(1)
+	}
+	p.tally.settle(r)
+	if w.session = nil; t.session.Heard(r.OK(), w.heard) {
+		w.session = t.session
+	}
+	p.done.Add(1)
+	for _, b := range t.session.Forks() {
+		w.beside.Go(func() {
+			defer close(b.Over)
+			own := &worker{p: p, hours: w.hours, session: b.Session}
+			t, ok := own.next(ctx, nil)
+			own.work(ctx, nil, t, ok)
+		})
+	}
+}
+
+// take makes the first request of another session; ok is false when none is left.
+func (p *phase) take() (t ticket, ok bool) {
+	s, ok := p.queue.Next()
+	if !ok {
+		return ticket{}, false
+	}
+	return ticket{Request: s.Request(), session: s}, true
+}
+
+// follow sends requests at a pace until sending ends, and waits for the answers.
+func (p *phase) follow(ctx, sending context.Context, x pace) {
+	if p.total > 0 {
+		x.crew = x.crew[:min(len(x.crew), p.total)]
+	}
+	// The first prompts are made before the clock starts.
+	start := make(chan struct{})
+	var prepared, workers sync.WaitGroup
+	prepared.Add(len(x.crew))
+	for _, hours := range x.crew {
+		workers.Go(func() {
+			w, from, t, ok := &worker{p: p, hours: hours}, loop{x.atOnce}, ticket{}, false
+			if hours[0].from == 0 {
+				t, ok = p.take()
+			}
+			prepared.Done()
+			<-start
+			if !ok {
+				t, ok = from.next(ctx, w, 0)
+			}
+			w.work(ctx, from, t, ok)
+		})
+	}
+	prepared.Wait()
+	p.start(ctx, x.atFirst())
+	close(start)
+	p.arrive(ctx, sending, x)
+	workers.Wait()
+}
+
+// Before a common beginning: connections are made, and what is spent counts from then on. Servers
+// keep a connection longer that is not used.
+const (
+	openAhead  = 2 * time.Second
+	spendAhead = 5 * time.Millisecond
+)
+
+// start opens connections, and the clock: at once, or with the other clients of the load.
+func (p *phase) start(ctx context.Context, connections int) {
+	if p.g.others.Begin == nil || p.warmup {
+		p.g.client.Open(ctx, connections)
+		p.before, p.pulse, p.zero = spentNow(), newPulse(), time.Now()
+		return
+	}
+	at, err := p.g.others.Begin(ctx)
+	if err != nil { // ctx has ended, and nothing is sent
+		at = time.Now()
+	}
+	var sleep timer
+	defer sleep.stop()
+	sleep.until(ctx, at.Add(-openAhead))
+	p.g.client.Open(ctx, connections)
+	sleep.until(ctx, at.Add(-spendAhead))
+	p.before, p.pulse, p.zero = spentNow(), newPulse(), at
+}
+
+// loop is the source of a closed loop: another session begins when one is over.
+type loop struct{ atOnce bool } // all were due at the start, and wait for a worker in our queue
+
+func (x loop) next(ctx context.Context, w *worker, free time.Duration) (ticket, bool) {
+	at, ok := w.hours.from(free)
+	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) {
+		return ticket{}, false
+	}
+	t, ok := w.p.take()
+	if t.ready = at; !x.atOnce {
+		t.scheduled = at
+	}
+	return t, ok
+}
+
+// await waits for a moment at which a worker begins to send, and sees to it that there is a connection by then.
+func (p *phase) await(ctx context.Context, sleep *timer, at time.Duration) bool {
+	if at > connectAhead && time.Since(p.zero) < at-connectAhead {
+		if !sleep.until(ctx, p.zero.Add(at-connectAhead)) {
+			return false
+		}
+		defer p.arriving.Add(-1)
+		p.g.client.Open(ctx, int(p.arriving.Add(1)))
+	}
+	return sleep.until(ctx, p.zero.Add(at))
+}
+
+// schedule is the source of an open loop: sessions begin when they are due, or as soon as another is over where the cap
+// holds them up.
+type schedule struct {
+	due    chan ticket
+	capped bool // else nothing but the generator makes a ticket late
+}
+
+func (x schedule) next(ctx context.Context, _ *worker, free time.Duration) (ticket, bool) {
+	t, ok := <-x.due
+	if t.ready = t.scheduled; x.capped {
+		t.ready = max(t.ready, free)
+	}
+	return t, ok && ctx.Err() == nil
+}
+
+// arrive hands out sessions at the moments of a pace while they may be sent, to workers that it starts as they are
+// needed and waits for.
+func (p *phase) arrive(ctx, sending context.Context, x pace) {
+	if len(x.due) == 0 {
+		return
+	}
+	from, started := schedule{make(chan ticket), x.limit > 0}, 0
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer close(from.due)
+	sleep := p.g.newSleeper(sending)
+	defer sleep.stop()
+	for _, due := range x.due {
+		t, ok := p.take()
+		if t.scheduled = due; !ok || !sleep.until(sending, p.zero.Add(due)) {
+			return
+		}
+		select {
+		case from.due <- t:
+			continue
+		default:
+		}
+		if x.limit == 0 || started < x.limit {
+			started++
+			workers.Go(func() {
+				w := &worker{p: p, hours: x.hours}
+				t, ok := from.next(ctx, w, 0)
+				w.work(ctx, from, t, ok)
+			})
+		}
+		select {
+		case from.due <- t:
+		case <-sending.Done():
+			return
+		}
+	}
+}
