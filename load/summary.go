@@ -151,7 +151,7 @@ type Generator struct {
 	GCPauseMs float64 `json:"gc_pause_ms,omitempty"`     // all of them together
 	GCLongest float64 `json:"gc_pause_max_ms,omitempty"` // the longest of the last 256
 
-	// Stopped is for how long its process did not run: it was stopped or swapped out, or its machine paused.
+	// Stopped is for how long of this part its process did not run: it was stopped or swapped out, or its machine paused.
 	Stopped float64 `json:"stopped_ms,omitempty"`
 
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number

@@ -39,10 +39,18 @@ func (s span) sent(records []load.Record) []load.Record {
 	return load.Window{From: load.Duration(s.from - first), To: load.Duration(s.to - first)}.Sent(records)
 }
 
+// overlap is how much of others, all together, is in it.
+func (s span) overlap(others ...span) (sum time.Duration) {
+	for _, x := range others {
+		sum += max(0, min(x.to, s.to)-max(x.from, s.from))
+	}
+	return sum
+}
+
 // inFlight is the sum of the times in it that requests, failed ones too, were in flight.
 func (s span) inFlight(records []load.Record) (sum time.Duration) {
 	for i := range records {
-		sum += max(0, min(records[i].End, s.to)-max(records[i].Sent, s.from))
+		sum += s.overlap(span{records[i].Sent, records[i].End})
 	}
 	return sum
 }

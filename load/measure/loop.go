@@ -20,14 +20,15 @@ type ticket struct {
 
 // source hands out the tickets that sessions begin with.
 type source interface {
-	// next waits for one, for a worker that has had nothing to do since a moment; ok is false when there is no more for it.
-	next(ctx context.Context, w *worker, free time.Duration) (t ticket, ok bool)
+	// next waits for one and gives it to a worker that has had nothing to do since a moment; false: there is no more for it.
+	next(ctx context.Context, w *worker, free time.Duration) bool
 }
 
 // worker sends one request after the other.
 type worker struct {
 	p       *phase
-	hours   hours // when it sends
+	hours   hours  // when it sends
+	ticket  ticket // that it sends, or has sent. Thousands of workers wait for answers, with as little stack as they can
 	records []load.Record
 	session prompts.Session // under way, with another request to come
 	heard   []byte          // the answer to its last request
@@ -35,10 +36,10 @@ type worker struct {
 	sleep   timer
 }
 
-// work sends a ticket, if ok, and then what its session asks behind it and what a source hands out.
-func (w *worker) work(ctx context.Context, from source, t ticket, ok bool) {
-	for ; ok && w.sleep.until(ctx, w.p.zero.Add(t.ready)); t, ok = w.next(ctx, from) {
-		w.send(ctx, &t)
+// work sends its ticket, if it has one, and then what its session asks behind it and what a source hands out.
+func (w *worker) work(ctx context.Context, from source, has bool) {
+	for ; has && w.sleep.until(ctx, w.p.zero.Add(w.ticket.ready)); has = w.next(ctx, from) {
+		w.send(ctx)
 	}
 	w.beside.Wait()
 	w.sleep.stop()
@@ -47,13 +48,13 @@ func (w *worker) work(ctx context.Context, from source, t ticket, ok bool) {
 	w.p.records = append(w.p.records, w.records)
 }
 
-// next is what there is to send behind an answer: the next request of the session under way, as long after it as that
+// next takes what there is to send behind an answer: the next request of the session under way, as long after it as that
 // says, or else the first of another.
-func (w *worker) next(ctx context.Context, from source) (ticket, bool) {
-	p := w.p
+func (w *worker) next(ctx context.Context, from source) bool {
+	p, t := w.p, &w.ticket
 	free := time.Since(p.zero)
 	if w.session != nil && ctx.Err() == nil && free < w.hours.end() {
-		t := ticket{Request: w.session.Request(), session: w.session}
+		*t = ticket{Request: w.session.Request(), session: w.session}
 		for _, b := range t.Joins {
 			<-b.Over
 			free = time.Since(p.zero)
@@ -64,22 +65,19 @@ func (w *worker) next(ctx context.Context, from source) (ticket, bool) {
 		}
 		if at, ok := w.hours.from(max(due, free+t.After)); ok {
 			t.scheduled, t.ready = at, at
-			return t, true
+			return true
 		}
 		// It would go on after the end, and is not over before that: what waits for it, or for its place, does so until then.
 		w.sleep.until(ctx, p.zero.Add(w.hours.end()))
 	}
 	w.session = nil
 	w.beside.Wait()
-	if from == nil {
-		return ticket{}, false
-	}
-	return from.next(ctx, w, time.Since(p.zero))
+	return from != nil && from.next(ctx, w, time.Since(p.zero))
 }
 
 // send carries out one request, and has its session hear the answer.
-func (w *worker) send(ctx context.Context, t *ticket) {
-	p := w.p
+func (w *worker) send(ctx context.Context) {
+	p, t := w.p, &w.ticket
 	w.records = append(w.records, load.Record{
 		Seq: t.Seq, Scheduled: t.scheduled, Ready: t.ready, AskedInput: t.Input, AskedOutput: t.Output, Texts: t.Texts,
 		Session: t.Session, Turn: t.Turn, Final: t.Final, ToCall: t.Calls, Adapter: t.Adapter,
@@ -91,7 +89,7 @@ func (w *worker) send(ctx context.Context, t *ticket) {
 		x.Text = &w.heard
 	}
 	body := t.Body
-	t.Body = nil // it is no use any more once it is written, and thousands of workers wait for answers
+	t.Body = nil // it is no use any more once it is written
 	p.g.client.Send(ctx, body, x)
 	if !r.OK() {
 		p.failed.Add(1)
@@ -105,19 +103,18 @@ func (w *worker) send(ctx context.Context, t *ticket) {
 		w.beside.Go(func() {
 			defer close(b.Over)
 			own := &worker{p: p, hours: w.hours, session: b.Session}
-			t, ok := own.next(ctx, nil)
-			own.work(ctx, nil, t, ok)
+			own.work(ctx, nil, own.next(ctx, nil))
 		})
 	}
 }
 
 // take makes the first request of another session; ok is false when none is left.
-func (p *phase) take() (t ticket, ok bool) {
+func (p *phase) take(t *ticket) (ok bool) {
 	s, ok := p.queue.Next()
-	if !ok {
-		return ticket{}, false
+	if ok {
+		*t = ticket{Request: s.Request(), session: s}
 	}
-	return ticket{Request: s.Request(), session: s}, true
+	return ok
 }
 
 // follow sends requests at a pace until sending ends, and waits for the answers.
@@ -131,16 +128,11 @@ func (p *phase) follow(ctx, sending context.Context, x pace) {
 	prepared.Add(len(x.crew))
 	for _, hours := range x.crew {
 		workers.Go(func() {
-			w, from, t, ok := &worker{p: p, hours: hours}, loop{x.atOnce}, ticket{}, false
-			if hours[0].from == 0 {
-				t, ok = p.take()
-			}
+			w, from := &worker{p: p, hours: hours}, loop{x.atOnce}
+			has := hours[0].from == 0 && p.take(&w.ticket)
 			prepared.Done()
 			<-start
-			if !ok {
-				t, ok = from.next(ctx, w, 0)
-			}
-			w.work(ctx, from, t, ok)
+			w.work(ctx, from, has || from.next(ctx, w, 0))
 		})
 	}
 	prepared.Wait()
@@ -161,7 +153,8 @@ const (
 func (p *phase) start(ctx context.Context, connections int) {
 	if p.g.others.Begin == nil || p.warmup {
 		p.g.client.Open(ctx, connections)
-		p.before, p.pulse, p.zero = spentNow(), newPulse(), time.Now()
+		p.zero = time.Now()
+		p.before, p.pulse = spentNow(), newPulse(p.zero)
 		return
 	}
 	at, err := p.g.others.Begin(ctx)
@@ -173,22 +166,21 @@ func (p *phase) start(ctx context.Context, connections int) {
 	sleep.until(ctx, at.Add(-openAhead))
 	p.g.client.Open(ctx, connections)
 	sleep.until(ctx, at.Add(-spendAhead))
-	p.before, p.pulse, p.zero = spentNow(), newPulse(), at
+	p.before, p.pulse, p.zero = spentNow(), newPulse(at), at
 }
 
 // loop is the source of a closed loop: another session begins when one is over.
 type loop struct{ atOnce bool } // all were due at the start, and wait for a worker in our queue
 
-func (x loop) next(ctx context.Context, w *worker, free time.Duration) (ticket, bool) {
+func (x loop) next(ctx context.Context, w *worker, free time.Duration) bool {
 	at, ok := w.hours.from(free)
-	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) {
-		return ticket{}, false
+	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) || !w.p.take(&w.ticket) {
+		return false
 	}
-	t, ok := w.p.take()
-	if t.ready = at; !x.atOnce {
-		t.scheduled = at
+	if w.ticket.ready = at; !x.atOnce {
+		w.ticket.scheduled = at
 	}
-	return t, ok
+	return true
 }
 
 // await waits for a moment at which a worker begins to send, and sees to it that there is a connection by then.
@@ -210,12 +202,13 @@ type schedule struct {
 	capped bool // else nothing but the generator makes a ticket late
 }
 
-func (x schedule) next(ctx context.Context, _ *worker, free time.Duration) (ticket, bool) {
-	t, ok := <-x.due
+func (x schedule) next(ctx context.Context, w *worker, free time.Duration) (ok bool) {
+	t := &w.ticket
+	*t, ok = <-x.due
 	if t.ready = t.scheduled; x.capped {
 		t.ready = max(t.ready, free)
 	}
-	return t, ok && ctx.Err() == nil
+	return ok && ctx.Err() == nil
 }
 
 // arrive hands out sessions at the moments of a pace while they may be sent, to workers that it starts as they are
@@ -231,10 +224,11 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 	sleep := p.g.newSleeper(sending)
 	defer sleep.stop()
 	for _, due := range x.due {
-		t, ok := p.take()
-		if t.scheduled = due; !ok || !sleep.until(sending, p.zero.Add(due)) {
+		var t ticket
+		if !p.take(&t) || !sleep.until(sending, p.zero.Add(due)) {
 			return
 		}
+		t.scheduled = due
 		select {
 		case from.due <- t:
 			continue
@@ -244,8 +238,7 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 			started++
 			workers.Go(func() {
 				w := &worker{p: p, hours: x.hours}
-				t, ok := from.next(ctx, w, 0)
-				w.work(ctx, from, t, ok)
+				w.work(ctx, from, from.next(ctx, w, 0))
 			})
 		}
 		select {

@@ -33,15 +33,20 @@ func Merge(job load.Job, clients []Shared) *load.Result {
 	complete(&s, out.Gaps)
 	s = s.Under(w.SLO, out.Records)
 	s.Source = sourceOf(w, clients)
-	source, took := s.Source, load.Generator{}
+	source := s.Source
 	for _, c := range clients {
 		s.Clients = append(s.Clients, c.client())
-		took = together(took, c.Summary.Generator)
 	}
 	found := doubtsOfClients(w, &s, out.Records)
 	for _, part := range s.Parts() {
 		part.Verdict = found.with(evidence{workload: w, records: out.Records}.verdict(*part, source))
-		part.Generator = took
+		for _, c := range clients {
+			own := c.Summary.Part
+			if whole := c.Summary.Untrimmed; part == s.Untrimmed && whole != nil {
+				own = *whole
+			}
+			part.Generator = together(part.Generator, own.Generator)
+		}
 		source = nil
 	}
 	out.Summary = s

@@ -268,6 +268,22 @@ func TestTrace(t *testing.T) {
 	})
 }
 
+// TestTurnsAtOnce: of conversations that all begin at once, only the beginnings wait in the generator. A later turn is due
+// when the answer before it is there and its user has thought.
+func TestTurnsAtOnce(t *testing.T) {
+	turn := `{"role":"user","content":"a","delay":2000},{"role":"assistant","content":"b"}`
+	w := load.Workload{Rate: load.Inf, Concurrency: 1, Requests: 4, Endpoint: load.Chat,
+		Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, `{"messages":[`+turn+`,`+turn+`]}`)}}
+	const s = time.Second
+	synctest.Test(t, func(t *testing.T) {
+		_, records := paced(t, t.Context(), w, s)
+		want := []moment{{0, 0, 0}, {3 * s, 3 * s, 3 * s}, {0, 4 * s, 4 * s}, {7 * s, 7 * s, 7 * s}}
+		if diff := cmp.Diff(want, moments(records)); diff != "" {
+			t.Errorf("moments (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestPoisson: in synthetic time every request leaves exactly when it is due, and none is lost.
 func TestPoisson(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

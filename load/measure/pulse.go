@@ -12,32 +12,43 @@ import (
 const (
 	pulseEvery = 20 * time.Millisecond
 	leastStop  = 100 * time.Millisecond // a busy system wakes a process later than it asked by less
+	lookEvery  = time.Second            // how far back what threads have waited is taken off a stop
 )
 
-// pulse notes how long this process stood still: stopped, swapped out, or in a machine that was
+// pulse notes when this process stood still: stopped, swapped out, or in a machine that was
 // paused. Nothing that it measures meanwhile shows it, since its clocks start after the thaw. Waiting for a processor
 // is something else, which the lag of what it sends shows, and the host's pressure.
 type pulse struct {
-	stop   chan struct{}
-	over   chan time.Duration
-	waited time.Duration // for processors, before
+	stop chan struct{}
+	over chan []span
 }
 
-func newPulse() pulse {
-	p := pulse{make(chan struct{}), make(chan time.Duration), waited(ownThreads)}
+// newPulse notes it from now on, by the time since zero.
+func newPulse(zero time.Time) pulse {
+	p := pulse{make(chan struct{}), make(chan []span)}
 	go func() {
 		t := time.NewTicker(pulseEvery)
 		defer t.Stop()
-		still, last := time.Duration(0), time.Now()
-		for {
+		var stops []span
+		last, looked, waits := time.Now(), time.Now(), waited(ownThreads)
+		for ended := false; !ended; {
 			select {
 			case <-t.C:
-				still, last = still+stillness(last, time.Now()), time.Now()
 			case <-p.stop:
-				p.over <- still + stillness(last, time.Now())
-				return
+				ended = true
+			}
+			now := time.Now()
+			gap := stillness(last, now)
+			if last = now; gap > 0 || now.Sub(looked) >= lookEvery {
+				before := waits
+				looked, waits = now, waited(ownThreads)
+				gap -= waits - before
+			}
+			if gap > 0 {
+				stops = append(stops, span{now.Sub(zero) - gap, now.Sub(zero)})
 			}
 		}
+		p.over <- stops
 	}()
 	return p
 }
@@ -50,10 +61,10 @@ func stillness(last, now time.Time) time.Duration {
 	return 0
 }
 
-// end is how long the process stood still in all.
-func (p pulse) end() time.Duration {
+// end is when the process stood still.
+func (p pulse) end() []span {
 	close(p.stop)
-	return max(0, <-p.over-(waited(ownThreads)-p.waited))
+	return <-p.over
 }
 
 // ownThreads are what Linux tells of this process's threads, see sched-stats in the kernel's documentation.

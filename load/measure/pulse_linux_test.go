@@ -1,14 +1,17 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -18,26 +21,26 @@ import (
 	"hclbench/sim"
 )
 
-// TestStoodStill: a generator whose process is stopped in the middle of its load, and goes on, has measured nothing.
-// Its own clocks all start after the thaw.
-func TestStoodStill(t *testing.T) {
+// processed runs a load in a process of its own against an engine, which tells the process of each answer.
+func processed(t *testing.T, w load.Workload, answered func(n int64, p *os.Process)) load.Summary {
+	t.Helper()
 	engine, asked := sim.New(sim.Config{TTFT: 5 * time.Millisecond, ITL: time.Millisecond}), atomic.Int64{}
-	load1 := exec.Command(os.Args[0])
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		engine.ServeHTTP(w, r)
-		if asked.Add(1) == 10 {
-			load1.Process.Signal(syscall.SIGSTOP)
-			time.AfterFunc(700*time.Millisecond, func() { load1.Process.Signal(syscall.SIGCONT) })
-		}
+		answered(asked.Add(1), cmd.Process)
 	}))
 	defer h.Close()
-	job, err := json.Marshal(load.Job{Target: load.Target{BaseURL: h.URL, Model: sim.DefaultModel}, Workload: load.Workload{
-		Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 40, Concurrency: 2, OutputTokens: 3, IgnoreEOS: true, Endpoint: load.Completions}})
+	if w.Dataset.Kind == "" {
+		w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 5}
+	}
+	w.OutputTokens, w.IgnoreEOS, w.Endpoint = 3, true, cmp.Or(w.Endpoint, load.Completions)
+	job, err := json.Marshal(load.Job{Target: load.Target{BaseURL: h.URL, Model: sim.DefaultModel}, Workload: w})
 	if err != nil {
 		t.Fatal(err)
 	}
-	load1.Env, load1.Stdin, load1.Stderr = append(os.Environ(), roleVariable+"="+roleLoad), strings.NewReader(string(job)), os.Stderr
-	out, err := load1.Output()
+	cmd.Env, cmd.Stdin, cmd.Stderr = append(os.Environ(), roleVariable+"="+roleLoad), strings.NewReader(string(job)), os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +48,95 @@ func TestStoodStill(t *testing.T) {
 	if err := json.Unmarshal(out, &got); err != nil {
 		t.Fatal(err)
 	}
-	s := got.Summary
-	if v := s.Verdict; s.Stopped < 600 || v.Verdict != load.Void || v.Reasons[0].Code != stoodStill.code {
-		t.Errorf("stood still for %v ms: %v", s.Stopped, v)
+	return got.Summary
+}
+
+// freeze stops a process for a while.
+func freeze(p *os.Process, d time.Duration) {
+	p.Signal(syscall.SIGSTOP)
+	time.AfterFunc(d, func() { p.Signal(syscall.SIGCONT) })
+}
+
+// TestStoodStill: a generator whose process is stopped in the middle of its load, and goes on, has measured nothing.
+// Its own clocks all start after the thaw. What was cut off before that, or was its warm-up, does not count.
+func TestStoodStill(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		w            load.Workload
+		at           int64 // the answer at which it stops
+		whole, still bool  // all of the run, and the part that counts
+	}{
+		"in the middle": {load.Workload{Requests: 40, Concurrency: 2}, 10, true, true},
+		"while it warmed up": {load.Workload{Rate: 20, Burstiness: load.Inf, Duration: load.Duration(5 * time.Second),
+			CutBeginning: load.Duration(3 * time.Second)}, 5, true, false},
+		"in the window": {load.Workload{Rate: 20, Burstiness: load.Inf, Duration: load.Duration(5 * time.Second),
+			CutBeginning: load.Duration(time.Second)}, 40, true, true},
+		"before": {load.Workload{Requests: 400, Concurrency: 2, Warmup: 40}, 10, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := processed(t, x.w, func(n int64, p *os.Process) {
+				if n == x.at {
+					freeze(p, 800*time.Millisecond)
+				}
+			})
+			whole := s.Part
+			if s.Untrimmed != nil {
+				whole = *s.Untrimmed
+			}
+			for which, c := range map[string]struct {
+				load.Part
+				still bool
+			}{"all of it": {whole, x.whole}, "what counts": {s.Part, x.still}} {
+				void := c.Verdict.Verdict == load.Void && c.Verdict.Reasons[0].Code == stoodStill.code
+				if void != c.still || c.still && c.Stopped < 500 {
+					t.Errorf("%s stood still for %v ms: %v", which, c.Stopped, c.Verdict)
+				}
+			}
+		})
+	}
+}
+
+// TestStoppedAgainAndAgain: a client that is stopped for 250 ms of every second sends late by as much as its requests wait
+// in it, in an open loop and in a closed one whose users think.
+func TestStoppedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	turn := `{"role":"user","content":"a","delay":100},{"role":"assistant","content":"b"}`
+	talks := load.Dataset{Kind: load.Conversation, Path: written(t, `{"messages":[`+strings.Repeat(turn+",", 19)+turn+`]}`)}
+	for name, w := range map[string]load.Workload{
+		"open":          {Rate: 50},
+		"capped":        {Rate: 50, Concurrency: 500},
+		"conversations": {Concurrency: 8, Dataset: talks, Endpoint: load.Chat},
+		"both":          {Rate: 5, Dataset: talks, Endpoint: load.Chat},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w.Duration = load.Duration(6 * time.Second)
+			stop := make(chan *os.Process, 1)
+			var stopper sync.WaitGroup
+			stopper.Go(func() {
+				p := <-stop
+				for every := time.NewTicker(time.Second); ; <-every.C {
+					select {
+					case <-stop:
+						return
+					default:
+						freeze(p, 250*time.Millisecond)
+					}
+				}
+			})
+			s := processed(t, w, func(n int64, p *os.Process) {
+				if n == 1 {
+					stop <- p
+				}
+			})
+			close(stop)
+			stopper.Wait()
+			if s.SendLag.Percentiles["99"] < 150 || math.Abs(s.SendLag.Mean-s.Queue.Mean) > 0.1*s.Queue.Mean {
+				t.Errorf("requests left %.3g ms late (p99 %.3g), and waited for %.3g ms (p99 %.3g)", s.SendLag.Mean,
+					s.SendLag.Percentiles["99"], s.Queue.Mean, s.Queue.Percentiles["99"])
+			}
+		})
 	}
 }
 

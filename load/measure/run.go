@@ -136,10 +136,11 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
 	var took load.Generator
+	var stops []span
 	p.watched(ctx, func(sending context.Context) {
 		p.follow(ctx, sending, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
-		took.Stopped = load.Ms(p.pulse.end())
+		stops = p.pulse.end()
 		runtime.GC() // there is room for it in the stacks of the workers that have gone
 	})
 
@@ -161,6 +162,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	source := s.Source
 	for _, part := range s.Parts() {
 		part.Generator = took
+		part.Stopped = load.Ms(of(part.Window, records).overlap(stops...))
 		part.Verdict = evidence{workload: w, records: records}.verdict(*part, source)
 		source = nil // what the warm-up has sent before is said once
 	}
