@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -40,6 +41,9 @@ type worker struct {
 func (w *worker) work(ctx context.Context, from source, has bool) {
 	for ; has && w.sleep.until(ctx, w.p.zero.Add(w.ticket.ready)); has = w.next(ctx, from) {
 		w.send(ctx)
+	}
+	if has && w.session == nil {
+		w.p.unsent.Add(1)
 	}
 	w.beside.Wait()
 	w.sleep.stop()
@@ -123,12 +127,12 @@ func (p *phase) follow(ctx, sending context.Context, x pace) {
 		x.crew = x.crew[:min(len(x.crew), p.total)]
 	}
 	// The first prompts are made before the clock starts.
-	start := make(chan struct{})
+	start, ahead := make(chan struct{}), make(chan ticket)
 	var prepared, workers sync.WaitGroup
 	prepared.Add(len(x.crew))
 	for _, hours := range x.crew {
 		workers.Go(func() {
-			w, from := &worker{p: p, hours: hours}, loop{x.atOnce}
+			w, from := &worker{p: p, hours: hours}, loop{ahead, x.atOnce}
 			has := hours[0].from == 0 && p.take(&w.ticket)
 			prepared.Done()
 			<-start
@@ -136,10 +140,40 @@ func (p *phase) follow(ctx, sending context.Context, x pace) {
 		})
 	}
 	prepared.Wait()
+	stop := p.makeAhead(ahead, len(x.crew))
 	p.start(ctx, x.atFirst())
 	close(start)
 	p.arrive(ctx, sending, x)
 	workers.Wait()
+	stop()
+}
+
+// makeAhead lets the first requests of sessions be made while workers wait for answers, one for each processor: making
+// a long prompt takes milliseconds, which would be the engine's time. It goes on until it is stopped.
+func (p *phase) makeAhead(ahead chan<- ticket, workers int) (stop func()) {
+	over, makers := make(chan struct{}), sync.WaitGroup{}
+	for range min(workers, runtime.GOMAXPROCS(0)) {
+		makers.Go(func() {
+			for t := (ticket{}); p.take(&t); {
+				select {
+				case ahead <- t:
+				case <-over:
+					p.unsent.Add(1)
+					return
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		makers.Wait()
+		close(ahead)
+		close(ended)
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
 }
 
 // Before a common beginning: connections are made, and what is spent counts from then on. Servers
@@ -170,17 +204,22 @@ func (p *phase) start(ctx context.Context, connections int) {
 }
 
 // loop is the source of a closed loop: another session begins when one is over.
-type loop struct{ atOnce bool } // all were due at the start, and wait for a worker in our queue
+type loop struct {
+	ahead  <-chan ticket
+	atOnce bool // all were due at the start, and wait for a worker in our queue
+}
 
 func (x loop) next(ctx context.Context, w *worker, free time.Duration) bool {
 	at, ok := w.hours.from(free)
-	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) || !w.p.take(&w.ticket) {
+	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) {
 		return false
 	}
-	if w.ticket.ready = at; !x.atOnce {
-		w.ticket.scheduled = at
+	t := &w.ticket
+	if *t, ok = <-x.ahead; !x.atOnce {
+		t.scheduled = at
 	}
-	return true
+	t.ready = at
+	return ok
 }
 
 // await waits for a moment at which a worker begins to send, and sees to it that there is a connection by then.
@@ -208,7 +247,7 @@ func (x schedule) next(ctx context.Context, w *worker, free time.Duration) (ok b
 	if t.ready = t.scheduled; x.capped {
 		t.ready = max(t.ready, free)
 	}
-	return ok && ctx.Err() == nil
+	return ok
 }
 
 // arrive hands out sessions at the moments of a pace while they may be sent, to workers that it starts as they are
@@ -225,10 +264,14 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 	defer sleep.stop()
 	for _, due := range x.due {
 		var t ticket
-		if !p.take(&t) || !sleep.until(sending, p.zero.Add(due)) {
+		if !p.take(&t) {
 			return
 		}
 		t.scheduled = due
+		if !sleep.until(sending, p.zero.Add(due)) {
+			p.unsent.Add(1)
+			return
+		}
 		select {
 		case from.due <- t:
 			continue
@@ -244,6 +287,7 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 		select {
 		case from.due <- t:
 		case <-sending.Done():
+			p.unsent.Add(1)
 			return
 		}
 	}

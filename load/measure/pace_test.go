@@ -148,7 +148,7 @@ func TestPromptsAreMadeAhead(t *testing.T) {
 			}
 			p := g.newPhase(prompts.ForPrompt, total)
 			p.queue = slowlyMade{p.queue}
-			p.follow(t.Context(), paceOf(w, 5, nil))
+			p.follow(t.Context(), t.Context(), paceOf(w, 5, nil))
 			records := p.collect()
 			for i := 1; i < len(records); i++ {
 				if gap := records[i].Sent - records[i-1].End; gap != 0 {

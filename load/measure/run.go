@@ -205,7 +205,6 @@ type phase struct {
 
 	sent, done, failed, chunks atomic.Int64
 
-	ahead  chan ticket  // of sessions that nobody has begun
 	unsent atomic.Int64 // sessions that were made ready for nobody
 
 	heard int64     // what had come when progress was told last
