@@ -2,11 +2,15 @@ package hcl
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"hclbench/engines"
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/provision"
 )
 
@@ -50,29 +54,89 @@ func benchmarkBlock() *blockType {
 	}
 }
 
-// cell reads a benchmark in one cell; false where something in it is wrong.
-func (x *expansion) cell(c *cell) (Cell, bool) {
-	d := draft{Benchmark: x.out, Cell: Cell{Workload: load.Workload{IgnoreEOS: true, Endpoint: load.Completions}}}
-	b := x.read(x.block, x.typ, &d, c)
-	for _, name := range c.axes {
-		v := axisValue(c.values[name])
-		d.Axes = append(d.Axes, Axis{name, v})
-		b.incomplete = b.incomplete || v == nil
+// readBenchmark expands a benchmark block into its cells.
+func readBenchmark(b *block) Benchmark {
+	out := Benchmark{Name: b.label, Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: pos(b.header)}
+	b.readShared(&draft{Benchmark: &out})
+	out.References = readReferences(b)
+	b.expand(func(c *cell) bool {
+		d := draft{Benchmark: &out, Cell: Cell{Workload: load.Workload{IgnoreEOS: true, Endpoint: load.Completions}}}
+		read := b.read(&d, c)
+		for name, v := range c.point() {
+			d.Axes = append(d.Axes, Axis{name, v})
+			read.incomplete = read.incomplete || v == nil
+		}
+		if !read.incomplete {
+			out.Cells = append(out.Cells, d.Cell)
+		}
+		return !read.incomplete
+	})
+	if out.Repeat*len(out.Cells) > maxCells {
+		b.fail(b.header, "Too many cells",
+			"%d cells, %d times each, are more than %d measurements. Repeat less.", len(out.Cells), out.Repeat, maxCells)
 	}
-	return d.Cell, !b.incomplete
+	if b.settled() {
+		warnOfTwins(b, out.Cells)
+		warnOfReferences(b, out)
+	}
+	return out
+}
+
+// warnOfTwins points at an axis that makes several cells of one thing, since their engine does not
+// use it though another does.
+func warnOfTwins(b *block, cells []Cell) {
+	first, all := map[string]Cell{}, map[string]bool{}
+	twins := map[[2]string]int{} // of an engine, by the axis in which they differ
+	for _, c := range cells {
+		all[c.Engine.Address()] = true
+		load, err := json.Marshal(c.Workload)
+		if err != nil {
+			return
+		}
+		key := fmt.Sprintf("%p %s %v %v %v", c.Engine, load, c.Offline, c.Headers, c.From)
+		before, seen := first[key]
+		if !seen {
+			first[key] = c
+			continue
+		}
+		var differs []string
+		for i, a := range c.Axes {
+			if i < len(before.Axes) && before.Axes[i] != a {
+				differs = append(differs, a.Name)
+			}
+		}
+		if len(differs) == 1 {
+			twins[[2]string{c.Engine.Address(), differs[0]}]++
+		}
+	}
+	alike := map[string]int{} // engines that do not use an axis; all of them: that nothing uses it is told already
+	for e := range twins {
+		alike[e[1]]++
+	}
+	for axis, at := range b.matrixAxes() {
+		if alike[axis] == len(all) {
+			continue
+		}
+		for _, e := range slices.SortedFunc(maps.Keys(twins), func(a, b [2]string) int { return strings.Compare(a[0], b[0]) }) {
+			if e[1] == axis {
+				b.warn(at, "Cells that are the same", "%s of %s only repeat others: it does not use matrix.%s. "+
+					"Leave them out by an exclude block.", plain.Count(twins[e], "cell"), e[0], axis)
+			}
+		}
+	}
 }
 
 const onlyRecipe = "%s says no host: it takes a role of a group. Measure the group, or give it a host."
 
 // checkMeasured: what is measured runs somewhere.
 func checkMeasured(b *block, e *engines.Engine) {
-	recipe := referred(b.arg("engine").raw, "engine")
+	recipe := b.arg("engine").referred("engine")
 	if b.incomplete || e == nil || recipe == nil || e.Host() != nil || engines.ByOthers(e) {
 		return
 	}
 	b.incomplete = true
-	b.late = append(b.late, func() {
-		if recipe.recipe { // else it is told where the engine is declared
+	b.later(func() {
+		if takesRole(b.reader, recipe) { // else it is told where the engine is declared
 			b.failIn("engine", onlyRecipe, recipe.address)
 		}
 	})
@@ -98,7 +162,7 @@ func checkCell(b *block, d *draft) {
 
 // checkOutputs: somebody must say how long answers are, and only one.
 func checkOutputs(b *block, d *draft) {
-	from := referred(b.arg("dataset").raw, "dataset")
+	from := b.arg("dataset").referred("dataset")
 	if from == nil {
 		return
 	}

@@ -64,24 +64,18 @@ const sameNamespace = "cluster.%s and cluster.%s put their pods into the same na
 	"those of the other for what an earlier one left. Give each a namespace of its own."
 
 // checkNamespaces: each cluster that has hosts is a place of its own.
-func (r *reader) checkNamespaces(hosts []*provision.Host) {
+func checkNamespaces(r *reader, hosts []*provision.Host) {
 	first := map[[3]string]*provision.Cluster{}
-	for _, d := range r.order {
-		if d.wrong || d.typ.name != "cluster" {
+	for d, c := range nouns[provision.Cluster](r) {
+		if !slices.ContainsFunc(hosts, func(h *provision.Host) bool { return h.Cluster == c }) {
 			continue
 		}
-		for _, m := range r.all(d) {
-			c, ok := r.instance(m, nil).noun.(*provision.Cluster)
-			if !ok || !slices.ContainsFunc(hosts, func(h *provision.Host) bool { return h.Cluster == c }) {
-				continue
-			}
-			at := [3]string{c.Kubeconfig, c.Context, c.Namespace}
-			if other := first[at]; other != nil {
-				r.fail(d.header, "Two clusters in one namespace", sameNamespace, other.Name, c.Name)
-				continue
-			}
-			first[at] = c
+		at := [3]string{c.Kubeconfig, c.Context, c.Namespace}
+		if other := first[at]; other != nil {
+			r.fail(d.header, "Two clusters in one namespace", sameNamespace, other.Name, c.Name)
+			continue
 		}
+		first[at] = c
 	}
 }
 

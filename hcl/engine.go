@@ -5,10 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
-
 	"hclbench/engines"
 	"hclbench/origin"
 	"hclbench/provision"
@@ -21,9 +17,9 @@ func engineBlock() *blockType {
 		labels: []label{{what: "kind", kinds: engines.Kinds()}, {what: "name", form: identifier}},
 		args: []argument{
 			forEach(),
-			unbound("inherits", engineOfLab.kind),
-			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Placement[0].Hosts = []*provision.Host{h} }),
-			arg("hosts", hostsOfLab, func(e *engine, hosts []*provision.Host) { e.Placement[0].Hosts = hosts }),
+			unbound("inherits", engineOfLab),
+			arg("host", hostOfLab, func(e *engine, h *provision.Host) { e.Placement[0].Hosts = []*provision.Host{h} }).insteadOf("hosts"),
+			arg("hosts", hostsOfLab, func(e *engine, hosts []*provision.Host) { e.Placement[0].Hosts = hosts }).insteadOf("host"),
 			arg("model", modelOfLab, func(e *engine, m *engines.Model) { e.Model = m }),
 			arg("image", text, func(e *engine, s string) { e.Image = s }),
 			arg("env", environment, func(e *engine, env []provision.EnvVar) { e.Env = env }),
@@ -35,8 +31,8 @@ func engineBlock() *blockType {
 			arg("command", words, func(e *engine, argv []provision.Text) { e.Command = argv }),
 			arg("compile_cache", text, func(e *engine, s string) { e.CompileCache = s }),
 			arg("port", whole(1, 65535), func(e *engine, n int) { e.Placement[0].Port = n }),
-			arg("url", text, func(e *engine, s string) { e.URL = s }),
-			arg("urls", texts, setURLs),
+			arg("url", text, func(e *engine, s string) { e.URL = s }).insteadOf("urls"),
+			arg("urls", texts, setURLs).insteadOf("url"),
 			arg("api_key", secretText, func(e *engine, t provision.Text) { e.APIKey = t }),
 		},
 		blocks: []nested{
@@ -98,10 +94,10 @@ func readyBlock() *blockType {
 
 // checkEngine holds an engine against what its kind knows.
 func checkEngine(b *block, e *engines.Engine) {
-	b.settle(e)
+	settleFlags(b, e)
 	for _, url := range append([]string{e.URL}, e.URLs...) {
 		_, key := engines.KeyInURL(url)
-		b.note(cty.StringVal(key))
+		b.noteSecret(key)
 	}
 	if urls := b.arg("urls"); urls.said() {
 		if url := b.arg("url"); url.said() {
@@ -112,32 +108,32 @@ func checkEngine(b *block, e *engines.Engine) {
 		}
 	}
 	checkHosts(b, e)
-	if !b.checkManifests(e) || b.incomplete {
+	if !checkManifests(b, e) || b.incomplete {
 		return
 	}
 	if e.Host() == nil && !engines.ByOthers(e) {
-		b.late = append(b.late, func() {
-			if !b.of.recipe { // which is looked at where its roles place it
-				b.mistakes(e)
+		b.later(func() {
+			if !takesRole(b.reader, b.of) { // which is looked at where its roles place it
+				reportMistakes(b, e)
 			}
 		})
 	} else {
-		b.mistakes(e)
+		reportMistakes(b, e)
 	}
 	if !b.incomplete {
-		b.warnOfEngine(e)
+		warnOfEngine(b, e)
 	}
 }
 
 // settle has false flags turn off what they name.
-func (b *block) settle(e *engines.Engine) {
+func settleFlags(b *block, e *engines.Engine) {
 	for i, f := range e.Flags {
 		if f.Value != nil && !f.Value.IsSecret() && engines.IsSecret(e, f.Name) { // as only its kind knows
-			b.note(cty.StringVal(f.Value.Reveal()))
+			b.noteSecret(f.Value.Reveal())
 			secret := provision.Secret(f.Value.Reveal())
 			e.Flags[i].Value = &secret
 			if at, inherited := b.entry("flags", f.Name); inherited == "" {
-				b.warnOnce(at, "Secret in clear", clearSecret, f.Name, f.Name, strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")))
+				b.warnOfClearSecret(at, f.Name)
 			}
 		}
 	}
@@ -149,13 +145,13 @@ func (b *block) settle(e *engines.Engine) {
 }
 
 // warnOfEngine is about what hardly works, or hardly anybody means.
-func (b *block) warnOfEngine(e *engines.Engine) {
+func warnOfEngine(b *block, e *engines.Engine) {
 	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
 		if at, inherited := b.entry(f.Field, f.Key); inherited == "" {
 			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
-	b.warnOfShownSecrets(e)
+	warnOfShownSecrets(b, e)
 	ref, err := origin.ParseRef(e.Image)
 	if err == nil && ref.Floats() && !b.src.Locked[e.Image] && engines.InImage(e) {
 		at, inherited := b.where("image")
@@ -177,17 +173,17 @@ func checkHosts(b *block, e *engines.Engine) {
 }
 
 // mistakes reports what an engine's kind finds wrong.
-func (b *block) mistakes(e *engines.Engine) {
+func reportMistakes(b *block, e *engines.Engine) {
 	for _, f := range engines.Check(e) {
 		if e.Kind == engines.GroupKind {
-			b.mistakeOfGroup(f)
+			reportMistakeOfGroup(b, f)
 		} else {
-			b.mistake(f)
+			reportMistake(b, f)
 		}
 	}
 }
 
-func (b *block) mistake(f engines.FieldError) {
+func reportMistake(b *block, f engines.FieldError) {
 	field := f.Field
 	if b.said["hosts"].said() && slices.Contains([]string{"", "on", "host"}, field) {
 		field = "hosts"
@@ -197,7 +193,7 @@ func (b *block) mistake(f engines.FieldError) {
 	case f.Alone && f.Key != "" && inherited != "": // told where it is said
 		b.incomplete = true
 		if b.typ.name == "engine" {
-			b.blockOf(b.instance(b.of.inherits, b.cell), b.cell).mistake(f)
+			reportMistake(b.blockFor(b.of.inherits), f)
 		}
 	case f.Lacks:
 		b.missing(b.header, field, "Missing argument", "%s", f.Detail)
@@ -209,7 +205,7 @@ func (b *block) mistake(f engines.FieldError) {
 const secretInList = "Everybody on %[2]s can read a sensitive value in %[1]s, by ps. Better give it in env.%[3]s"
 
 // warnOfShownSecrets is about secrets that an engine gets on its command line.
-func (b *block) warnOfShownSecrets(e *engines.Engine) {
+func warnOfShownSecrets(b *block, e *engines.Engine) {
 	name := ""
 	if slices.ContainsFunc(e.Command, provision.Text.IsSecret) {
 		name = "command"
@@ -227,57 +223,4 @@ func (b *block) warnOfShownSecrets(e *engines.Engine) {
 	}
 	at, inherited := b.where(name)
 	b.warn(at, "Secret on a command line", secretInList, name, host, inherited)
-}
-
-// where is the place of a setting, or of the block where it is not said. What is
-// inherited is shown at the block that inherits it: elsewhere it is right.
-func (b *block) where(name string) (at hcl.Range, note string) {
-	x := b.said[name] // the engine's kind may name what no argument is
-	if !x.said() {
-		return b.header, ""
-	}
-	inside := func(n *hclsyntax.Block) bool { return x.body == n.Body }
-	if x.body == b.body || slices.ContainsFunc(b.body.Blocks, inside) {
-		return x.at, ""
-	}
-	bare := name[strings.LastIndexByte(name, '.')+1:]
-	return b.header, "\n\nWhat it says of " + bare + " is inherited from " + pos(x.at) + "."
-}
-
-// entry is where, of one key of an object and its value. Note is not empty as well where
-// the object stands in this block and the key comes from what it inherits.
-func (b *block) entry(name, key string) (at hcl.Range, note string) {
-	at, note = b.where(name)
-	if key == "" || note != "" {
-		return at, note
-	}
-	item, found := b.item(name, key)
-	switch {
-	case !found:
-		return at, ""
-	case item == nil:
-		return b.header, "\n\nWhat it says of " + key + " is inherited."
-	}
-	return hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()), ""
-}
-
-// item is where a block's own object says a key; nil: it does not. False: the object is
-// not written there as one.
-func (b *block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
-	var object *hclsyntax.ObjectConsExpr
-	if a, own := b.said[name].body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; own {
-		object, _ = a.Expr.(*hclsyntax.ObjectConsExpr)
-	}
-	if object == nil {
-		return nil, false
-	}
-	for n, item := range object.Items {
-		if len(item.KeyExpr.Variables()) > 0 {
-			return nil, false
-		}
-		if written, ok := writtenKey(item); ok && written == key {
-			return &object.Items[n], true
-		}
-	}
-	return nil, true
 }

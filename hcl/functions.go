@@ -32,7 +32,7 @@ func functionSet(src *Source, vars Vars, mark func(cty.Value) cty.Value) map[str
 		"indent":     bounded(stdlib.IndentFunc, grows(indentedLength)), "join": bounded(stdlib.JoinFunc, grows(joinedLength)), "jsondecode": stdlib.JSONDecodeFunc,
 		"jsonencode": stdlib.JSONEncodeFunc, "keys": stdlib.KeysFunc, "length": stdlib.LengthFunc,
 		"log": stdlib.LogFunc, "lookup": stdlib.LookupFunc, "lower": stdlib.LowerFunc, "max": stdlib.MaxFunc,
-		"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "mlperf_points": mlperfPointsFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
+		"merge": stdlib.MergeFunc, "min": stdlib.MinFunc, "parseint": stdlib.ParseIntFunc, "pow": stdlib.PowFunc,
 		"range": stdlib.RangeFunc, "regex": stdlib.RegexFunc, "regexall": stdlib.RegexAllFunc,
 		"regexreplace": bounded(stdlib.RegexReplaceFunc, grows(matchedLength)), "replace": bounded(stdlib.ReplaceFunc, grows(replacedLength)), "reverse": stdlib.ReverseListFunc,
 		"sensitive": sensitiveFunc(mark), "setintersection": stdlib.SetIntersectionFunc,

@@ -3,7 +3,6 @@ package hcl
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"hclbench/engines"
 	"hclbench/plain"
@@ -13,11 +12,11 @@ import (
 func groupBlock() *blockType {
 	type engine = engines.Engine
 	return &blockType{
-		name: "group", root: "group", perCell: true,
+		name: "group", root: "group", perCell: true, whole: true, // as engines.Engine.Label has it
 		labels: []label{{what: "name", form: identifier}},
 		args: []argument{
 			forEach(),
-			unbound("inherits", groupOfLab.kind),
+			unbound("inherits", groupOfLab),
 			arg("transfer", text, func(e *engine, s string) { e.Transfer = s }),
 			described(func(e *engine, s string) { e.Description = s }),
 		},
@@ -46,8 +45,8 @@ func roleBlock() *blockType {
 	t := blockOf("role",
 		arg("engine", engineOfLab, func(in *engines.Instance, e *engines.Engine) { in.Engine = e }),
 		arg("on", hostsOfLab, func(in *engines.Instance, hosts []*provision.Host) { in.Hosts = hosts }),
-		unbound("span", whole(1, 1000).kind),
-		unbound("gpu_ids", gpuIDs.kind),
+		unbound("span", whole(1, 1000)),
+		unbound("gpu_ids", gpuIDs),
 	)
 	t.labels = []label{{what: "name", form: identifier}}
 	return t
@@ -97,7 +96,7 @@ func checkGroup(b *block, e *engines.Engine) {
 	slices.SortStableFunc(e.Placement, func(a, b engines.Instance) int {
 		return slices.Index(roleOrder, a.Role) - slices.Index(roleOrder, b.Role)
 	})
-	if len(b.parts("", b.typ.inner("role"))) == 0 && !b.incomplete {
+	if len(b.parts("role")) == 0 && !b.incomplete {
 		b.missing(b.header, "role", "Missing block", noRoles)
 	}
 	var placement engines.Placement
@@ -105,11 +104,11 @@ func checkGroup(b *block, e *engines.Engine) {
 		var part *block
 		var instances engines.Placement
 		if in.Engine != nil && in.Engine.Router {
-			part = b.router()
-			instances = part.placeRouter(in)
+			part = routerOf(b)
+			instances = placeRouter(part, in)
 		} else {
 			part = b.inside("role " + in.Role)
-			instances = part.placeRole(in)
+			instances = placeRole(part, in)
 		}
 		b.incomplete = b.incomplete || part.incomplete
 		placement = append(placement, instances...)
@@ -118,9 +117,9 @@ func checkGroup(b *block, e *engines.Engine) {
 	if b.incomplete {
 		return
 	}
-	b.mistakes(e)
+	reportMistakes(b, e)
 	for _, f := range engines.GroupDoubts(e) {
-		if at, inherited := b.recipe(f.Role).entry(f.Field, f.Key); !b.incomplete && inherited == "" { // else told where it is said
+		if at, inherited := recipeOf(b, f.Role).entry(f.Field, f.Key); !b.incomplete && inherited == "" { // else told where it is said
 			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
@@ -134,32 +133,18 @@ func checkGroup(b *block, e *engines.Engine) {
 	}
 }
 
-// inside is a nested block as one by itself.
-func (b *block) inside(name string) *block {
-	in, x := *b, b.said[name]
-	block, _, _ := strings.Cut(name, " ")
-	in.typ, in.body, in.header, in.said = b.typ.inner(block), x.body, x.at, settings{}
-	for other, y := range b.said {
-		if rest, inside := strings.CutPrefix(other, name+"."); inside {
-			in.said[rest] = y
-		}
-	}
-	in.incomplete = !in.whole()
-	return &in
-}
-
 // router is the group's router; nil: it has none.
-func (b *block) router() *block {
-	for _, name := range b.parts("", b.typ.inner("router")) {
+func routerOf(b *block) *block {
+	for _, name := range b.parts("router") {
 		return b.inside(name)
 	}
 	return nil
 }
 
 // mistakeOfGroup reports what is wrong where a group says it, one of its roles, or the engine that takes it.
-func (b *block) mistakeOfGroup(f engines.FieldError) {
+func reportMistakeOfGroup(b *block, f engines.FieldError) {
 	_, ofRole := roleBlock().argument(f.Field)
-	switch router := b.router(); {
+	switch router := routerOf(b); {
 	case f.Field == "router" && router != nil:
 		b.fail(cmp.Or(router.said[f.Key].at, router.header), "Wrong router", "%s", f.Detail)
 	case f.Role == "":
@@ -168,19 +153,34 @@ func (b *block) mistakeOfGroup(f engines.FieldError) {
 		role := b.inside("role " + f.Role)
 		b.fail(cmp.Or(role.said[f.Field].at, role.header), "Wrong role", "%s", f.Detail)
 	default:
-		b.recipe(f.Role).mistake(f)
+		reportMistake(recipeOf(b, f.Role), f)
 		b.incomplete = true
 	}
 }
 
 // recipe is the engine that takes a role.
-func (b *block) recipe(role string) *block {
-	recipe := referred(b.inside("role "+role).arg("engine").raw, "engine")
-	return b.blockOf(b.instance(recipe, b.cell), b.cell)
+func recipeOf(b *block, role string) *block {
+	return b.blockFor(b.inside("role " + role).arg("engine").referred("engine"))
+}
+
+// takesRole reports whether an engine takes a role of a group, or one that inherits it does.
+func takesRole(r *reader, engine *declared) bool {
+	for _, group := range r.declaredOf("group") {
+		for _, b := range r.evaluatedBlocks(group) {
+			for _, role := range b.parts("role") {
+				for d := b.inside(role).arg("engine").referred("engine"); d != nil; d = d.inherits {
+					if d == engine {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }
 
 // placeRole holds a role against what roles are, and shares its hosts out.
-func (b *block) placeRole(in engines.Instance) (instances engines.Placement) {
+func placeRole(b *block, in engines.Instance) (instances engines.Placement) {
 	recipe, on, given := b.arg("engine"), b.arg("on"), b.arg("gpu_ids")
 	wrong := func(x setting, format string, args ...any) { b.fail(x.at, "Wrong role", format, args...) }
 	missing := func(name, detail string) { b.missing(b.header, name, "Missing argument", "%s", detail) }
@@ -199,11 +199,6 @@ func (b *block) placeRole(in engines.Instance) (instances engines.Placement) {
 		wrong(recipe, recipeGPUs, e.Address())
 	case e.Placement[0].Port != 0:
 		b.warn(recipe.at, "No effect", recipePort, e.Address())
-	}
-	if recipe.said() {
-		for d := referred(recipe.raw, "engine"); d != nil; d = d.inherits {
-			d.recipe = true
-		}
 	}
 	span, _ := b.arg("span").value.(int)
 	for hosts := range slices.Chunk(in.Hosts, max(span, 1)) {
@@ -229,7 +224,7 @@ func (b *block) placeRole(in engines.Instance) (instances engines.Placement) {
 }
 
 // placeRouter holds a router against what its kind knows.
-func (b *block) placeRouter(in engines.Instance) engines.Placement {
+func placeRouter(b *block, in engines.Instance) engines.Placement {
 	r := in.Engine
 	r.Pos = pos(b.header)
 	if r.Kind != "" && !b.arg("host").said() {
@@ -238,10 +233,10 @@ func (b *block) placeRouter(in engines.Instance) engines.Placement {
 	if b.incomplete = b.incomplete || r.Kind == ""; b.incomplete {
 		return nil
 	}
-	b.settle(r)
-	b.mistakes(r)
+	settleFlags(b, r)
+	reportMistakes(b, r)
 	if !b.incomplete {
-		b.warnOfEngine(r)
+		warnOfEngine(b, r)
 	}
 	in.Hosts, in.Port, r.Placement = r.Placement[0].Hosts, r.Placement[0].Port, nil
 	return engines.Placement{in}

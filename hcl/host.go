@@ -2,15 +2,10 @@ package hcl
 
 import (
 	"net"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -102,7 +97,7 @@ const (
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
 func checkHost(b *block, h *provision.Host) {
-	b.checkPlace(h)
+	checkPlace(b, h)
 	h.IdentityFile = b.vars.atHome(h.IdentityFile)
 	if !b.empty("address", emptyAddress) && h.Address != "" {
 		if why := wrongAddress(h.Address); why != nil {
@@ -151,7 +146,7 @@ func checkHost(b *block, h *provision.Host) {
 var ofMachines = []string{"address", "user", "identity_file", "host_key", "jump", "runtime", "docker", "image_from"}
 
 // checkPlace: a host is a machine with an address, or a pod of a cluster.
-func (b *block) checkPlace(h *provision.Host) {
+func checkPlace(b *block, h *provision.Host) {
 	if h.Cluster == nil {
 		for _, name := range []string{"requests", "limits"} {
 			if x := b.arg(name); x.said() && b.arg("address").said() {
@@ -168,7 +163,7 @@ func (b *block) checkPlace(h *provision.Host) {
 			b.fail(x.at, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
 		}
 	}
-	for _, name := range b.parts("", b.typ.inner("prepare")) {
+	for _, name := range b.parts("prepare") {
 		b.fail(b.said[name].at, "A pod, not a machine", noPrepare)
 	}
 }
@@ -202,40 +197,6 @@ func checkPrepare(b *block, h *provision.Host) {
 		b.fail(b.arg("prepare.numa_balancing").at, "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
-}
-
-// empty reports a text with nothing in it: a variable that is not set often stands behind it.
-func (b *block) empty(name, write string) bool {
-	s, isText := b.arg(name).value.(string)
-	if !isText || strings.TrimSpace(s) != "" {
-		return false
-	}
-	b.failIn(name, "%q is empty. %s", name, write)
-	return true
-}
-
-// expression is what an argument was written as.
-func (b *block) expression(name string) hclsyntax.Expression {
-	x := b.arg(name)
-	if !x.said() {
-		return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: b.header}
-	}
-	if a, ok := x.body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; ok {
-		return a.Expr
-	}
-	return &hclsyntax.LiteralValueExpr{Val: x.raw, SrcRange: x.at}
-}
-
-// atHome expands a leading ~ to the caller's home directory.
-func (v Vars) atHome(path string) string {
-	home, known := v.lookup("HOME")
-	if !known {
-		home, _ = os.UserHomeDir()
-	}
-	if home == "" || path != "~" && !strings.HasPrefix(path, "~/") {
-		return path
-	}
-	return filepath.Join(home, path[1:])
 }
 
 // likeIPv4 is what is meant as an address of numbers.

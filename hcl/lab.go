@@ -1,6 +1,8 @@
 package hcl
 
 import (
+	"cmp"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -70,15 +72,14 @@ func noticeBlock() *blockType {
 }
 
 // readLab reads the lab block, or says what holds without one.
-func (r *reader) readLab() Lab {
+func readLab(r *reader) Lab {
 	lab := Lab{Name: dirName(r.src.Dir), Lease: DefaultLease}
-	for _, b := range r.blocks["lab"] {
-		lab.Name = b.Labels[0]
-		t := r.typeOf("lab")
-		r.read(b, t, &lab, nil)
-		for _, n := range blocksOf(b.Body, "notice") {
+	for _, b := range r.topBlocks("lab") {
+		lab.Name = b.label
+		b.read(&lab, nil)
+		for _, n := range b.inner("notice") {
 			notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
-			r.read(n, t.inner("notice"), &notice, nil)
+			n.read(&notice, nil)
 			lab.Notices = append(lab.Notices, notice)
 		}
 	}
@@ -119,16 +120,15 @@ const cutOff = "Nothing of the lab lives longer than %s, and a cell of benchmark
 	"Allow more time, or measure for less."
 
 // checkLengths: no cell is longer than all of the lab may be.
-func (r *reader) checkLengths(c *Config) {
-	for _, b := range r.blocks["lab"] {
-		a, said := b.Body.Attributes["max_duration"]
-		if !said || c.Lab.MaxDuration == 0 {
+func checkLengths(r *reader, c *Config) {
+	for _, b := range r.topBlocks("lab") {
+		if c.Lab.MaxDuration == 0 {
 			return
 		}
 		for _, of := range c.Benchmarks {
 			for _, x := range of.Cells {
 				if takes := x.Workload.Takes(); takes > c.Lab.MaxDuration {
-					r.fail(a.Expr.Range(), "Too short for a cell", cutOff, c.Lab.MaxDuration, of.Name, takes)
+					r.fail(b.written("max_duration"), "Too short for a cell", cutOff, c.Lab.MaxDuration, of.Name, takes)
 				}
 			}
 		}
@@ -147,7 +147,7 @@ func checkNotice(b *block, n *Notice) {
 		b.fail(command.at, "Wrong value",
 			`"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`)
 	default:
-		b.checkProgram(command.at, n.Command[0].Reveal())
+		checkProgram(b, command.at, n.Command[0].Reveal())
 	}
 	if address.fits() {
 		u, err := url.Parse(n.URL.Reveal())
@@ -158,7 +158,7 @@ func checkNotice(b *block, n *Notice) {
 }
 
 // checkProgram warns of a program that is not there; without a PATH, nothing is known.
-func (b *block) checkProgram(at hcl.Range, name string) {
+func checkProgram(b *block, at hcl.Range, name string) {
 	search, _ := b.vars.lookup("PATH")
 	places := filepath.SplitList(search)
 	if strings.ContainsRune(name, filepath.Separator) {
@@ -173,4 +173,16 @@ func (b *block) checkProgram(at hcl.Range, name string) {
 		b.warn(at, "Program not found",
 			"This machine has no program %q. That is fine only if hcl apply will run on another one.", name)
 	}
+}
+
+// NameOf is the lab's name as its text says it: the label of the lab block, else the
+// directory's name. Nothing is evaluated, so it needs no variables. An error when a
+// file does not parse and none of the others has a lab block: the name may stand in
+// what was lost.
+func NameOf(src *Source) (string, error) {
+	name, err := src.labelOf(labBlock())
+	if err != nil {
+		return "", fmt.Errorf("read the lab's name: %w; hcl validate shows why", err)
+	}
+	return cmp.Or(name, dirName(src.Dir)), nil
 }

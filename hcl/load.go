@@ -7,12 +7,9 @@
 package hcl
 
 import (
-	"maps"
 	"slices"
 
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -64,94 +61,53 @@ type Axis struct {
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
 // that the text can show are among the Problems, which are never nil.
 func Load(src *Source, vars Vars) (*Config, *Problems) {
-	r := newReader(src, vars, language())
-	return r.load(), r.Problems
+	return readConfig(newReader(src, vars, language(), functions()))
 }
 
-// load reads the lab; nil: there are errors.
-func (r *reader) load() *Config {
-	names, varsFile := r.src.labFiles()
-	for _, name := range names {
-		r.bodies = append(r.bodies, r.parse(name, r.src.Files[name]))
+// language is every block that may stand by itself, in the order of the reference.
+func language() []*blockType {
+	return []*blockType{
+		labBlock(), variableBlock(), localsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
+		datasetBlock(), benchmarkBlock(), reportBlock(),
 	}
-	for _, body := range r.bodies {
-		(&checker{r.scope}).declareAll(body)
-	}
-	for _, body := range r.bodies {
-		r.splatRepeated(body)
-	}
-	r.setVariables(varsFile)
+}
 
-	c := &Config{Dir: r.src.Dir, Lab: r.readLab()}
-	for _, d := range r.order {
-		r.finish(d, c)
+// functions are those of the language that no other has.
+func functions() map[string]function.Function {
+	return map[string]function.Function{"mlperf_points": mlperfPointsFunc}
+}
+
+// readConfig makes the Config of what is declared.
+func readConfig(r *reader) (*Config, *Problems) {
+	c := &Config{Dir: r.src.Dir, Lab: readLab(r)}
+	r.evaluateAll()
+	for _, h := range nouns[provision.Host](r) {
+		c.Hosts = append(c.Hosts, h)
 	}
-	for _, b := range r.blocks["benchmark"] {
-		c.Benchmarks = append(c.Benchmarks, r.benchmark(b, r.typeOf(b.Type)))
+	for _, b := range r.topBlocks("benchmark") {
+		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
-	r.checkLengths(c)
-	c.Engines = r.engines(c.Benchmarks)
-	c.Report = r.readReport(c.Benchmarks)
-	for _, check := range r.late {
-		check()
+	checkLengths(r, c)
+	c.Engines = allEngines(r, c.Benchmarks)
+	c.Report = readReport(r, c.Benchmarks)
+	checkNamespaces(r, c.Hosts)
+	r.checkAll()
+	if !r.HasErrors() && len(c.Benchmarks) > 0 {
+		r.warnOfUnused()
+	} else if at, ok := r.start(); ok && !r.HasErrors() {
+		r.warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
 	}
-	r.checkNames()
-	r.checkNamespaces(c.Hosts)
-	r.warnOfUnused(names)
-	r.admitLosses()
-	r.Problems.finish()
-	for _, word := range slices.Sorted(maps.Keys(r.secrets)) {
-		c.Secrets = append(c.Secrets, provision.Secret(word))
-	}
+	r.finish()
+	c.Secrets = r.secretTexts()
 	if r.HasErrors() {
-		return nil
+		return nil, r.Problems
 	}
-	return c
+	return c, r.Problems
 }
 
-func newReader(src *Source, vars Vars, types []*blockType) *reader {
-	s := &scope{
-		Problems:  newProblems(),
-		register:  &register{types: types, declared: map[string]*declared{}, blocks: map[string][]*hclsyntax.Block{}},
-		refs:      map[hclsyntax.Expression]*references{},
-		constants: map[hclsyntax.Expression]cty.Value{},
-	}
-	s.functions = functionSet(src, vars, s.sensitive)
-	r := &reader{scope: s, src: src, vars: vars}
-	s.fill = r.readInstance
-	return r
-}
-
-// admitLosses reports what is missing though nothing is wrong: no lab is smaller than its text.
-func (r *reader) admitLosses() {
-	if !r.HasErrors() && r.unknown.Filename != "" {
-		r.fail(r.unknown, "Value not known",
-			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
-	}
-	if !r.HasErrors() && len(r.lost) > 0 {
-		r.fail(r.lost[0], "Cell left out",
-			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
-	}
-}
-
-// finish evaluates what is declared even if nothing refers to it, and puts hosts into the Config.
-func (r *reader) finish(d *declared, c *Config) {
-	switch {
-	case d.wrong:
-	case d.typ.make == nil:
-		r.value(d, nil)
-	default:
-		for _, member := range r.all(d) {
-			if h, ok := r.instance(member, nil).noun.(*provision.Host); ok {
-				c.Hosts = append(c.Hosts, h)
-			}
-		}
-	}
-}
-
-// engines are all engines of the lab, in the order of their blocks: of one that uses
+// allEngines are all engines of the lab, in the order of their blocks: of one that uses
 // matrix.* every form that a cell gives it; without any, what can be said without one.
-func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
+func allEngines(r *reader, benchmarks []Benchmark) []*engines.Engine {
 	inCells := map[*engines.Engine]bool{}
 	for _, b := range benchmarks {
 		for _, c := range b.Cells {
@@ -159,50 +115,19 @@ func (r *reader) engines(benchmarks []Benchmark) []*engines.Engine {
 		}
 	}
 	var all []*engines.Engine
-	for _, d := range r.order {
-		for _, m := range r.all(d) {
-			all = append(all, formsOf(m, inCells)...)
+	for _, d := range r.declaredOf("engine", "group") {
+		var forms []*engines.Engine // that can be started by themselves: one that only takes roles cannot
+		for _, i := range d.evaluated {
+			e, ok := i.noun.(*engines.Engine)
+			if ok && (e.Kind == engines.GroupKind && !i.incomplete || e.Host() != nil && e.Kind != engines.GroupKind || engines.ByOthers(e)) {
+				forms = append(forms, e)
+			}
 		}
+		used := slices.DeleteFunc(slices.Clone(forms), func(e *engines.Engine) bool { return !inCells[e] })
+		if len(used) == 0 {
+			used = forms[:min(1, len(forms))]
+		}
+		all = append(all, used...)
 	}
 	return all
-}
-
-// formsOf are the engines that a block has become in cells, as they were evaluated; else one.
-func formsOf(d *declared, inCells map[*engines.Engine]bool) []*engines.Engine {
-	var all []*engines.Engine
-	for _, i := range d.evaluated {
-		if e, ok := i.noun.(*engines.Engine); ok && runs(i, e) {
-			all = append(all, e)
-		}
-	}
-	if used := slices.DeleteFunc(slices.Clone(all), func(e *engines.Engine) bool { return !inCells[e] }); len(used) > 0 {
-		return used
-	}
-	return all[:min(1, len(all))]
-}
-
-// runs reports whether an engine can be started by itself: one that only takes roles cannot.
-func runs(i *instance, e *engines.Engine) bool {
-	if e.Kind == engines.GroupKind {
-		return !i.incomplete
-	}
-	return e.Host() != nil || engines.ByOthers(e)
-}
-
-// warnOfUnused points at blocks that change nothing.
-func (r *reader) warnOfUnused(files []string) {
-	if r.HasErrors() || len(files) == 0 {
-		return
-	}
-	if len(r.blocks["benchmark"]) == 0 {
-		at := hcl.Range{Filename: files[0], Start: hcl.InitialPos, End: hcl.InitialPos}
-		r.warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
-		return
-	}
-	for _, d := range r.order {
-		if !d.used && d.typ.make != nil {
-			r.warn(d.header, "Unused "+d.typ.name,
-				"Nothing in the lab refers to %s, so it has no effect. Use it, or remove the block.", d.address)
-		}
-	}
 }

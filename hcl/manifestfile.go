@@ -14,9 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
-	"github.com/zclconf/go-cty/cty/function"
 	"sigs.k8s.io/yaml"
 
 	"hclbench/engines"
@@ -71,8 +69,7 @@ func (x *manifests) read(name string) {
 	case !utf8.Valid(text):
 		x.wrong(at, noText, path)
 	default:
-		x.labText.read(path, text)
-		x.outside[path] = true // snippets show it; it may hold secrets, so runs do not keep it
+		x.showText(path, text)
 		x.file(path, text)
 	}
 }
@@ -82,13 +79,13 @@ func (x *manifests) file(path string, text []byte) {
 	shown, clear, secrets := string(text), string(text), []string(nil)
 	if x.values != nil {
 		var diags hcl.Diagnostics
-		if shown, diags = fillIn(path, text, redacted(*x.values, &secrets), x.functions); diags.HasErrors() {
+		if shown, diags = x.fillIn(path, text, redacted(*x.values, &secrets)); diags.HasErrors() {
 			x.report(diags)
 			x.incomplete = true
 			return
 		}
 		values, _ := x.values.UnmarkDeep()
-		if clear, diags = fillIn(path, text, values, x.functions); diags.HasErrors() {
+		if clear, diags = x.fillIn(path, text, values); diags.HasErrors() {
 			x.wrong(x.arg("values").at, secretDecide, path)
 			return
 		}
@@ -145,7 +142,7 @@ func documents(text string) (all []section) {
 // startOf is the beginning of a line of a file; of a template with other lines, the file's.
 func (x *manifests) startOf(path string, line int) hcl.Range {
 	at := hcl.Pos{Line: 1, Column: 1}
-	for s := range strings.Lines(string(x.files[path])) {
+	for s := range strings.Lines(x.textOf(path)) {
 		if at.Line == line || x.lines != nil {
 			end, long := at, len(strings.TrimRight(s, "\r\n"))
 			end.Byte, end.Column = at.Byte+long, 1+long
@@ -351,26 +348,4 @@ func (x *manifests) checkWait() {
 			x.failIn("wait", "The files have no %s.%s", what, didYouMean(a.Kind, kinds, plainly))
 		}
 	}
-}
-
-// fillIn makes the text of a template.
-func fillIn(
-	path string, text []byte, values cty.Value, functions map[string]function.Function,
-) (string, hcl.Diagnostics) {
-	expr, diags := hclsyntax.ParseTemplate(text, path, hcl.InitialPos)
-	if diags.HasErrors() {
-		return "", diags
-	}
-	v, diags := expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: functions})
-	if diags.HasErrors() {
-		return "", diags
-	}
-	s, err := asText(v) // a file that is one ${…} has the type of that
-	if err != nil || !v.IsKnown() || tooLarge(v) {
-		at := expr.Range()
-		return "", hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "Wrong manifest", Detail: "This template makes no text.", Subject: &at,
-		}}
-	}
-	return s.Reveal(), nil
 }

@@ -19,8 +19,8 @@ func operatedArguments() []argument {
 		return e.Manifests
 	}
 	return []argument{
-		unbound("files", manifestFiles.kind),
-		unbound("values", templateValues.kind),
+		unbound("files", manifestFiles),
+		unbound("values", templateValues),
 		arg("wait", awaits, func(e *engine, list []provision.Await) { of(e).Wait = list }),
 		arg("service", serviceName, func(e *engine, s string) { of(e).Service = s }),
 		arg("roles", podRoles, func(e *engine, list []provision.PodRole) { of(e).Roles = list }),
@@ -91,20 +91,16 @@ func asPodRoles(v cty.Value) (roles []provision.PodRole, err error) {
 }
 
 func setRole(r *provision.PodRole, field string, v cty.Value) error {
-	var value any
 	var err error
 	switch field {
 	case "pods":
 		r.Selector, err = asPlainText(v)
 	case "engine":
-		value, err = word(engines.Counted()...).convert(v)
-		r.Engine, _ = value.(string)
+		r.Engine, err = word(engines.Counted()...).as(v)
 	case "instances":
-		value, err = whole(1, 10_000).convert(v)
-		r.Instances, _ = value.(int)
+		r.Instances, err = whole(1, 10_000).as(v)
 	case "port":
-		value, err = whole(1, 65535).convert(v)
-		r.Port, _ = value.(int)
+		r.Port, err = whole(1, 65535).as(v)
 	default:
 		return wrong(noRoleField, field)
 	}
@@ -114,7 +110,7 @@ func setRole(r *provision.PodRole, field string, v cty.Value) error {
 const onlyOperated = "Only engines of kind %q have %s: others are started by hcl itself."
 
 // checkManifests reads what an engine of manifests is made of; false: something in it is wrong.
-func (b *block) checkManifests(e *engines.Engine) bool {
+func checkManifests(b *block, e *engines.Engine) bool {
 	if e.Kind != engines.Operated {
 		for _, a := range operatedArguments() {
 			if x := b.arg(a.name); x.said() {

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -12,12 +13,12 @@ import (
 )
 
 func matrixBlock() *blockType {
-	return &blockType{name: "matrix", free: freeAxis(axis), blocks: []nested{{typ: zipBlock(), many: true}}}
+	return &blockType{name: "matrix", free: freeAxis(axisKind.kind), blocks: []nested{{typ: zipBlock(), many: true}}}
 }
 
-func zipBlock() *blockType { return &blockType{name: "zip", free: freeAxis(axis)} }
+func zipBlock() *blockType { return &blockType{name: "zip", free: freeAxis(axisKind.kind)} }
 
-func includeBlock() *blockType { return &blockType{name: "include", free: freeAxis(axisPoint)} }
+func includeBlock() *blockType { return &blockType{name: "include", free: freeAxis(pointKind.kind)} }
 
 // freeAxis is an axis whose values are of a kind.
 func freeAxis(k kind) *argument {
@@ -45,8 +46,8 @@ type table struct {
 }
 
 // tables are what matrix and zip blocks multiply out to: zip blocks go into each matrix beside them.
-func tables(b *hclsyntax.Block) []table {
-	zips, matrices := blocksOf(b.Body, "zip"), blocksOf(b.Body, "matrix")
+func tables(b *hclsyntax.Body) []table {
+	zips, matrices := blocksOf(b, "zip"), blocksOf(b, "matrix")
 	if len(matrices) == 0 && len(zips) > 0 {
 		matrices = []*hclsyntax.Block{{
 			Type: "zip", Body: &hclsyntax.Body{}, TypeRange: zips[0].TypeRange, OpenBraceRange: zips[0].OpenBraceRange,
@@ -112,12 +113,12 @@ func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
 
 // cell is one point of a matrix while the text is evaluated in it.
 type cell struct {
-	benchmark string
-	axes      []string // all axes of the matrix block, in order
-	values    map[string]cty.Value
-	partial   bool   // axes further down have no value yet
-	included  string // where the include block stands that says the cell; "" in a matrix
-	object    cty.Value
+	of       string   // the block whose cell it is: benchmark "sweep"
+	axes     []string // all axes of the matrix block, in order
+	values   map[string]cty.Value
+	partial  bool   // axes further down have no value yet
+	included string // where the include block stands that says the cell; "" in a matrix
+	object   cty.Value
 }
 
 // anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
@@ -143,17 +144,42 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 	return key
 }
 
+// point are the values of the cell's axes, in order; nil for what is wrong or not known.
+func (c *cell) point() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, name := range c.axes {
+			if !yield(name, axisValue(c.values[name])) {
+				return
+			}
+		}
+	}
+}
+
+// id tells the cells of a block apart: the same cell, in whatever order its axes are written.
+func (c *cell) id() string {
+	parts := make([]string, 0, len(c.axes))
+	for name, v := range c.point() {
+		parts = append(parts, fmt.Sprintf("%s=%#v", name, v))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "\n")
+}
+
 // matrixValue is what matrix stands for in a cell.
 func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	at := t.SourceRange()
 	switch {
-	case c == nil && s.top() != nil && s.top().typ.name == "dataset":
-		s.fail(at, "No matrix here", "A dataset is the same in every cell. Write a block for each, and name them in an axis: "+
-			"dataset = [%s, …] in matrix, and dataset = matrix.dataset.", s.top().address)
-		return cty.DynamicVal, false
 	case c == nil:
-		s.fail(at, "No matrix here",
-			"matrix.* is a cell of a benchmark. Only benchmark blocks and the engines that they name can use it.")
+		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *blockType) bool { return t.perCell })].name
+		if in := s.top(); in != nil && !in.typ.perCell {
+			if _, named := outer.argument(in.typ.name); named {
+				s.fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
+					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", title(withArticle(in.typ.name)), in.typ.name, in.address)
+				return cty.DynamicVal, false
+			}
+		}
+		s.fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
+			withArticle(outer.name), outer.name, recipe)
 		return cty.DynamicVal, false
 	case c == anyCell:
 		return cty.DynamicVal, true
@@ -164,8 +190,8 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 	if _, known := c.values[axis]; !ok || known {
 		return c.object, true
 	}
-	inEngine := s.top() != nil
-	if c.partial && inEngine {
+	inside := s.top() != nil
+	if c.partial && inside {
 		return cty.DynamicVal, true
 	}
 	const unknown = "Unknown matrix axis"
@@ -178,17 +204,17 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 		s.fail(at, unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.fail(at, unknown, "Benchmark %q has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
-			c.benchmark, axis)
+		s.fail(at, unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+			title(c.of), axis)
 	default:
 		if hint == "" {
 			hint = fmt.Sprintf(" Its axes are %s.", inWords(quoted(c.axes), "and"))
 		}
-		what := "The matrix of benchmark %q has no axis %q.%s"
-		if inEngine {
-			what = "Benchmark %q names this engine, but its matrix has no axis %q.%s"
+		if inside {
+			s.fail(at, unknown, "%s names this %s, but its matrix has no axis %q.%s", title(c.of), s.top().typ.name, axis, hint)
+		} else {
+			s.fail(at, unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
 		}
-		s.fail(at, unknown, what, c.benchmark, axis, hint)
 	}
 	return cty.DynamicVal, false
 }
@@ -211,12 +237,362 @@ func (s *scope) settle(c *cell) {
 	}
 }
 
-// cellKey tells the cells of a benchmark apart.
-func cellKey(c Cell) string {
-	parts := make([]string, 0, len(c.Axes))
-	for _, a := range c.Axes {
-		parts = append(parts, fmt.Sprintf("%s=%#v", a.Name, a.Value))
+// matrixType is the type of block whose cells matrix.* is.
+func (g *register) matrixType() *blockType {
+	i := slices.IndexFunc(g.types, func(t *blockType) bool { return t.inner("matrix") != nil })
+	return g.types[i]
+}
+
+// maxCells bounds a matrix: more is a slip in an axis, and would fill the memory.
+const maxCells = 100_000
+
+// expansion turns a block with a matrix into its cells.
+type expansion struct {
+	*block
+	add      func(c *cell) bool
+	excludes []*block
+	held     map[*block]bool // those that left something out
+	seen     map[string]bool // the cells, by id
+	count    int             // of cells in the matrix
+	left     int             // how many of them are excluded
+}
+
+// expand calls add for the cells that the block's matrix, zip and include blocks make, in the order in
+// which they are written, and once where it has none. Add is false for a cell in which something is wrong.
+func (b *block) expand(add func(c *cell) bool) {
+	x := &expansion{block: b, add: add, excludes: b.inner("exclude"), held: map[*block]bool{}, seen: map[string]bool{}}
+	next := tables(b.body)
+	one := len(next) == 0
+	for _, n := range b.body.Blocks {
+		switch {
+		case n.Type == "include":
+			one = false
+			if c := x.included(n); c != nil {
+				x.keep(c, n.DefRange())
+			}
+		case n.Type == "matrix" || n.Type == "zip" && len(next) > 0 && next[0].block.Type == "zip":
+			x.multiply(next[0])
+			next = next[1:]
+		}
 	}
-	slices.Sort(parts) // the same cell, in whatever order its axes are written
-	return strings.Join(parts, "\n")
+	if c := x.newCell(); one && !x.excluded(c) {
+		c.object = cty.EmptyObjectVal
+		x.keep(c, b.header)
+	}
+	if x.left > 0 && x.left == x.count && len(x.seen) == 0 {
+		x.warn(x.excludes[0].header, "Every cell is excluded",
+			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, b.name())
+	}
+	if x.settled() {
+		x.warnOfExcludes()
+		x.warnOfAxes()
+	}
+}
+
+// name is the block as messages name it: benchmark "sweep".
+func (b *block) name() string { return b.typ.name + " " + quote(b.label) }
+
+func (x *expansion) newCell() *cell { return &cell{of: x.name(), values: map[string]cty.Value{}} }
+
+// keep adds a cell that is not there yet.
+func (x *expansion) keep(c *cell, from hcl.Range) {
+	switch id := c.id(); {
+	case x.seen[id]:
+		x.warn(from, "Cell given twice",
+			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
+	case x.add(c):
+		x.seen[id] = true
+	default:
+		x.reader.lost = append(x.reader.lost, x.header)
+	}
+}
+
+// excluded reports whether an exclude block leaves the cell out, and notes which.
+func (x *expansion) excluded(c *cell) bool {
+	for _, e := range x.excludes {
+		var out bool
+		if e.read(&out, c); out {
+			x.held[e] = true
+			return true
+		}
+	}
+	return false
+}
+
+// multiply adds each cell of a table.
+func (x *expansion) multiply(t table) {
+	base := x.newCell()
+	base.partial = true
+	if !x.nameAxes(t, base) {
+		return
+	}
+	// An axis that does not refer to others has the same values in all cells.
+	fixed := make([][][]cty.Value, len(t.factors))
+	product := 1
+	for i, f := range t.factors {
+		if !slices.ContainsFunc(f.attrs, func(a *hclsyntax.Attribute) bool { return mentionsMatrix(a.Expr) }) {
+			fixed[i] = x.rows(f, nil)
+			product = min(product*len(fixed[i]), maxCells+1)
+		}
+	}
+	if product > maxCells {
+		x.tooManyCells(t.block)
+		return
+	}
+	x.turn(t, base, fixed, 0)
+}
+
+// turn goes through the values of the factors from the i-th on; false: there are too many cells.
+func (x *expansion) turn(t table, base *cell, fixed [][][]cty.Value, i int) bool {
+	if i == len(t.factors) {
+		return x.point(t, &cell{of: base.of, axes: base.axes, values: maps.Clone(base.values)})
+	}
+	f, rows := t.factors[i], fixed[i]
+	if rows == nil {
+		base.object = cty.ObjectVal(base.values)
+		rows = x.rows(f, base)
+	}
+	for _, row := range rows {
+		for n, a := range f.attrs {
+			base.values[a.Name] = row[n]
+		}
+		if !x.turn(t, base, fixed, i+1) {
+			return false
+		}
+	}
+	for _, a := range f.attrs {
+		delete(base.values, a.Name)
+	}
+	return true
+}
+
+// point adds a cell that is not excluded.
+func (x *expansion) point(t table, c *cell) bool {
+	x.settle(c)
+	if x.count++; x.count > maxCells {
+		x.tooManyCells(t.block)
+		return false
+	}
+	if x.excluded(c) {
+		x.left++
+	} else {
+		x.keep(c, t.block.DefRange())
+	}
+	return true
+}
+
+func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
+	x.fail(matrix.DefRange(), "Too many cells",
+		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
+}
+
+// nameAxes sets the axes of a table's cells; false: it can have none.
+func (x *expansion) nameAxes(t table, c *cell) bool {
+	good := len(t.factors) > 0
+	at := map[string]hcl.Range{}
+	for _, f := range t.factors {
+		if f.zip != nil && len(f.attrs) == 0 {
+			good = x.empty(f.zip, "an axis", "two such as concurrency = [1, 4]")
+		}
+		for _, a := range f.attrs {
+			if first, twice := at[a.Name]; twice {
+				x.fail(a.NameRange, "Axis given twice",
+					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, pos(first))
+				good = false
+			}
+			at[a.Name] = a.NameRange
+			c.axes = append(c.axes, a.Name)
+		}
+	}
+	if len(t.factors) == 0 {
+		x.empty(t.block, "an axis", "concurrency = [1, 4, 16]")
+	}
+	return good
+}
+
+// empty reports a block without the axes that it is for.
+func (x *expansion) empty(b *hclsyntax.Block, each, write string) (good bool) {
+	x.missing(b.DefRange(), "", "Empty "+b.Type,
+		"Each argument of %s block is %s, and this one has none. Write %s.", withArticle(b.Type), each, write)
+	return false
+}
+
+// rows are the values that a factor's axes take, one after the other.
+func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
+	var lists [][]cty.Value
+	var have []string
+	unknown, uneven := false, false
+	for _, a := range f.attrs {
+		list := x.axisValues(a, f.zip != nil, c)
+		lists, have = append(lists, list), append(have, fmt.Sprintf("%s has %d", a.Name, len(list)))
+		unknown = unknown || len(list) == 1 && !list[0].IsKnown()
+		uneven = uneven || len(list) != len(lists[0])
+	}
+	if uneven && !unknown {
+		x.fail(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
+			"To multiply axes, put them into a matrix block.", inWords(have, "and"))
+	}
+	if f.zip != nil && (unknown || uneven) {
+		return [][]cty.Value{slices.Repeat([]cty.Value{cty.DynamicVal}, len(lists))}
+	}
+	rows := make([][]cty.Value, len(lists[0]))
+	for r := range rows {
+		for _, list := range lists {
+			rows[r] = append(rows[r], list[r])
+		}
+	}
+	return rows
+}
+
+// included is the one cell of an include block; nil: it says none.
+func (x *expansion) included(b *hclsyntax.Block) *cell {
+	attrs := inOrder(b.Body.Attributes)
+	c := x.newCell()
+	c.partial, c.included = true, pos(b.DefRange())
+	c.axes = mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name })
+	if len(attrs) == 0 {
+		x.empty(b, "the value of an axis", "concurrency = 4")
+		return nil
+	}
+	for _, a := range attrs {
+		c.object = cty.ObjectVal(c.values)
+		c.values[a.Name] = x.axisPoint(a, 0, x.eval(a.Expr, c))
+	}
+	c.partial = false
+	x.settle(c)
+	return c
+}
+
+const (
+	notAPoint  = "Axis values name cells: numbers, texts, true, false, engines or other blocks. %s is %s.%s"
+	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
+	severalOf  = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
+)
+
+// axisPoint is the n-th value of an axis; 0: its only one. One that is wrong is reported,
+// and stands as an unknown one, so that the rest of the benchmark is still checked.
+func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Value {
+	at := elementRange(a.Expr, n-1)
+	switch {
+	case v.IsMarked():
+		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
+	case !v.IsKnown():
+		x.noteUnknown(at)
+	case axisValue(v) == nil:
+		what, hint := quote(a.Name), ""
+		if n > 0 {
+			what = fmt.Sprintf("Value %d of %q", n, a.Name)
+		} else if isList(v) {
+			hint = " An include block is one cell: write one for each, or a matrix block."
+		}
+		if g := repeatedOf(v); g != nil && n > 0 {
+			hint = fmt.Sprintf(severalOf, g.address)
+		}
+		x.fail(at, "Wrong value", notAPoint, what, describe(v), hint)
+	default:
+		return v
+	}
+	return cty.DynamicVal
+}
+
+// axisValues evaluates an axis.
+func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []cty.Value {
+	at, list := a.Expr.Range(), x.eval(a.Expr, c)
+	switch {
+	case list.IsMarked():
+		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
+	case !list.IsKnown():
+		x.noteUnknown(at)
+	case !isList(list):
+		hint := ""
+		if axisValue(list) != nil {
+			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
+		} else if g := repeatedOf(list); g != nil {
+			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.address)
+		}
+		x.fail(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, describe(list), hint)
+	case list.LengthInt() == 0:
+		x.fail(at, "Empty axis",
+			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
+	default:
+		return x.points(a, zipped, list)
+	}
+	return []cty.Value{cty.DynamicVal}
+}
+
+// points are the values of an axis. In a zip, other axes tell the cells of equal ones apart.
+func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) (values []cty.Value) {
+	seen := map[string]bool{}
+	n := 0
+	for it := list.ElementIterator(); it.Next(); {
+		_, v := it.Element()
+		n++
+		v = x.axisPoint(a, n, v)
+		if v.IsKnown() && !zipped {
+			key := axisKey(v)
+			if seen[key] {
+				x.warn(elementRange(a.Expr, n-1), "Value given twice", "The axis %q has %s more than once, "+
+					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, describe(v))
+				continue
+			}
+			seen[key] = true
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// warnOfExcludes points at exclude blocks that leave nothing out, whatever the variables are.
+func (x *expansion) warnOfExcludes() {
+	variable := func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }
+	for _, e := range x.excludes {
+		a, ok := e.body.Attributes["when"]
+		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
+			x.warn(a.Expr.Range(), "Exclude without effect",
+				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
+		}
+	}
+}
+
+// warnOfAxes points at axes that nothing uses: their cells would all be the same.
+func (x *expansion) warnOfAxes() {
+	used := map[string]hcl.Range{}
+	eachReference(x.body, func(t hcl.Traversal) { x.noteAxes(t, used) })
+	for _, d := range x.order {
+		maps.Copy(used, x.axesOf(d))
+	}
+	if _, all := used[""]; all {
+		return
+	}
+	multiplied := map[string]bool{}
+	for _, t := range tables(x.body) {
+		for _, f := range t.factors {
+			for _, a := range f.attrs {
+				multiplied[a.Name] = true
+			}
+		}
+	}
+	for _, m := range x.body.Blocks {
+		for _, a := range inOrder(m.Body.Attributes) {
+			// What advances with other axes, in a zip, may be there as a name.
+			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
+			if _, ok := used[a.Name]; !ok && (m.Type == "matrix" || alone) {
+				x.warn(a.NameRange, "Axis without effect",
+					"Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it.", a.Name)
+			}
+		}
+	}
+}
+
+// matrixAxes are the axes of the block's matrix blocks, and where they are written.
+func (b *block) matrixAxes() iter.Seq2[string, hcl.Range] {
+	return func(yield func(string, hcl.Range) bool) {
+		for _, m := range blocksOf(b.body, "matrix") {
+			for _, a := range inOrder(m.Body.Attributes) {
+				if !yield(a.Name, a.NameRange) {
+					return
+				}
+			}
+		}
+	}
 }

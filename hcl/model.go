@@ -32,7 +32,7 @@ func checkModel(b *block, m *engines.Model) {
 	const write = `Write a Hugging Face repository, such as "deepseek-ai/DeepSeek-R1", or a directory of the host.`
 	if !b.empty("repo", write) {
 		b.empty("cache", "Write the directory on the host that keeps models."+orNull)
-		b.checkRepo(m.Repo)
+		checkRepo(b, m.Repo)
 	}
 	cache := b.arg("cache")
 	if m.Download && m.Repo != "" {
@@ -55,7 +55,7 @@ func checkModel(b *block, m *engines.Model) {
 var repoForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)?$`)
 
 // checkRepo holds a model's repository against the names that the hub has.
-func (b *block) checkRepo(repo string) {
+func checkRepo(b *block, repo string) {
 	if repo == "" || strings.HasPrefix(repo, "/") || repoForm.MatchString(repo) {
 		return
 	}

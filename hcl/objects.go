@@ -1,9 +1,6 @@
 package hcl
 
 import (
-	"bytes"
-	"encoding/json"
-	"maps"
 	"math"
 	"regexp"
 	"slices"
@@ -122,11 +119,11 @@ func asUlimits(v cty.Value) ([]engines.Ulimit, error) {
 	err := entries(v, func(name string, e cty.Value) error {
 		limit := engines.Ulimit{Name: name}
 		if !e.IsNull() {
-			n, err := whole[int64](-1, math.MaxInt64).convert(e)
+			n, err := whole[int64](-1, math.MaxInt64).as(e)
 			if err != nil {
 				return noFit
 			}
-			limit.Value = new(n.(int64))
+			limit.Value = &n
 		}
 		out = append(out, limit)
 		return nil
@@ -203,70 +200,6 @@ func someForEach(lists [][]string) error {
 
 // onHost reports whether a path names the same file from wherever it is used on a host.
 func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~/") }
-
-// asObject is the JSON text of an object.
-func asObject(v cty.Value) (string, error) {
-	if !isObject(v) {
-		return "", noFit
-	}
-	return asJSON(v)
-}
-
-// asDocument is the indented JSON text of an object, without members that are null.
-func asDocument(v cty.Value) (provision.Text, error) {
-	if !isObject(v) {
-		return provision.Text{}, noFit
-	}
-	members := v.AsValueMap()
-	maps.DeleteFunc(members, func(_ string, m cty.Value) bool { return m.IsNull() })
-	if len(members) == 0 {
-		return provision.Text{}, nil
-	}
-	v = cty.ObjectVal(members)
-	clear, err := asJSON(v)
-	if err != nil {
-		return provision.Text{}, err
-	}
-	var secrets []string
-	shown, err := asJSON(redacted(v, &secrets))
-	return provision.Partly(indented(clear), indented(shown), secrets), err
-}
-
-// redacted replaces what is sensitive in a value, and notes the texts in it.
-func redacted(v cty.Value, secrets *[]string) cty.Value {
-	switch {
-	case v.IsMarked():
-		plain, _ := v.UnmarkDeep()
-		cty.Walk(plain, func(_ cty.Path, inner cty.Value) (bool, error) {
-			if t, err := asText(inner); err == nil {
-				*secrets = append(*secrets, t.Reveal())
-			}
-			return true, nil
-		})
-		return cty.StringVal(provision.Redacted)
-	case isObject(v):
-		members := map[string]cty.Value{}
-		for it := v.ElementIterator(); it.Next(); { // in a fixed order
-			name, m := it.Element()
-			members[name.AsString()] = redacted(m, secrets)
-		}
-		return cty.ObjectVal(members)
-	case isList(v):
-		list := v.AsValueSlice()
-		for i := range list {
-			list[i] = redacted(list[i], secrets)
-		}
-		return cty.TupleVal(list)
-	}
-	return v
-}
-
-// indented is valid JSON as people read it.
-func indented(text string) string {
-	var b bytes.Buffer
-	json.Indent(&b, []byte(text), "", "  ") // it is valid
-	return b.String() + "\n"
-}
 
 // stage is what one stage of a load says.
 func stage() *blockType {

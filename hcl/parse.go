@@ -2,6 +2,8 @@ package hcl
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
 	"slices"
 	"unicode/utf8"
 
@@ -53,6 +55,27 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 		return &hclsyntax.Body{}
 	}
 	return body
+}
+
+// labelOf is the label of the first block of a type whose label is good; "": there is none. An error
+// where a file does not parse and no other has such a block.
+func (s *Source) labelOf(t *blockType) (string, error) {
+	names, _ := s.labFiles()
+	var broken error
+	for _, name := range names {
+		f, diags := hclsyntax.ParseConfig(s.Files[name], name, hcl.InitialPos)
+		body, ok := f.Body.(*hclsyntax.Body)
+		if diags.HasErrors() || !ok {
+			broken = cmp.Or(broken, fmt.Errorf("%s does not parse", name))
+			continue
+		}
+		for _, b := range body.Blocks {
+			if b.Type == t.name && len(b.Labels) == 1 && t.labels[0].form.form.MatchString(b.Labels[0]) {
+				return b.Labels[0], nil
+			}
+		}
+	}
+	return "", broken
 }
 
 // maxExponent is of two: a number beyond it would take gigabytes when written out as text.

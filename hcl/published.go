@@ -1,14 +1,7 @@
 package hcl
 
 import (
-	"encoding/csv"
-	"maps"
 	"slices"
-	"strings"
-
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/load/metric"
 )
@@ -36,82 +29,37 @@ func referenceBlock() *blockType {
 	}
 }
 
-// references reads the reference blocks of a benchmark, which hold for all cells.
-func (x *expansion) references() []Reference {
+// readReferences reads the reference blocks of a benchmark, which hold for all cells.
+func readReferences(benchmark *block) []Reference {
 	var all []Reference
-	for _, b := range blocksOf(x.block.Body, "reference") {
-		r := Reference{Name: firstLabel(b), Pos: pos(b.DefRange())}
-		said := x.read(b, x.typ.inner("reference"), &r, nil).said
+	for _, b := range benchmark.inner("reference") {
+		r := Reference{Name: b.label, Pos: pos(b.header)}
+		b = b.read(&r, nil)
 		if r.Rows != nil {
-			r.Columns = x.columns(b.Body.Attributes["rows"].Expr, said["rows"].raw)
+			r.Columns = b.columns("rows")
 			all = append(all, r)
 		}
 	}
 	return all
 }
 
-// columns are the columns of rows, in the order of the text as far as it shows one.
-func (r *reader) columns(expr hclsyntax.Expression, rows cty.Value) []string {
-	there := map[string]bool{}
-	for it := rows.ElementIterator(); it.Next(); {
-		_, row := it.Element()
-		for name := range row.AsValueMap() {
-			there[name] = true
-		}
-	}
-	var out []string
-	for _, name := range append(r.writtenColumns(expr), slices.Sorted(maps.Keys(there))...) {
-		if there[name] {
-			out = append(out, name)
-			delete(there, name)
-		}
-	}
-	return out
-}
-
-// writtenColumns are the columns as the text has them, where it shows them.
-func (r *reader) writtenColumns(expr hclsyntax.Expression) (written []string) {
-	switch x := expr.(type) {
-	case *hclsyntax.FunctionCallExpr:
-		if x.Name != "csvdecode" || len(x.Args) != 1 {
-			break
-		}
-		if v, _ := r.eval(x.Args[0], nil).Unmark(); v.IsKnown() && !v.IsNull() && v.Type() == cty.String {
-			written, _ = csv.NewReader(strings.NewReader(v.AsString())).Read()
-		}
-	case *hclsyntax.TupleConsExpr:
-		for _, e := range x.Exprs {
-			object, ok := e.(*hclsyntax.ObjectConsExpr)
-			if !ok {
-				continue
-			}
-			for _, item := range object.Items {
-				if name := hcl.ExprAsKeyword(item.KeyExpr); name != "" {
-					written = append(written, name)
-				}
-			}
-		}
-	}
-	return written
-}
-
 // warnOfReferences is about rows of published numbers whose engine the lab does not have,
 // and about columns written in the lab that are a slip of a metric or an axis.
-func (x *expansion) warnOfReferences() {
-	there := x.namesIn("engine")
-	known := slices.Concat(metric.Names(withPercentiles(x.out.Percentiles)), ColumnNames(), x.axisNames())
-	blocks := blocksOf(x.block.Body, "reference")
-	for _, r := range x.out.References {
-		i := slices.IndexFunc(blocks, func(b *hclsyntax.Block) bool { return b.Labels[0] == r.Name })
-		rows := blocks[i].Body.Attributes["rows"].Expr
+func warnOfReferences(benchmark *block, out Benchmark) {
+	there := namesIn(benchmark.reader, "engine")
+	known := slices.Concat(metric.Names(withPercentiles(out.Percentiles)), ColumnNames(), benchmark.axisNames())
+	blocks := benchmark.inner("reference")
+	for _, r := range out.References {
+		b := blocks[slices.IndexFunc(blocks, func(b *block) bool { return b.label == r.Name })]
+		rows := b.written("rows")
 		for _, row := range r.Rows {
 			if name, ok := row["engine"].(string); ok && !slices.Contains(there, name) {
-				x.warnOnce(rows.Range(), "Unknown engine", "Rows of the reference %q name an engine %q, "+
+				b.warnOnce(rows, "Unknown engine", "Rows of the reference %q name an engine %q, "+
 					"which the lab does not have. They stand beside nothing.%s", r.Name, name, didYouMean(name, there, nil))
 				break
 			}
 		}
-		if _, written := rows.(*hclsyntax.TupleConsExpr); !written {
+		if !b.isListed("rows") {
 			continue // a table of somebody else has columns of its own
 		}
 		for _, column := range r.Columns {
@@ -119,7 +67,7 @@ func (x *expansion) warnOfReferences() {
 				continue
 			}
 			if hint := didYouMean(column, known, nil); hint != "" {
-				x.warn(rows.Range(), "Unknown column", "The column %q of the reference %q is neither a metric nor an axis. "+
+				b.warn(rows, "Unknown column", "The column %q of the reference %q is neither a metric nor an axis. "+
 					"It stands beside nothing.%s", column, r.Name, hint)
 			}
 		}

@@ -264,3 +264,23 @@ func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []strin
 	}
 	return out
 }
+
+// fillIn is the text that a template becomes with these values.
+func (s *scope) fillIn(path string, text []byte, values cty.Value) (string, hcl.Diagnostics) {
+	expr, diags := hclsyntax.ParseTemplate(text, path, hcl.InitialPos)
+	if diags.HasErrors() {
+		return "", diags
+	}
+	v, diags := expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: s.functions})
+	if diags.HasErrors() {
+		return "", diags
+	}
+	out, err := asText(v) // a file that is one ${…} has the type of that
+	if err != nil || !v.IsKnown() || tooLarge(v) {
+		at := expr.Range()
+		return "", hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Wrong template", Detail: "This template makes no text.", Subject: &at,
+		}}
+	}
+	return out.Reveal(), nil
+}

@@ -118,7 +118,7 @@ func blockTable(b *blockType, page string) string {
 }
 
 func functionTable() string {
-	names := slices.Sorted(maps.Keys(functionSet(&Source{}, Vars{}, nil)))
+	names := slices.Sorted(maps.Keys(newReader(&Source{}, Vars{}, language(), functions()).functions))
 	return strings.Join(ticked(names), ", ") + ".\n"
 }
 

@@ -30,7 +30,6 @@ type declared struct {
 	wrong   bool                 // reported already: references to it are unknown, silently
 	used    bool                 // something else refers to it
 
-	recipe   bool      // an engine: it takes a role of a group, or one that does inherits it
 	inherits *declared // what it begins with; nil: with nothing
 
 	// With for_each a block is repeated: several instances, each of which is declared like
@@ -67,6 +66,47 @@ const (
 func (g *register) typeOf(name string) *blockType {
 	i := slices.IndexFunc(g.types, func(t *blockType) bool { return t.name == name })
 	return g.types[i]
+}
+
+// eachBlock calls do with the types of all blocks, also of those inside others.
+func (g *register) eachBlock(do func(t *blockType)) {
+	var walk func(t *blockType)
+	walk = func(t *blockType) {
+		do(t)
+		for _, n := range t.blocks {
+			walk(n.typ)
+		}
+	}
+	for _, t := range g.types {
+		walk(t)
+	}
+}
+
+// maySecret are the arguments whose values may be sensitive, in the order of the language; without keys, which always are.
+func (g *register) maySecret() (names []string) {
+	g.eachBlock(func(t *blockType) {
+		for _, a := range t.args {
+			if a.kind.secret && !a.kind.key && !slices.Contains(names, a.name) {
+				names = append(names, a.name)
+			}
+		}
+	})
+	return names
+}
+
+// keyNames are the arguments that are keys wherever they stand.
+func (g *register) keyNames() map[string]bool {
+	keys := map[string]bool{}
+	for _, key := range []bool{true, false} {
+		g.eachBlock(func(t *blockType) {
+			for _, a := range t.args {
+				if a.kind.key == key && (key || keys[a.name]) {
+					keys[a.name] = key
+				}
+			}
+		})
+	}
+	return keys
 }
 
 // roots are what references begin with.
@@ -191,7 +231,7 @@ func (g *register) axisNames() []string {
 			walk(b.Body)
 		}
 	}
-	for _, b := range g.blocks["benchmark"] {
+	for _, b := range g.blocks[g.matrixType().name] {
 		walk(b.Body)
 	}
 	return names

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"hclbench/engines"
 	"hclbench/load"
@@ -87,47 +86,42 @@ func chartBlock() *blockType {
 
 // reportReader reads the report block, and holds its names against what results have.
 type reportReader struct {
-	*reader
+	*block
 	axes    []string
 	columns []string // and axes
 	metrics []metric.Metric
 }
 
-func (r *reader) readReport(benchmarks []Benchmark) Report {
+func readReport(r *reader, benchmarks []Benchmark) Report {
 	out := Report{References: true, Prices: true}
-	x := &reportReader{reader: r, axes: r.axisNames(), metrics: withPercentiles(load.DefaultPercentiles())}
+	x := &reportReader{axes: r.axisNames(), metrics: withPercentiles(load.DefaultPercentiles())}
 	x.columns = slices.Concat(ColumnNames(), x.axes)
 	for _, b := range benchmarks {
 		x.metrics = append(x.metrics, withPercentiles(b.Percentiles)...)
 	}
-	for _, b := range r.blocks["report"] {
-		t := r.typeOf("report")
-		x.checkBaseline(r.read(b, t, &out, nil), out.Baseline, benchmarks)
-		x.eachName(b.Body, "series", out.Series, x.checkSeries)
-		x.eachName(b.Body, "columns", out.Columns, x.checkMetric)
-		out.Charts = x.charts(b, t)
+	for _, b := range r.topBlocks("report") {
+		x.block = b.read(&out, nil)
+		x.checkBaseline(out.Baseline, benchmarks)
+		x.eachName("series", out.Series, x.checkSeries)
+		x.eachName("columns", out.Columns, x.checkMetric)
+		for _, chart := range b.inner("chart") {
+			c := Chart{Title: chart.label}
+			x.block = chart.read(&c, nil)
+			x.checkChart(c)
+			out.Charts = append(out.Charts, c)
+		}
 	}
 	return out
 }
 
-func (x *reportReader) charts(report *hclsyntax.Block, t *blockType) []Chart {
-	var all []Chart
-	for _, b := range blocksOf(report.Body, "chart") {
-		c := Chart{Title: firstLabel(b)}
-		x.checkChart(x.read(b, t.inner("chart"), &c, nil), c)
-		all = append(all, c)
-	}
-	return all
-}
-
 // checkBaseline: only what is measured has figures that others can be held against.
-func (x *reportReader) checkBaseline(b *block, e *engines.Engine, benchmarks []Benchmark) {
+func (x *reportReader) checkBaseline(e *engines.Engine, benchmarks []Benchmark) {
 	if e == nil || !x.settled() || slices.ContainsFunc(benchmarks, func(b Benchmark) bool {
 		return slices.ContainsFunc(b.Cells, func(c Cell) bool { return c.Engine.Label() == e.Label() })
 	}) {
 		return
 	}
-	x.warn(b.arg("baseline").at, "Nothing to compare",
+	x.warn(x.arg("baseline").at, "Nothing to compare",
 		"No benchmark measures %s, so nothing is held against it. Name an engine that one measures.", e.Address())
 }
 
@@ -154,18 +148,18 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 	}
 }
 
-func (x *reportReader) checkChart(b *block, c Chart) {
+func (x *reportReader) checkChart(c Chart) {
 	all := slices.Concat(x.columns, metric.Names(x.metrics))
-	if along := b.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
+	if along := x.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
 		x.missing(along.at, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
 			"or a metric.", c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
 	}
-	if label := b.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
+	if label := x.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
 		x.fail(label.at, "No effect",
 			"The points of this chart lie along %s and need no label. Remove it, or let x be a metric.", c.X)
 	}
-	x.eachName(b.body, "y", c.Y, x.checkMetric)
-	if condition := b.arg("where"); condition.fits() && !x.broken {
+	x.eachName("y", c.Y, x.checkMetric)
+	if condition := x.arg("where"); condition.fits() && !x.broken {
 		x.checkCondition(condition.at, c.Where, slices.Concat(all, headings(x.metrics)))
 	}
 }
@@ -182,7 +176,7 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 		x.fail(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 	}
 	for _, c := range comparisons {
-		there := x.namesIn(c.Name)
+		there := namesIn(x.reader, c.Name)
 		matches := func(name string) bool { return where.Match(c.Value, name) }
 		if c.Negated || len(there) == 0 || c.Op != "=" && c.Op != "==" || slices.ContainsFunc(there, matches) {
 			continue
@@ -192,10 +186,36 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 	}
 }
 
+// namesIn are what results of this lab can have in a column; nil: anything.
+func namesIn(r *reader, column string) []string {
+	var names []string
+	for _, d := range r.declaredOf("engine", "group", "host") {
+		_, label, _ := strings.Cut(d.address, ".")
+		switch {
+		case column == "engine" && d.typ.name == "engine":
+			names = append(names, label, d.kind, d.name, d.address, d.fullName())
+		case column == "kind" && d.typ.name == "engine":
+			names = append(names, d.kind)
+		case column == "engine" && d.typ.name == "group":
+			names = append(names, d.address, d.name, d.fullName())
+		case column == "kind" && d.typ.name == "group":
+			names = append(names, d.typ.name)
+		case column == "host" && d.typ.name == "host":
+			names = append(names, d.fullName(), label, d.address)
+		}
+	}
+	if column == "benchmark" {
+		for _, b := range r.topBlocks("benchmark") {
+			names = append(names, b.label)
+		}
+	}
+	return names
+}
+
 // eachName calls do for the names in an argument, with their places.
-func (x *reportReader) eachName(b *hclsyntax.Body, argument string, names []string, do func(hcl.Range, string)) {
+func (x *reportReader) eachName(argument string, names []string, do func(hcl.Range, string)) {
 	for i, name := range names {
-		do(elementRange(b.Attributes[argument].Expr, i), name)
+		do(x.elementRange(argument, i), name)
 	}
 }
 

@@ -11,6 +11,7 @@ type blockType struct {
 	blocks []nested
 
 	root     string       // what references to such a block begin with; "": there are none
+	whole    bool         // as a value of an axis it shows whole, "group.pd": a name alone could be another block's
 	once     bool         // at most one in a lab
 	perCell  bool         // may use matrix.*, and is then another thing in each cell
 	variants []*blockType // each kind has arguments of its own, and these are all of them
@@ -36,6 +37,7 @@ type label struct {
 type argument struct {
 	name     string
 	kind     kind
+	instead  string // the argument that it takes the place of: who says one does not inherit the other
 	required bool
 	shared   bool                   // the same in all cells of a benchmark
 	named    func(name string) bool // of a free argument: which names it takes; nil: all
@@ -58,7 +60,7 @@ type nested struct {
 
 // arg is an argument and the place of its value in the noun N that its block becomes.
 func arg[N, T any](name string, k of[T], set func(*N, T)) argument {
-	a := unbound(name, k.kind)
+	a := unbound(name, k)
 	a.set = func(noun any, _ string, value any) { set(noun.(*N), value.(T)) }
 	return a
 }
@@ -69,11 +71,17 @@ func free[N, T any](k of[T], set func(n *N, name string, value T)) *argument {
 }
 
 // unbound is an argument that the evaluator reads by itself, or nobody.
-func unbound(name string, k kind) argument { return argument{name: name, kind: k} }
+func unbound[T any](name string, k of[T]) argument { return argument{name: name, kind: k.kind} }
 
 // must marks an argument that has to be there.
 func (a argument) must(hint string) argument {
 	a.required, a.hint = true, hint
+	return a
+}
+
+// insteadOf marks an argument that takes the place of another.
+func (a argument) insteadOf(other string) argument {
+	a.instead = other
 	return a
 }
 
@@ -102,14 +110,6 @@ func becomes[N any](new func(d *declared) *N) func(*declared) any {
 // checks is a check of the noun that a block has become.
 func checks[N any](check func(b *block, n *N)) func(*block, any) {
 	return func(b *block, noun any) { check(b, noun.(*N)) }
-}
-
-// language is every block that may stand by itself, in the order of the reference.
-func language() []*blockType {
-	return []*blockType{
-		labBlock(), variableBlock(), localsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
-		datasetBlock(), benchmarkBlock(), reportBlock(),
-	}
 }
 
 // argument is what may stand under a name.
@@ -192,4 +192,4 @@ func forEach() argument { return unbound("for_each", instances) }
 func described[N any](set func(*N, string)) argument { return arg("description", text, set) }
 
 // forPeople is a description that nothing reads.
-func forPeople() argument { return unbound("description", text.kind) }
+func forPeople() argument { return unbound("description", text) }

@@ -38,8 +38,8 @@ func TestNewBlock(t *testing.T) {
 	}
 	read := func(text string) *reader {
 		src := &Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}
-		r := newReader(src, Vars{}, append(language(), block))
-		r.load()
+		r := newReader(src, Vars{}, append(language(), block), functions())
+		readConfig(r)
 		return r
 	}
 	r := read(`

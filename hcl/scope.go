@@ -2,7 +2,6 @@ package hcl
 
 import (
 	"reflect"
-	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -118,34 +117,6 @@ func (s *scope) top() *declared {
 		return nil
 	}
 	return s.stack[len(s.stack)-1]
-}
-
-// namesIn are what results of this lab can have in a column; nil: anything.
-func (s *scope) namesIn(column string) []string {
-	var names []string
-	for _, d := range s.order {
-		for _, m := range s.all(d) {
-			_, label, _ := strings.Cut(m.address, ".")
-			switch {
-			case column == "engine" && d.typ.name == "engine":
-				names = append(names, label, d.kind, d.name, m.address, m.fullName())
-			case column == "kind" && d.typ.name == "engine":
-				names = append(names, d.kind)
-			case column == "engine" && d.typ.name == "group":
-				names = append(names, m.address, m.name, m.fullName())
-			case column == "kind" && d.typ.name == "group":
-				names = append(names, d.typ.name)
-			case column == "host" && d.typ.name == "host":
-				names = append(names, m.fullName(), label, m.address)
-			}
-		}
-	}
-	if column == "benchmark" {
-		for _, b := range s.blocks["benchmark"] {
-			names = append(names, b.Labels[0])
-		}
-	}
-	return names
 }
 
 // instance evaluates a block, or returns what it was evaluated to before.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
@@ -22,6 +23,9 @@ func (t *labText) sensitive(v cty.Value) cty.Value {
 	t.note(v)
 	return v.Mark(sensitiveMark{})
 }
+
+// noteSecret remembers a text as a secret.
+func (t *labText) noteSecret(text string) { t.note(cty.StringVal(text)) }
 
 // note remembers the texts in a value as secrets.
 func (t *labText) note(v cty.Value) {
@@ -100,7 +104,7 @@ func (r *reader) veilNamed(name string, v cty.Value, expr hclsyntax.Expression) 
 			of, text = flag, value
 		}
 		if isSecret(of, text) {
-			r.note(cty.StringVal(text))
+			r.noteSecret(text)
 			r.warnOfClear(of, text, expr)
 			return r.sensitive(v)
 		}
@@ -121,8 +125,12 @@ func (r *reader) warnOfClear(name, text string, expr hclsyntax.Expression) {
 			}
 		}
 	}
-	variable := strings.ToUpper(strings.NewReplacer("-", "_").Replace(name))
-	r.warnOnce(at, "Secret in clear", clearSecret, name, name, variable)
+	r.warnOfClearSecret(at, name)
+}
+
+// warnOfClearSecret says that the value of a name is a secret which the text shows.
+func (p *Problems) warnOfClearSecret(at hcl.Range, name string) {
+	p.warnOnce(at, "Secret in clear", clearSecret, name, name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
 // shown is a part of the lab's text as a message may show it.

@@ -2,10 +2,11 @@ package hcl
 
 import (
 	"fmt"
-	"hclbench/where"
 	"regexp"
 	"slices"
 	"strings"
+
+	"hclbench/where"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -176,7 +177,7 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *blockType, header hcl.Range
 	for _, a := range inOrder(body.Attributes) {
 		if arg, ok := t.argument(a.Name); !ok {
 			c.unknownArgument(a, t, header)
-		} else if arg.name == "flags" {
+		} else if arg.kind.same != nil {
 			c.checkDashes(a.Expr)
 		}
 	}
@@ -250,20 +251,13 @@ func (c *checker) unknownBlock(b *hclsyntax.Block, t *blockType, header hcl.Rang
 // elsewhere says which other blocks know the name.
 func (c *checker) elsewhere(name string, not *blockType) string {
 	var found []string
-	var walk func(t *blockType)
-	walk = func(t *blockType) {
+	c.eachBlock(func(t *blockType) {
 		_, isBlock := t.nested(name)
 		known := isBlock || slices.Contains(t.argumentNames(false), name)
 		if t.name != not.name && known && !slices.Contains(found, t.name) {
 			found = append(found, t.name)
 		}
-		for _, n := range t.blocks {
-			walk(n.typ)
-		}
-	}
-	for _, t := range c.types {
-		walk(t)
-	}
+	})
 	if len(found) == 0 || len(found) > 3 {
 		return ""
 	}

@@ -1,7 +1,6 @@
 package hcl
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,9 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
 // VarsFile is the file of a lab directory that holds values for its variables.
@@ -27,8 +23,8 @@ var ErrNoLab = errors.New("no *.hcl files")
 type Source struct {
 	Dir   string            // file() and lab names are relative to it
 	Files map[string][]byte // by name as shown to the user; *.hcl, and lab.hclvars
-	// Locked are the images, as the lab names them, that hcl.lock pins to a digest:
-	// there is no warning about a tag such as "latest" for them.
+	// Locked are names in the text, such as an image's, whose meaning a lock file has fixed: nobody
+	// is warned that they may come to mean something else.
 	Locked map[string]bool
 
 	open func(path string) ([]byte, error) // reads another file that the text names; nil: this machine's
@@ -127,28 +123,14 @@ func (v Vars) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// NameOf is the lab's name as its text says it: the label of the lab block, else the
-// directory's name. Nothing is evaluated, so it needs no variables. An error when a
-// file does not parse and none of the others has a lab block: the name may stand in
-// what was lost.
-func NameOf(src *Source) (string, error) {
-	names, _ := src.labFiles()
-	var broken error
-	for _, name := range names {
-		f, diags := hclsyntax.ParseConfig(src.Files[name], name, hcl.InitialPos)
-		body, ok := f.Body.(*hclsyntax.Body)
-		if diags.HasErrors() || !ok {
-			broken = cmp.Or(broken, fmt.Errorf("read the lab's name: %s does not parse; hcl validate shows why", name))
-			continue
-		}
-		for _, b := range body.Blocks {
-			if b.Type == "lab" && len(b.Labels) == 1 && labName.form.MatchString(b.Labels[0]) {
-				return b.Labels[0], nil
-			}
-		}
+// atHome expands a leading ~ to the caller's home directory.
+func (v Vars) atHome(path string) string {
+	home, known := v.lookup("HOME")
+	if !known {
+		home, _ = os.UserHomeDir()
 	}
-	if broken != nil {
-		return "", broken
+	if home == "" || path != "~" && !strings.HasPrefix(path, "~/") {
+		return path
 	}
-	return dirName(src.Dir), nil
+	return filepath.Join(home, path[1:])
 }

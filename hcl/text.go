@@ -25,8 +25,36 @@ type labText struct {
 	// hidden are ranges of text that hold sensitive values in clear: a default, a
 	// line of lab.hclvars. Snippets leave them out.
 	hidden  []hcl.Range
+	keys    map[string]bool   // arguments that are secrets, whatever they say
 	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
 	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
+}
+
+// showText keeps the text of another file, so that problems can show a line of it. It may hold secrets,
+// so that [Problems.Text] has it not.
+func (t *labText) showText(path string, text []byte) {
+	t.read(path, text)
+	t.outside[path] = true
+}
+
+// textOf is the text that is kept under a name.
+func (t *labText) textOf(name string) string { return string(t.files[name]) }
+
+// secretTexts are the texts that were sensitive, in order.
+func (t *labText) secretTexts() (all []provision.Text) {
+	for _, word := range slices.Sorted(maps.Keys(t.secrets)) {
+		all = append(all, provision.Secret(word))
+	}
+	return all
+}
+
+// start is where the lab's text begins; false: it has none.
+func (r *reader) start() (hcl.Range, bool) {
+	names, _ := r.src.labFiles()
+	if len(names) == 0 {
+		return hcl.Range{}, false
+	}
+	return hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}, true
 }
 
 // read notes the text of a file, or of what is shown under its name.
@@ -93,7 +121,7 @@ func (t *labText) secretRanges() []hcl.Range {
 		hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
 			switch n := n.(type) {
 			case *hclsyntax.Attribute:
-				if n.Name == "api_key" {
+				if t.keys[n.Name] {
 					h.add(n.Expr)
 				}
 			case *hclsyntax.FunctionCallExpr:

@@ -1,10 +1,12 @@
 package hcl
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
 	"strconv"
@@ -211,7 +213,7 @@ func describe(v cty.Value) string {
 // axisValue is a value of an axis as a Config holds it; nil for what cannot be one.
 func axisValue(v cty.Value) any {
 	if d := referred(v, ""); d != nil {
-		if d.typ.name == "group" { // as engines.Engine.Label has it
+		if d.typ.whole {
 			return d.address
 		}
 		_, name, _ := strings.Cut(d.address, ".")
@@ -275,4 +277,68 @@ func tooLarge(v cty.Value) bool {
 		return false
 	}
 	return walk(v)
+}
+
+// asObject is the JSON text of an object.
+func asObject(v cty.Value) (string, error) {
+	if !isObject(v) {
+		return "", noFit
+	}
+	return asJSON(v)
+}
+
+// asDocument is the indented JSON text of an object, without members that are null.
+func asDocument(v cty.Value) (provision.Text, error) {
+	if !isObject(v) {
+		return provision.Text{}, noFit
+	}
+	members := v.AsValueMap()
+	maps.DeleteFunc(members, func(_ string, m cty.Value) bool { return m.IsNull() })
+	if len(members) == 0 {
+		return provision.Text{}, nil
+	}
+	v = cty.ObjectVal(members)
+	clear, err := asJSON(v)
+	if err != nil {
+		return provision.Text{}, err
+	}
+	var secrets []string
+	shown, err := asJSON(redacted(v, &secrets))
+	return provision.Partly(indented(clear), indented(shown), secrets), err
+}
+
+// redacted replaces what is sensitive in a value, and notes the texts in it.
+func redacted(v cty.Value, secrets *[]string) cty.Value {
+	switch {
+	case v.IsMarked():
+		plain, _ := v.UnmarkDeep()
+		cty.Walk(plain, func(_ cty.Path, inner cty.Value) (bool, error) {
+			if t, err := asText(inner); err == nil {
+				*secrets = append(*secrets, t.Reveal())
+			}
+			return true, nil
+		})
+		return cty.StringVal(provision.Redacted)
+	case isObject(v):
+		members := map[string]cty.Value{}
+		for it := v.ElementIterator(); it.Next(); { // in a fixed order
+			name, m := it.Element()
+			members[name.AsString()] = redacted(m, secrets)
+		}
+		return cty.ObjectVal(members)
+	case isList(v):
+		list := v.AsValueSlice()
+		for i := range list {
+			list[i] = redacted(list[i], secrets)
+		}
+		return cty.TupleVal(list)
+	}
+	return v
+}
+
+// indented is valid JSON as people read it.
+func indented(text string) string {
+	var b bytes.Buffer
+	json.Indent(&b, []byte(text), "", "  ") // it is valid
+	return b.String() + "\n"
 }

@@ -18,7 +18,7 @@ func variableBlock() *blockType {
 		args: []argument{
 			unbound("type", typeExpression),
 			unbound("default", anything),
-			unbound("sensitive", truth.kind),
+			unbound("sensitive", truth),
 			forPeople(),
 		},
 		blocks: []nested{{typ: validationBlock(), many: true}},
@@ -27,15 +27,15 @@ func variableBlock() *blockType {
 
 func validationBlock() *blockType {
 	return blockOf("validation",
-		unbound("condition", truth.kind).must("True when the value is good."),
-		unbound("error_message", text.kind).must("What to say otherwise: a full sentence."),
+		unbound("condition", truth).must("True when the value is good."),
+		unbound("error_message", text).must("What to say otherwise: a full sentence."),
 	)
 }
 
 func localsBlock() *blockType {
 	return &blockType{
 		name: "locals", root: "local",
-		free: &argument{kind: anything},
+		free: &argument{kind: anything.kind},
 	}
 }
 
@@ -207,7 +207,7 @@ func (x *variables) set(d *declared) {
 	}
 	if a, ok := d.body.Attributes["sensitive"]; ok {
 		on := x.literal(a.Expr)
-		if on == cty.NilVal || x.convert(unbound(a.Name, truth.kind), on, a.Expr, nil) == nil && !on.IsNull() {
+		if on == cty.NilVal || x.convert(unbound(a.Name, truth), on, a.Expr, nil) == nil && !on.IsNull() {
 			return
 		}
 	}
