@@ -41,7 +41,7 @@ func rootOf(t *console) *cobra.Command {
 	for _, of := range []func(*console) *cobra.Command{
 		agentVerb, applyVerb, attachVerb, auditVerb, benchVerb, bundleVerb, calibrateVerb, checkVerb, compareVerb,
 		completionVerb, connectVerb, destroyVerb, devicesVerb, exportVerb, fmtVerb, gcVerb, importVerb, initVerb,
-		listenersVerb, lockVerb, logsVerb, meshVerb, planVerb, reaperVerb, rehearseVerb, reportVerb, resultsVerb, runsVerb, secretsVerb,
+		listenersVerb, lockVerb, logsVerb, meshVerb, planVerb, reaperVerb, rehearseVerb, reportVerb, resultsVerb, runsVerb, secretsVerb, settingsVerb,
 		showVerb, simVerb, statusVerb, validateVerb, versionVerb, watchVerb,
 	} {
 		root.AddCommand(of(t))

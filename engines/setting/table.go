@@ -447,18 +447,3 @@ func IsRead(kind string, v Version) bool {
 
 // Has reports whether the table has a kind.
 func Has(kind string) bool { return tables()[kind] != nil }
-
-// Names are the names of the options that a version of a kind has, sorted; nil: nothing is known of the kind.
-func Names(kind string, v Version) (names []string) {
-	t := tables()[kind]
-	if t == nil {
-		return nil
-	}
-	v = t.of(v)
-	for _, name := range t.names {
-		if slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.in(v) }) {
-			names = append(names, name)
-		}
-	}
-	return names
-}

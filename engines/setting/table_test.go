@@ -1,6 +1,13 @@
 package setting
 
-import "testing"
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
 
 func version(s string) Version { return ParseVersion(s) }
 
@@ -94,6 +101,28 @@ func TestMeanings(t *testing.T) {
 		row, _ := Lookup(tt.kind, tt.name, Version{})
 		if m := Means(row); m == nil || m.Name != tt.want {
 			t.Errorf("%s %s means %v, want %s", tt.kind, tt.name, m, tt.want)
+		}
+	}
+}
+
+// TestRealParsers: a version has the names that its own parser told when it ran, and no others. The lists
+// are of `vllm serve --help=all`, `python -m sglang.launch_server --help` and the routers' --help, without the no-forms; of SGLang with two
+// options that its help hides, and without three that another package, smg, adds.
+func TestRealParsers(t *testing.T) {
+	for kind, v := range map[string]string{"vllm": "0.32.0", "sglang": "0.5.23", "vllm_router": "0.1.17", "sglang_router": "0.3.2"} {
+		text, err := os.ReadFile("testdata/" + strings.ReplaceAll(kind, "_", "-") + "-" + v + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has []string
+		for name, spelt := range tables()[kind].by {
+			if !strings.HasPrefix(name, "-") && slices.ContainsFunc(spelt, func(s spelling) bool { return s.in(version(v)) }) {
+				has = append(has, name)
+			}
+		}
+		slices.Sort(has)
+		if diff := cmp.Diff(strings.Fields(string(text)), has); diff != "" {
+			t.Errorf("%s %s (-its own parser +the table):\n%s", kind, v, diff)
 		}
 	}
 }

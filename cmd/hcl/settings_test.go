@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSettings: what the verb prints, and what it refuses.
+func TestSettings(t *testing.T) {
+	for _, tt := range []struct{ args, version, want string }{
+		{"", "", "vllm 320 318 60, 0.6.0 to 0.33.0"},
+		{"vllm", "", "tensor-parallel-size a whole number 1"},
+		{"vllm", "0.6.0", "swap-space a number 4"},
+		{"vllm swap-space", "", "there until 0.17.1"},
+		{"vllm swap-space", "0.20.0", "0.20.0 has it no more: 0.17.1 was the last"},
+		{"vllm --spec_method", "0.14.0", "0.14.0 has it not yet: 0.22.0 is the first"},
+		{"vllm no-enable-prefix-caching", "v0.11.0", "asked for no-enable-prefix-caching, its opposite"},
+		{"sglang tp", "0.5.12", "asked for tp, its beginning"},
+		{"sglang cuda-graph-bs", "", "instead cuda-graph-bs-decode"},
+		{"sglang disagg*mode", "", "disaggregation-mode a text null 0.4.4"},
+		{"vllm VLLM_MOE_DP_CHUNK_SIZE", "", "there until 0.19.1"},
+		{"vllm VLLM_ROCM_USE*", "", "VLLM_ROCM_USE_AITER"},
+		{"vllm-router kv-connector", "", "there since 0.1.14"},
+		{"trtllm tp_size", "", "tensor parallel"},
+		{"sglang pp", "0.5.12", "error: pp is the beginning of several: pp-async-batch-depth,"},
+		{"sglang tp_size", "", "error: hcl knows of no version with tp_size. Did you mean tp-size?"},
+		{"vllm what-is-this", "", "error: hcl knows of no version with what-is-this."},
+		{"vllm zz*", "", "error: there is no setting zz*"},
+		{"vllm a[*", "", "error: \"a[*\" is no pattern"},
+		{"atom", "", "error: hcl knows no settings of \"atom\": it is vllm, sglang,"},
+		{"vllm tp", "seven", "error: --version \"seven\" is not a version"},
+		{"trtllm tp_size", "1.0.0", "error: --version 1.0.0: of trtllm hcl does not know"},
+	} {
+		var b bytes.Buffer
+		if err := runSettings(&b, strings.Fields(tt.args), tt.version); err != nil {
+			b.WriteString("error: " + err.Error())
+		}
+		if got := strings.Join(strings.Fields(b.String()), " "); !strings.Contains(got, strings.Join(strings.Fields(tt.want), " ")) {
+			t.Errorf("settings %s --version %q says %.400s, want %q", tt.args, tt.version, got, tt.want)
+		}
+	}
+}
+
+// TestSettingsComplete: kinds and names are completed.
+func TestSettingsComplete(t *testing.T) {
+	c := settingsVerb(&console{})
+	if kinds, _ := c.ValidArgsFunction(c, nil, ""); !slices.Contains(kinds, "vllm-router") {
+		t.Errorf("kinds are %v", kinds)
+	}
+	if names, _ := c.ValidArgsFunction(c, []string{"sglang"}, "tp"); !slices.Contains(names, "tp-size") {
+		t.Errorf("%d names have no tp-size", len(names))
+	}
+	if names, _ := c.ValidArgsFunction(c, []string{"vllm"}, "VLLM_"); !slices.Contains(names, "VLLM_USE_V1") && !slices.Contains(names, "VLLM_LOGGING_LEVEL") {
+		t.Errorf("%d variables", len(names))
+	}
+}
