@@ -11,7 +11,7 @@ import (
 )
 
 // Objective is one line of an SLO. With a percentile it bounds that percentile of
-// the metric over a cell's requests, without one each of its requests.
+// the metric over a cell's requests, of which those that failed are beyond any bound; without one each of its requests.
 type Objective struct {
 	Metric     string   `json:"metric"`     // one of [ObjectiveMetrics]
 	Percentile float64  `json:"percentile"` // 99 for ttft_p99; 0: each request
@@ -57,8 +57,8 @@ type Attainment struct {
 	// percentile gaps. Of none nothing is known, and the line is not met.
 	Count int `json:"count"`
 	// Value is the percentile, or the greatest of the requests' own values without
-	// one: what is held against Max. In milliseconds. Where that is of an answer that
-	// never got beyond its reasoning, which is beyond any Max, the greatest of the others.
+	// one: what is held against Max. In milliseconds. Where that is of a request that failed, or of an answer that
+	// never got beyond its reasoning, which are beyond any Max, the greatest of the others.
 	Value float64 `json:"value_ms"`
 	// Within is the share of the requests sent whose own value is within Max, from 0
 	// to 1; failed ones are not. Nil when the requests are not known.
@@ -116,7 +116,7 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 		}
 		if !(a.Value <= math.MaxFloat64) {
 			a.Value = 0
-			for _, v := range own {
+			for _, v := range append(own, s.stats(o.Metric).Max) {
 				if v <= math.MaxFloat64 {
 					a.Value = max(a.Value, v)
 				}
@@ -127,18 +127,45 @@ func (s *Part) attained(slo []Objective, records []Record) []Attainment {
 	return list
 }
 
-// at is the percentile that an objective is about, and of how many values: as the
-// summary has it or, where it does not show that percentile, from the records.
-func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
+// stats is the spread of a metric of an SLO.
+func (s *Part) stats(metric string) Stats {
 	stats := map[string]Stats{"ttft": s.TTFT, "tpot": s.TPOT, "itl": s.ITL, "e2el": s.E2EL,
-		"normalized_latency": s.PerToken, "ttfa": s.TTFT}[o.Metric]
-	if o.Metric == "ttfa" && s.TTFA != nil {
+		"normalized_latency": s.PerToken, "ttfa": s.TTFT}[metric]
+	if metric == "ttfa" && s.TTFA != nil {
 		if stats = *s.TTFA; stats.Count < s.E2EL.Count {
 			stats = Stats{} // it leaves out the answers without a text
 		}
 	}
-	if v, ok := stats.Percentiles[percentileKey(o.Percentile)]; ok {
+	return stats
+}
+
+// at is the percentile that an objective is about, and of how many values: as the
+// summary has it or, where it does not show that percentile, from the records. What failed is beyond all values: of
+// those that are known the percentile is the higher, and infinite where more failed than it leaves out.
+func (s *Part) at(o Objective, own []float64, records []Record) (count int, value float64) {
+	stats, percentile := s.stats(o.Metric), o.Percentile
+	done, failed := s.Completed, s.Failed
+	if len(records) > 0 {
+		done, failed = 0, 0
+		for i := range records {
+			if records[i].OK() {
+				done++
+			} else {
+				failed++
+			}
+		}
+	}
+	if failed > 0 && done > 0 {
+		percentile *= float64(done+failed) / float64(done)
+	}
+	if percentile > 100 {
+		return max(stats.Count, len(own)), math.Inf(1)
+	}
+	if v, ok := stats.Percentiles[percentileKey(percentile)]; ok {
 		return stats.Count, v
+	}
+	if failed > 0 && len(records) == 0 {
+		return stats.atLeast(percentile)
 	}
 	if o.Metric == "itl" { // of all gaps, not of the requests' means
 		own = own[:0]
@@ -151,7 +178,21 @@ func (s *Part) at(o Objective, own []float64, records []Record) (count int, valu
 		}
 	}
 	slices.Sort(own)
-	return len(own), Percentile(own, o.Percentile)
+	return len(own), Percentile(own, percentile)
+}
+
+// atLeast is the value of the next higher percentile that is known; the count is 0 where none is.
+func (s Stats) atLeast(percentile float64) (count int, value float64) {
+	best := math.Inf(1)
+	for name, v := range s.Percentiles {
+		if p, err := strconv.ParseFloat(name, 64); err == nil && p >= percentile && p < best {
+			count, value, best = s.Count, v, p
+		}
+	}
+	if count == 0 && s.Max > 0 {
+		count, value = s.Count, s.Max
+	}
+	return count, value
 }
 
 // values are the requests' own values in milliseconds, infinite of an answer that never got beyond

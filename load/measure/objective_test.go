@@ -51,8 +51,29 @@ func TestObjectives(t *testing.T) {
 	t.Run("failed requests are not within", func(t *testing.T) {
 		records := append(sentEvery(time.Second, 10*msec, 3), load.Record{Seq: 3, Sent: time.Second, End: time.Second, Class: load.ClassStatus})
 		got := load.Summary{}.Under([]load.Objective{line("ttft", 0, time.Second), line("ttft", 99, time.Second)}, records).Objectives
-		if got[0].Met || *got[0].Within != 0.75 || !got[1].Met || *got[1].Within != 0.75 {
+		if got[0].Met || *got[0].Within != 0.75 || got[1].Met || *got[1].Within != 0.75 || got[1].Value != 30 {
 			t.Errorf("%+v", got)
+		}
+	})
+	t.Run("a percentile is of all that were sent", func(t *testing.T) {
+		records := sentEvery(time.Second, 10*msec, 90) // TTFT 10 to 900 ms
+		for range 10 {
+			records = append(records, load.Record{Seq: 3, Sent: time.Second, End: time.Second, Class: load.ClassStatus})
+		}
+		slo := []load.Objective{line("ttft", 90, 900*msec), line("ttft", 90, 899*msec), line("ttft", 91, time.Minute), line("ttft", 45, 456*msec), line("itl", 95, time.Minute)}
+		s := Summarize(load.Workload{Requests: 100, Concurrency: 1, SLO: slo}, []float64{45, 90, 91}, time.Time{}, 102*time.Second, records)
+		for i, met := range []bool{true, false, false, true, false} {
+			if o := s.Objectives[i]; o.Met != met {
+				t.Errorf("%s: %+v, want met %v", o.Name(), o, met)
+			}
+		}
+		known := s
+		known.TTFT.Percentiles = map[string]float64{"90": 811, "99": 892}
+		slo = []load.Objective{line("ttft", 85, 892*msec), line("ttft", 85, 891*msec), line("ttft", 95, time.Minute)}
+		for i, met := range []bool{true, false, false} {
+			if o := known.Under(slo, nil).Objectives[i]; o.Met != met {
+				t.Errorf("without records, %s: %+v, want met %v", o.Name(), o, met)
+			}
 		}
 	})
 	t.Run("of the window", func(t *testing.T) {
