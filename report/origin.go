@@ -21,7 +21,11 @@ func origin(rows []results.Row) []string {
 	switch runs := wordsOf(rows, "run"); len(runs) {
 	case 0:
 	case 1:
-		parts = append(parts, "run "+runs[0])
+		run := "run " + runs[0]
+		if len(those(rows, func(r *results.Row) bool { return r.Run.Bundled })) > 0 {
+			run += " from a bundle" // nobody here has measured it
+		}
+		parts = append(parts, run)
 	default:
 		parts = append(parts, fmt.Sprintf("%d runs from %s to %s", len(runs), slices.Min(runs), slices.Max(runs)))
 	}
