@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"hclbench/load"
@@ -105,4 +106,13 @@ func TestBaselines(t *testing.T) {
 		{"the second", `document.getElementById("decide-second").innerText.replace(/\s+/g, " ")`,
 			"H200 · SGLang, tp 4 388 H200 · vLLM, tp 4 388 ±0 % H200 · SGLang, tp 8 776 +100 %"},
 	})
+}
+
+// TestSlug: names of files stay short enough for any file system, and long ones apart.
+func TestSlug(t *testing.T) {
+	long := strings.Repeat("a long name ", 30)
+	a, b := slug(long+"one"), slug(long+"two")
+	if len(a) > 70 || a == b || a != slug(long+"one") || slug("TTFT p99") != "ttft-p99" || slug("モデル") != "x" {
+		t.Errorf("%q, %q", a, b)
+	}
 }

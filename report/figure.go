@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"strings"
 
@@ -106,11 +107,15 @@ func (f *figure) drawn() bool {
 func slug(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s),
 		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
-	if len(words) == 0 {
-		return "x" // a name in another script
+	name := cmp.Or(strings.Join(words, "-"), "x") // of a name in another script
+	if len(name) > maxSlug {
+		name = fmt.Sprintf("%s-%08x", name[:maxSlug], crc32.ChecksumIEEE([]byte(s)))
 	}
-	return strings.Join(words, "-")
+	return name
 }
+
+// maxSlug leaves room in a file's name for several of them.
+const maxSlug = 60
 
 // views are the figures of a slice of a benchmark, in order.
 var views = []struct {

@@ -16,6 +16,7 @@ import (
 	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
+	"hclbench/results/door"
 )
 
 type compareOptions struct {
@@ -235,9 +236,14 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 
 // readRows reads a file: ours, or one of those that hcl import reads.
 func readRows(name string) ([]results.Row, error) {
-	text, err := os.ReadFile(name)
+	in, err := door.Open(name)
 	if err != nil {
 		return nil, err
+	}
+	defer in.Close()
+	text, err := door.File(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	var ours struct {
 		FormatVersion string        `json:"format_version"`

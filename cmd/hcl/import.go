@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"hclbench/plain"
 	"hclbench/results"
 	"hclbench/results/bundle"
+	"hclbench/results/door"
 	"hclbench/results/formats"
 )
 
@@ -101,7 +101,7 @@ func foreignRows(name string) ([]results.Row, error) {
 
 // isBundle looks at how a file begins. What cannot be read is for its reader to say.
 func isBundle(name string) bool {
-	f, err := os.Open(name)
+	f, err := door.Open(name)
 	if err != nil {
 		return false
 	}
@@ -145,7 +145,7 @@ func importBundles(ctx context.Context, w io.Writer, store *results.Store, names
 }
 
 func receiveBundle(ctx context.Context, store *results.Store, name string) (*bundle.Incoming, error) {
-	f, err := os.Open(name)
+	f, err := door.Open(name)
 	if err != nil {
 		return nil, err
 	}

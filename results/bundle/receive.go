@@ -281,6 +281,11 @@ func (in *Incoming) each(v visitor) error {
 		}
 		return d.Next(new(json.RawMessage))
 	})
+	if err == nil {
+		if _, more := d.Token(); more != io.EOF {
+			err = errors.New("there is more behind its end")
+		}
+	}
 	if err == nil && (is == 0 || run.ID == "") {
 		err = errors.New("it names no version or no run")
 	}

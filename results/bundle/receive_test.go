@@ -206,6 +206,7 @@ func TestHostileBundle(t *testing.T) {
 		"records of times past":     {func(e *edits) { e.file(recordsOfCell).content = zstdOf(t, `{"sent":-5}`) }, "request 0: its time cannot be"},
 		"events that are an object": {func(e *edits) { e.set("events", map[string]int{}) }, "in place of a list"},
 		"index cut off":             {func(e *edits) { f := e.file(indexName); f.content = f.content[:len(f.content)-9] }, indexName},
+		"index with text behind it": {func(e *edits) { f := e.file(indexName); f.content = append(f.content, "{}"...) }, "more behind its end"},
 		"index of something else":   {func(e *edits) { e.file(indexName).content = []byte("[]") }, "in place of {"},
 		"index with a member twice": {func(e *edits) {
 			f := e.file(indexName)

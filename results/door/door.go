@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,6 +38,17 @@ func (l *Leash) Read(b []byte) (int, error) {
 		return 0, ErrTooLarge
 	}
 	return n, err
+}
+
+// Open opens a plain file, and nothing that may never come to its end or cannot be read twice.
+func Open(name string) (*os.File, error) {
+	switch info, err := os.Stat(name); {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no plain file: write what it gives into one", name)
+	}
+	return os.Open(name)
 }
 
 // maxFile bounds a file that is read whole.

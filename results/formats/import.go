@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,13 +14,14 @@ import (
 
 	"hclbench/load"
 	"hclbench/results"
+	"hclbench/results/door"
 )
 
 // ReadFile reads a file of another tool, a table by its ending, and names the figures in
 // it that are not used. What it does not say is not filled in, but for the benchmark,
 // which is then the file's name.
 func ReadFile(name string) (all []Result, unused []string, err error) {
-	in, err := os.Open(name)
+	in, err := door.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}

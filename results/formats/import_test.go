@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,5 +74,16 @@ func TestNewerImport(t *testing.T) {
 		if line, err := vllm().JSON(rows[0]); err != nil || !strings.Contains(string(line), `"date": null`) {
 			t.Errorf("as vLLM's: %s, %v", line, err)
 		}
+	}
+}
+
+// TestReadPlainFiles: what may never come to its end is refused before it is opened.
+func TestReadPlainFiles(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe.json")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ReadFile(pipe); err == nil || !strings.Contains(err.Error(), "is no plain file") {
+		t.Errorf("a pipe: %v", err)
 	}
 }
