@@ -10,7 +10,6 @@ import (
 
 	"hclbench/agent"
 	"hclbench/plain"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
 	"hclbench/provision/kube"
@@ -69,7 +68,7 @@ func (s Scope) inCluster(ctx context.Context, client *kube.Client, opt Options) 
 
 func found(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found {
 	f := provision.Found{ID: pod.Name(), Name: pod.Name(), Labels: map[string]string{
-		plan.LabelLab: root.Lab, plan.LabelRun: root.Run, plan.LabelEngine: pod.Label(plan.LabelEngine),
+		provision.LabelLab: root.Lab, provision.LabelRun: root.Run, provision.LabelEngine: pod.Label(provision.LabelEngine),
 	}}
 	switch st, err := pod.State(ctx); {
 	case err != nil:

@@ -12,7 +12,6 @@ import (
 	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plain"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/fabric"
 	"hclbench/provision/reach"
@@ -219,7 +218,7 @@ func (s *session) lend(ctx context.Context, to *fabric.Spot) error {
 	image, err := s.pull(ctx, to.Like.Image, s.tell)
 	to.Like.Image = image.ID
 	to.Like.Name = "hcl-" + s.work.claim.Lab + "-fabric"
-	to.Like.Labels = map[string]string{plan.LabelEngine: "fabric"}
+	to.Like.Labels = map[string]string{provision.LabelEngine: "fabric"}
 	rt := s.runtime(provision.Docker)
 	to.Docker, to.Start = s.docker, rt.Start
 	to.Stop = func(ctx context.Context, ct provision.Container) error {

@@ -13,7 +13,6 @@ import (
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/plain"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
 )
@@ -57,7 +56,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 	}
 	passFound := func(rt looking, f provision.Found) error {
 		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
-		return pass(f.Labels[plan.LabelMember], logs, err)
+		return pass(f.Labels[provision.LabelMember], logs, err)
 	}
 	_, errs := visit(ctx, hosts, opt.filled(), func(ctx context.Context, c reached) (none struct{}, err error) {
 		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
@@ -111,7 +110,7 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 	}
 	var todo []func() error
 	for _, rt := range byKind {
-		found, err := rt.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, lab), plan.LabelEngine: e.Label()})
+		found, err := rt.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, lab), provision.LabelEngine: e.Label()})
 		if err != nil {
 			return err
 		}

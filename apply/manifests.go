@@ -10,7 +10,6 @@ import (
 
 	"hclbench/engines"
 	"hclbench/plain"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
 	"hclbench/telemetry"
@@ -36,7 +35,7 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 	service, _, _ := strings.Cut(m.Service, ":")
 	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().host)}
 	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
-	labels := map[string]string{plan.LabelEngine: t.d.Engine.Label(), plan.LabelDeployment: t.d.ID}
+	labels := map[string]string{provision.LabelEngine: t.d.Engine.Label(), provision.LabelDeployment: t.d.ID}
 	var err error
 	o.Made, err = t.home().work.root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
 	if o.Objects() == 0 { // nothing is to be deleted, and pods that it selects are not its own

@@ -8,7 +8,7 @@ import (
 
 	"hclbench/apply"
 	"hclbench/engines"
-	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/testhost"
 )
 
@@ -58,7 +58,7 @@ engine "vllm" "e" {
 		}
 		looked = true
 		seen, err := apply.Status(t.Context(), scope, b.opt)
-		if err != nil || len(seen[0].Processes) != 1 || seen[0].Processes[0].Labels[plan.LabelEngine] != "vllm.e" || seen[0].Processes[0].State != "running" || seen[0].Lease == nil {
+		if err != nil || len(seen[0].Processes) != 1 || seen[0].Processes[0].Labels[provision.LabelEngine] != "vllm.e" || seen[0].Processes[0].State != "running" || seen[0].Lease == nil {
 			t.Errorf("status: %+v, %v", seen, err)
 		}
 		var log strings.Builder

@@ -280,7 +280,7 @@ func (r *run) giveBack(ctx context.Context, rented sessions) {
 
 // podOf is the pod that a host is for a deployment: as its first engine of an image wants it.
 func podOf(h *provision.Host, d *plan.Deployment) kube.PodSpec {
-	spec := kube.PodSpec{Host: h, Image: h.Cluster.Image, Labels: map[string]string{plan.LabelEngine: d.Engine.Label()}}
+	spec := kube.PodSpec{Host: h, Image: h.Cluster.Image, Labels: map[string]string{provision.LabelEngine: d.Engine.Label()}}
 	i := slices.IndexFunc(d.Members, func(m plan.Member) bool { return m.Host == h && engines.InImage(m.Engine) })
 	if i >= 0 {
 		ct := d.Members[i].Container

@@ -13,7 +13,6 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
 	"hclbench/provision/look"
@@ -102,7 +101,7 @@ func (s *session) ready(ctx context.Context) error {
 	claimed := s.agent.Claim()
 	found, err := s.agent.Begin(ctx)
 	for _, f := range found.Removed {
-		s.tell.say(Step, "removed %s, left by run %s", f.Name, f.Labels[plan.LabelRun])
+		s.tell.say(Step, "removed %s, left by run %s", f.Name, f.Labels[provision.LabelRun])
 	}
 	if errors.Is(err, provision.ErrSettings) {
 		err = fmt.Errorf("%w: %w", ErrContract, err)

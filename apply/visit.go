@@ -11,7 +11,6 @@ import (
 
 	"hclbench/agent"
 	"hclbench/engines"
-	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
 	"hclbench/provision/kube"
@@ -47,7 +46,7 @@ func dial(ctx context.Context, h *provision.Host, opt Options) (reached, error) 
 	return reached{c, docker.New(c, opt.Images)}, nil
 }
 
-func ofLab(lab string) map[string]string { return map[string]string{plan.LabelLab: lab} }
+func ofLab(lab string) map[string]string { return map[string]string{provision.LabelLab: lab} }
 
 // visit does the same on every host and in every cluster, side by side. What it finds, and why it could not
 // look, is in the order of the hosts.
@@ -204,5 +203,5 @@ func Whose(f provision.Found) string {
 	if by == "" {
 		return "it carries the lab's name, and no claim"
 	}
-	return fmt.Sprintf("it belongs to run %s of another login, store or host block, whose agent is in %s", f.Labels[plan.LabelRun], by)
+	return fmt.Sprintf("it belongs to run %s of another login, store or host block, whose agent is in %s", f.Labels[provision.LabelRun], by)
 }

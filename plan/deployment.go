@@ -156,16 +156,6 @@ func (d *Deployment) Senders(c *Cell) []*provision.Host {
 // Grouped reports whether the deployment has several members.
 func (d *Deployment) Grouped() bool { return len(d.Members) > 1 }
 
-// The labels that every container and process of a lab carries. They are how
-// destroy and the next apply find them, whoever left them there.
-const (
-	LabelLab        = provision.LabelLab
-	LabelRun        = provision.LabelRun
-	LabelDeployment = "hcl.deployment"
-	LabelEngine     = "hcl.engine"
-	LabelMember     = "hcl.member" // of a deployment of several: "decode 0 rank 1"
-)
-
 // maxContainerName leaves room for the id in what the agent takes for the name of a
 // process, 100 characters.
 const maxContainerName = 90

@@ -14,6 +14,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/origin"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -226,12 +227,12 @@ func (d *Deployment) identify(lab string) {
 			m.Container.Name += fmt.Sprintf("-%s-%d-%d", m.Role, m.Instance, m.Rank)
 		}
 		m.Container.Labels = map[string]string{
-			LabelLab:        lab,
-			LabelDeployment: d.ID,
-			LabelEngine:     d.Engine.Label(),
+			provision.LabelLab:        lab,
+			provision.LabelDeployment: d.ID,
+			provision.LabelEngine:     d.Engine.Label(),
 		}
 		if d.Grouped() {
-			m.Container.Labels[LabelMember] = m.Name()
+			m.Container.Labels[provision.LabelMember] = m.Name()
 		}
 	}
 	for _, c := range d.Cells {

@@ -13,13 +13,17 @@ import (
 // itself, wherever that is on the host.
 const Self = "hcl"
 
-// Labels say whose a container or process is. A claim is what one run has at one place: store, lab, run and
-// agent together name it. A lab's name alone is anybody's.
+// Labels say whose a container, process or object of a cluster is, and what it is there for: destroy and the next
+// apply find it by them. A claim is what one run has at one place: store, lab, run and agent together name it. A lab's
+// name alone is anybody's.
 const (
-	LabelLab   = "hcl.lab"
-	LabelRun   = "hcl.run"
-	LabelStore = "hcl.store" // id of the results' store
-	LabelAgent = "hcl.agent" // directory of the agent that has made it, and that ends it
+	LabelLab        = "hcl.lab"
+	LabelRun        = "hcl.run"
+	LabelStore      = "hcl.store" // id of the results' store
+	LabelAgent      = "hcl.agent" // directory of the agent that has made it, and that ends it
+	LabelDeployment = "hcl.deployment"
+	LabelEngine     = "hcl.engine"
+	LabelMember     = "hcl.member" // of a deployment of several: "decode 0 rank 1"
 )
 
 // EnvVar is one variable of a container's environment.

@@ -17,7 +17,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plain"
-	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/results"
 )
 
@@ -64,10 +64,10 @@ func statusOf(p apply.Presence) (rows [][]any) {
 		return "until " + l.Expires.Local().Format(time.TimeOnly) + " unless renewed"
 	}
 	for _, f := range append(p.Containers, p.Processes...) {
-		add(f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name)
+		add(f.Labels[provision.LabelEngine], f.State, f.Labels[provision.LabelRun], f.Name)
 	}
 	for _, f := range p.Others {
-		add(f.Labels[plan.LabelEngine], f.State, f.Labels[plan.LabelRun], f.Name+", somebody else's: "+apply.Whose(f))
+		add(f.Labels[provision.LabelEngine], f.State, f.Labels[provision.LabelRun], f.Name+", somebody else's: "+apply.Whose(f))
 	}
 	if u := p.Unclean; u != nil {
 		add("-", "unclean since "+u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))

@@ -40,7 +40,6 @@ type PodSpec struct {
 const (
 	labelHost     = "hcl.host"
 	labelHolder   = "hcl.holder" // an annotation only
-	labelStore    = "hcl.store"
 	labelPart     = "hcl.part"
 	partRoot      = "root"
 	partFuse      = "fuse"
@@ -170,7 +169,7 @@ func (r RunOf) meta(part, host string, annotations map[string]string, more ...ma
 		maps.Copy(full, m)
 	}
 	if r.Store != "" {
-		full[labelStore] = r.Store
+		full[provision.LabelStore] = r.Store
 	}
 	labels, notes := object{labelPart: part}, object{}
 	if r.Holder != "" {

@@ -76,7 +76,7 @@ func (c *Client) look(ctx context.Context) (meta, error) {
 // claim says whose the namespace is; nil: nobody's.
 func (c *Client) claim(ctx context.Context, run, store any) (meta, error) {
 	var now struct{ Metadata meta }
-	body := object{"metadata": object{"labels": object{provision.LabelRun: run, labelStore: store}}}
+	body := object{"metadata": object{"labels": object{provision.LabelRun: run, provision.LabelStore: store}}}
 	err := c.do(ctx, request{method: http.MethodPatch, path: c.space(), body: body}, &now)
 	return now.Metadata, err
 }
@@ -92,7 +92,7 @@ func (c *Client) LeaveNamespace(ctx context.Context, run RunOf) error {
 		return nil
 	}
 	by := now.Labels[provision.LabelRun]
-	ofLab := now.of(provision.LabelLab) == run.Lab && (run.Store == "" || now.Labels[labelStore] == labelValue(run.Store))
+	ofLab := now.of(provision.LabelLab) == run.Lab && (run.Store == "" || now.Labels[provision.LabelStore] == labelValue(run.Store))
 	ours := by == "" || by == labelValue(run.Run) || run.Run == "" && ofLab
 	if err != nil || !ours {
 		return err

@@ -179,7 +179,7 @@ func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
 	}
 	var found []*Root
 	root := func(m meta) *Root {
-		run := RunOf{Lab: m.of(provision.LabelLab), Run: m.of(provision.LabelRun), Holder: m.of(labelHolder), Store: m.of(labelStore)}
+		run := RunOf{Lab: m.of(provision.LabelLab), Run: m.of(provision.LabelRun), Holder: m.of(labelHolder), Store: m.of(provision.LabelStore)}
 		i := slices.IndexFunc(found, func(r *Root) bool { return r.Lab == run.Lab && m.isIn(r.RunOf) })
 		if i < 0 {
 			i = len(found)

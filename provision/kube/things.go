@@ -117,7 +117,7 @@ func (s *server) delete(ctx context.Context, run RunOf, t *thing) error {
 
 // isIn reports whether an object is of a run.
 func (m meta) isIn(run RunOf) bool {
-	return m.of(provision.LabelRun) == run.Run && m.of(labelStore) == run.Store
+	return m.of(provision.LabelRun) == run.Run && m.of(provision.LabelStore) == run.Store
 }
 
 // left is an object that is still there.
