@@ -11,7 +11,7 @@ GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 
 # What starts goroutines is tested with the race detector. Elsewhere all that this could do is to take ten
 # times as long.
-CONCURRENT := agent apply calibrate cmd/hcl flow load/measure load/wire lock origin provision/% results sim telemetry testhost testhost/engine tokenizer
+CONCURRENT := agent apply apply/place calibrate cmd/hcl flow load/measure load/wire lock origin provision/% results sim telemetry testhost testhost/engine tokenizer
 
 .PHONY: build dist quickstart test test-all test-slow test-engines race plain soak lint fuzz bench sweep clean
 

@@ -27,12 +27,14 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "plan", "hcl", "engines", "engines/setting", "report", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain"},
+	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "engines", "engines/setting", "report", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
-	{"apply", []string{"plan", "results", "load", "load/prompts", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
-		"the only room that orchestrates; it gets a plan, so it never reads lab text, and it does not print, so no report"},
+	{"apply", []string{"apply/place", "plan", "results", "load", "load/prompts", "engines", "provision", "provision/kube", "provision/reach", "agent", "telemetry", "plain", "flow"},
+		"carries a plan out; it gets the plan, so it never reads lab text, and it does not print, so no report"},
+	{"apply/place", []string{"load", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
+		"is at a host and holds it, whatever for: it knows no plan, and keeps nothing"},
 	{"plan", []string{"hcl", "engines", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read"},
 	{"hcl", []string{"engines", "load", "load/metric", "provision", "where", "origin", "plain"},
@@ -159,7 +161,7 @@ var libraries = []struct {
 	{"github.com/cenkalti/backoff/v5", []string{"flow"}, "one way to try again"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},
 	{"github.com/google/renameio/v2", []string{"results", "agent", "lock", "calibrate", "cmd/hcl"}, "who writes files that outlive it writes them whole"},
-	{"golang.org/x/sync", []string{"cmd/hcl", "apply", "agent", "provision/docker", "provision/reach", "lock"}, "bounded concurrency"},
+	{"golang.org/x/sync", []string{"cmd/hcl", "agent", "provision/docker", "provision/reach", "lock"}, "bounded concurrency"},
 	{"golang.org/x/sys", []string{"load/measure", "load/wire", "agent", "sim", "testhost"}, "clocks, processes, sockets and namespaces of the kernel"},
 
 	{"github.com/google/go-containerregistry", []string{"testhost"}, "registries exist for tests alone"},

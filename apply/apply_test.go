@@ -19,6 +19,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
@@ -50,11 +51,11 @@ func newBench(t testing.TB, host *testhost.Host) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bench{TB: t, host: host, store: store, opt: apply.Options{
+	return &bench{TB: t, host: host, store: store, opt: apply.Options{Options: place.Options{
 		SSH:      reach.SSH{KnownHosts: []string{host.KnownHosts}},
 		Binaries: binaries,
 		Holder:   "the test",
-	}}
+	}}}
 }
 
 // engineOn is a host with an image of an engine that answers at once, or as env says.
@@ -602,8 +603,8 @@ model "m" { repo = "m" }` + measuring("engine = [engine.vllm.bad, engine.sim.goo
 	}{
 		"unreachable":      {fmt.Sprintf("address = %q", closed.Addr()) + key, provision.ErrUnreachable, "host bad (lab.hcl:2)"},
 		"no docker":        {fmt.Sprintf("address = %q", host.Addr) + key, provision.ErrNoDocker, "host bad (lab.hcl:2)"},
-		"not what it says": {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"8xMI300X\"", host.Addr) + key, apply.ErrContract, "8xMI300X"},
-		"too few":          {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"16xH200\"", host.Addr) + key, apply.ErrContract, "16xH200"},
+		"not what it says": {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"8xMI300X\"", host.Addr) + key, place.ErrContract, "8xMI300X"},
+		"too few":          {fmt.Sprintf("address = %q\nruntime = \"process\"\ngpus = \"16xH200\"", host.Addr) + key, place.ErrContract, "16xH200"},
 		"no key of ours":   {fmt.Sprintf("address = %q\nuser = \"root\"\nidentity_file = %q", host.Addr, stranger), provision.ErrAuth, "host bad (lab.hcl:2)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,7 +31,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 		in.Container.Image = image
 	}
 	m.t.row.Started = time.Now()
-	if in.Container, m.t.row.CompileCache, err = s.compileCache(ctx, in.Engine, in.Container); err != nil {
+	if in.Container, m.t.row.CompileCache, err = s.CompileCache(ctx, in.Engine, in.Container); err != nil {
 		return err
 	}
 	if err := m.t.keepRow(ctx); err != nil {
@@ -43,8 +43,8 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 	}
 	m.t.tell.say(Step, "running %s", bench.Tool)
 	_, beside := readWhile(m.t.d, m.cell)
-	end := s.watch(ctx, m.watchID(), beside[0].plan)
-	ahead, err := s.agent.Ahead(ctx)
+	end := watch(ctx, s, m.watchID(), beside[0].plan)
+	ahead, err := s.Agent.Ahead(ctx)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (m *measurement) giveInput(ctx context.Context, in *plan.Member) (source *l
 	case bench.Prompts != "":
 		at, source, err = m.placePrompts(ctx, batch.Prompts(batch.Seed))
 	default:
-		at, source, err = datasetFile(m.t.run.plan.Local(data.Path), m.t.home().files[data.Path], data)
+		at, source, err = datasetFile(m.t.run.plan.Local(data.Path), m.t.home().Files[data.Path], data)
 	}
 	if err != nil {
 		return nil, err
@@ -203,7 +203,7 @@ func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote st
 	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
-	remote, err = agent.Place(ctx, m.t.home().conn, f.Name())
+	remote, err = agent.Place(ctx, m.t.home().Conn, f.Name())
 	return remote, source, err
 }
 

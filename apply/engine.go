@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"hclbench/agent"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -26,18 +27,19 @@ type engine struct {
 	at      sessions
 	tell    teller
 	secrets plain.Secrets
+	log     *slog.Logger
 	members []*member // that are up, in order of starting; none: others run the engine
 	objects *operated // that operators make the engine of; nil: they do not
 }
 
 // home is where the engine serves, or where the load runs when somebody else runs it.
-func (e *engine) home() *session { return e.at[e.d.Host] }
+func (e *engine) home() *place.Session { return e.at[e.d.Host] }
 
 // held ends when the lease of one of the engine's hosts does; a sender's ends only what it sends.
 func (e *engine) held() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(e.home().lease.held)
+	ctx, cancel := context.WithCancelCause(e.home().Held)
 	for _, h := range e.d.Hosts {
-		held := e.at[h].lease.held
+		held := e.at[h].Held
 		context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	}
 	return ctx, func() { cancel(nil) }
@@ -46,7 +48,7 @@ func (e *engine) held() (context.Context, context.CancelFunc) {
 func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	s := e.at[in.Host]
 	in.Container.Listens = in.Listens()
-	m := &member{Member: in, at: s, rt: s.runtime(in.Runtime), tell: e.tell.at(in.Host)}
+	m := &member{Member: in, at: s, rt: s.Runtime(in.Runtime), tell: e.tell.at(in.Host)}
 	if e.d.Grouped() {
 		m.tell.about.Role, m.tell.about.Instance, m.tell.about.Rank = in.Role, in.Instance, in.Rank
 		m.name = fmt.Sprintf("%s on %s", in.Name(), in.Host.Name)
@@ -56,22 +58,11 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	m.started = time.Now()
 	switch {
 	case err != nil:
-		return m, errors.Join(err, m.undo(ctx))
+		return m, errors.Join(err, failed(ofHost, m.Host, s.Undo(ctx, m.rt, in.Container.Name)))
 	case m.name != "":
-		m.ahead, _ = m.at.agent.Ahead(ctx) // 0 where it cannot be had
+		m.ahead, _ = m.at.Agent.Ahead(ctx) // 0 where it cannot be had
 	}
 	return m, nil
-}
-
-// undo ends what may be there although it was not made, as far as we know.
-func (m *member) undo(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), downPatience)
-	defer cancel()
-	_, err := m.rt.Stop(ctx, m.Container.Name, 0)
-	if err == nil || errors.As(err, new(*agent.HeldError)) {
-		return nil
-	}
-	return failed(ofHost, m.Host, m.at.undone(m.Container.Name, err))
 }
 
 // tail returns the end of the log of the member that has ended first, or of the one that
@@ -104,7 +95,7 @@ func (e *engine) workers() []*member {
 }
 
 func (e *engine) debug(what string, err error) {
-	e.home().opt.Log.Debug(what, "engine", e.d.Engine.Label(), "err", e.secrets.Text(err.Error()))
+	e.log.Debug(what, "engine", e.d.Engine.Label(), "err", e.secrets.Text(err.Error()))
 }
 
 // askTimeout bounds each question to an engine.
@@ -119,7 +110,7 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	err := m.at.docker.Exec(ctx, m.id, command)
+	err := m.at.Docker.Exec(ctx, m.id, command)
 	var out []byte
 	if err == nil {
 		out, _, err = m.rt.ReadFile(ctx, m.id, engines.VersionsFile)
@@ -176,8 +167,8 @@ func (e *engine) compareServed(of *engines.Engine, member string, served json.Ra
 // member is a container or process of a deployment that was started.
 type member struct {
 	plan.Member
-	at       *session
-	rt       runtime
+	at       *place.Session
+	rt       place.Runtime
 	tell     teller
 	id       string
 	name     string            // "decode 0 on n2", of a deployment of several; else empty
@@ -197,20 +188,6 @@ func (m *member) says(what string) string {
 
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 
-// exit says how what ran on a host has ended.
-func exit(h *provision.Host, st provision.State) string {
-	switch {
-	case st.OOMKilled && h.Cluster != nil:
-		return "its node's kernel killed it: out of memory: see limits of the host's block"
-	case st.OOMKilled:
-		return "the host's kernel killed it: out of memory"
-	case st.Error != "":
-		return fmt.Sprintf("exited with code %d: %s", st.ExitCode, st.Error)
-	default:
-		return fmt.Sprintf("exited with code %d", st.ExitCode)
-	}
-}
-
 // tailLines is how many lines of a log are told, and lookBack, in how many is looked for them,
 // and for why an engine was lost: most may tell of requests.
 const (
@@ -227,6 +204,9 @@ func (m *member) tail(ctx context.Context) []string {
 	defer cancel()
 	return linesOf(m.rt.Logs(ctx, m.id, false, lookBack))
 }
+
+// longestLine is how much of a log is taken for one line, in bytes.
+const longestLine = 256 << 10
 
 // linesOf are the lines of a log, which is no long one.
 func linesOf(logs io.ReadCloser, err error) (lines []string) {
@@ -266,83 +246,6 @@ func withTail(what string, tail []string) string {
 		return what
 	}
 	return what + "\n  last log lines:\n    " + strings.Join(tail, "\n    ")
-}
-
-// down has the agent stop the member and prove that it is gone: it is removed, nothing listens on its port any
-// more, and the GPUs are as they were. What could not be done the agent tries again at the end of its claim.
-func (m *member) down(ctx context.Context) error {
-	s := m.at
-	within := 2*m.Container.StopGrace + s.opt.Release + downPatience
-	if ctx.Err() == nil { // a network that comes back while the lease lasts costs nothing; who has interrupted is not kept waiting
-		within += time.Duration(s.work.claim.TTL)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
-	defer cancel()
-	defer context.AfterFunc(s.lease.held, func() {
-		if s.lease.unreachable() {
-			cancel() // it cleans itself
-		}
-	})()
-	others, err := m.rt.Stop(ctx, m.Container.Name, m.Container.StopGrace)
-	for _, p := range others {
-		m.tell.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
-	}
-	switch {
-	case err == nil:
-		proved := "stopped, removed, port closed"
-		if s.watched {
-			proved += ", GPU memory given back"
-		}
-		m.tell.say(Down, "%s", proved)
-		return nil
-	case errors.As(err, new(*agent.HeldError)): // by now another's, who ends it
-		return nil
-	case s.pod != nil: // which is deleted next, and proves more
-		m.tell.say(Warning, "it goes with its pod: %v", err)
-		return nil
-	}
-	return m.at.undone(m.Container.Name, err)
-}
-
-// undone notes that something could not be taken down by itself.
-func (s *session) undone(name string, err error) error {
-	left := fmt.Sprintf("%s, which could not be taken down: %v", name, err)
-	if unclean, ok := errors.AsType[*provision.UncleanError](err); ok {
-		left = strings.Join(unclean.Left, "; ")
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.down = append(s.down, left)
-	return &notDown{s.host, left}
-}
-
-// downPatience is how long a tear-down may take beside the grace of what it stops.
-const downPatience = 2 * time.Minute
-
-// notDown is what could not be taken down by itself. The end of the host's claim decides what it costs.
-type notDown struct {
-	host *provision.Host
-	left string
-}
-
-func (e *notDown) Error() string {
-	return fmt.Sprintf("%s: %s. Nothing more was started there; it went when the host was given back", e.host, e.left)
-}
-
-// withoutNotDown are errors but for those of what could not be taken down.
-func withoutNotDown(err error) error {
-	if _, is := err.(*notDown); is {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok || !errors.As(err, new(*notDown)) {
-		return err
-	}
-	var rest []error
-	for _, e := range joined.Unwrap() {
-		rest = append(rest, withoutNotDown(e))
-	}
-	return errors.Join(rest...)
 }
 
 // keepLog keeps what a member has said with the run, before it is removed.

@@ -17,6 +17,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/load"
@@ -331,7 +332,7 @@ func TestCheckOfMembers(t *testing.T) {
 		"n0": {"model prefill: there is no " + filepath.Join(dir, "prefill") + " on the host"},
 		"n1": {"model decode: " + filepath.Join(dir, "decode") + " is empty"},
 	}
-	for _, c := range apply.Check(t.Context(), apply.Scope{Lab: "groups", Hosts: hosts, Engines: []*engines.Engine{e}}, b.opt) {
+	for _, c := range place.Check(t.Context(), place.Scope{Lab: "groups", Hosts: hosts, Engines: []*engines.Engine{e}}, b.opt.Options) {
 		var got []string
 		for _, f := range c.Findings {
 			if strings.HasPrefix(f.Check, "model") {
@@ -372,7 +373,7 @@ func TestBrokenOffUnproved(t *testing.T) {
 	}{
 		"interrupted": {func(interrupt context.CancelFunc) { interrupt() }, context.Canceled},
 		"taken away": {func(context.CancelFunc) {
-			if _, err := apply.Destroy(t.Context(), apply.Scope{Lab: "groups", Hosts: hosts}, "another", true, false, b.opt); err != nil {
+			if _, err := place.Destroy(t.Context(), place.Scope{Lab: "groups", Hosts: hosts}, agent.Destroying{Store: "another", Force: true}, b.opt.Options, nil); err != nil {
 				t.Error(err)
 			}
 		}, new(agent.HeldError)},

@@ -3,12 +3,14 @@ package apply
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -43,12 +45,13 @@ func TestHangs(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		at := &session{host: h, reached: reached{conn: conn}, opt: Options{}.filled()}
+		at := &place.Session{Host: h, Reached: place.Reached{Conn: conn}}
 		e, prefill, decode := split(engines.VLLM)
 		for _, m := range []*member{prefill, decode} {
 			m.at, m.rt = at, awake{}
 		}
 		e.d.Engine, e.at = decode.Engine, sessions{nil: at}
+		e.log = slog.New(slog.DiscardHandler)
 		trial := &trial{engine: e}
 		trial.row.Model = "m"
 		m := &measurement{t: trial}
@@ -66,7 +69,7 @@ func TestHangs(t *testing.T) {
 }
 
 // awake is a runtime whose members all run.
-type awake struct{ runtime }
+type awake struct{ place.Runtime }
 
 func (awake) State(context.Context, string) (provision.State, error) {
 	return provision.State{Running: true}, nil

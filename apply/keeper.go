@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -88,7 +89,7 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 	for i := range records {
 		k.clean(&records[i].Error, &records[i].Finish)
 	}
-	ctx, done := Beyond(ctx, storePatience)
+	ctx, done := flow.Beyond(ctx, storePatience)
 	defer done()
 	if err := k.store.PutCell(ctx, *out, records); err != nil {
 		return failed(ofRun, nil, fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err))
@@ -98,7 +99,7 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 
 func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
 	k.clean(&row.Model)
-	ctx, done := Beyond(ctx, storePatience)
+	ctx, done := flow.Beyond(ctx, storePatience)
 	defer done()
 	return failed(ofRun, nil, k.store.PutDeployment(ctx, row))
 }

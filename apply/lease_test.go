@@ -10,6 +10,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/provision"
 	"hclbench/testhost"
 )
@@ -44,12 +45,12 @@ func TestUnclean(t *testing.T) {
 	if !errors.As(r.err, &unclean) || !strings.Contains(r.err.Error(), "has left something") || len(r.rows) != 0 {
 		t.Errorf("the next apply: %d rows, %v", len(r.rows), r.err)
 	}
-	seen, err := apply.Status(t.Context(), apply.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt)
+	seen, err := place.Status(t.Context(), place.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt.Options)
 	if err != nil || seen[0].Unclean == nil || len(seen[0].Unclean.Left) != 1 {
 		t.Errorf("status: %+v, %v", seen, err)
 	}
 	checked := func() (f provision.Finding) {
-		for _, c := range apply.Check(t.Context(), apply.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt) {
+		for _, c := range place.Check(t.Context(), place.Scope{Lab: "one", Hosts: b.plan(text).Hosts}, b.opt.Options) {
 			if i := slices.IndexFunc(c.Findings, func(f provision.Finding) bool { return f.Check == "left behind" }); i >= 0 {
 				f = c.Findings[i]
 			}

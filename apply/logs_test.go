@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/plan"
 )
@@ -22,8 +23,8 @@ func TestGroupLogs(t *testing.T) {
 		looked = true
 		var said strings.Builder
 		write := func(p []byte) error { said.Write(p); return nil }
-		scope := apply.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}
-		if err := apply.Logs(t.Context(), scope, apply.Log{Engine: cfg.Engines[0], Tail: -1, Write: write}, b.opt); err != nil {
+		scope := place.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}
+		if err := place.Logs(t.Context(), scope, place.Log{Engine: cfg.Engines[0], Tail: -1, Write: write}, b.opt.Options); err != nil {
 			t.Error(err)
 		}
 		names := map[string]bool{}

@@ -33,11 +33,11 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 	}
 	t.row.Started = time.Now()
 	service, _, _ := strings.Cut(m.Service, ":")
-	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().host)}
+	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().Host)}
 	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
 	labels := map[string]string{provision.LabelEngine: t.d.Engine.Label(), provision.LabelDeployment: t.d.ID}
 	var err error
-	o.Made, err = t.home().work.root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
+	o.Made, err = t.home().Root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
 	if o.Objects() == 0 { // nothing is to be deleted, and pods that it selects are not its own
 		o = nil
 	}

@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"hclbench/agent"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/load"
@@ -59,8 +58,8 @@ func (m *measurement) load(ctx context.Context) error {
 		cancel(dead)
 		watched <- dead
 	}()
-	beyond := slices.DeleteFunc(slices.Clone(from), func(s *session) bool { return s == m.t.home() })
-	defer endsWith(beyond, cancel)()
+	beyond := slices.DeleteFunc(slices.Clone(from), func(s *place.Session) bool { return s == m.t.home() })
+	defer place.EndWith(beyond, cancel)()
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
 	m.lookBeside(running, beside)
 	got, err := m.send(running, from, server, read)
@@ -73,7 +72,7 @@ func (m *measurement) load(ctx context.Context) error {
 	after := ctx
 	if whole {
 		var done context.CancelFunc
-		after, done = Beyond(ctx, outcomeWithin)
+		after, done = flow.Beyond(ctx, outcomeWithin)
 		defer done()
 	}
 	m.collect(after, got.Telemetry, beside, from[0], got.Window())
@@ -81,7 +80,7 @@ func (m *measurement) load(ctx context.Context) error {
 	if !whole {
 		m.t.stillHeld(ctx)
 		if gone := m.gone(from); gone != nil && ctx.Err() == nil { // which says nothing of the engine
-			return m.t.blame(gone, context.Cause(gone.lease.held))
+			return m.t.blame(gone, context.Cause(gone.Held))
 		}
 	}
 	lost = cmp.Or(lost, m.t.objects.ended(after, 0))
@@ -99,9 +98,9 @@ func (m *measurement) load(ctx context.Context) error {
 	case ctx.Err() != nil && (!whole || lost != nil || unproved != nil || doubts != nil):
 		return nil // broken off: not a measurement, and not a failure
 	case lost != nil: // numbers from a dying engine are not a measurement
-		return errors.Join(failed(ofStart, nil, lost), m.t.blame(at, full(at.host, err)))
+		return errors.Join(failed(ofStart, nil, lost), m.t.blame(at, full(at.Host, err)))
 	case err != nil:
-		return errors.Join(failed(ofCell, nil, err), m.t.blame(at, full(at.host, err)))
+		return errors.Join(failed(ofCell, nil, err), m.t.blame(at, full(at.Host, err)))
 	case got.Summary.Completed == 0:
 		return errors.New(withTail(unanswered(got.Summary), m.t.tail(after)))
 	case unproved != nil:
@@ -152,25 +151,12 @@ const outcomeWithin = 20 * time.Second
 // stillHeld asks for the leases of all hosts anew: an engine that was taken down because they ran out,
 // while this machine slept, has not failed. Whoever has a host now says so, which ends the work there.
 func (t *trial) stillHeld(ctx context.Context) {
-	flow.Each(slices.Collect(maps.Values(t.at)), func(_ int, s *session) error { return s.lease.renew(ctx, lateRenewal) })
-}
-
-// endsWith ends work when a host that has a part in it is lost, until what it returns is called.
-func endsWith(hosts []*session, end context.CancelCauseFunc) (stop func()) {
-	var stops []func() bool
-	for _, s := range hosts {
-		stops = append(stops, context.AfterFunc(s.lease.held, func() { end(context.Cause(s.lease.held)) }))
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	flow.Each(slices.Collect(maps.Values(t.at)), func(_ int, s *place.Session) error { return s.Renew(ctx) })
 }
 
 // gone is a host beside the engine's that cannot send its share any more; nil: all can.
-func (m *measurement) gone(from []*session) *session {
-	i := slices.IndexFunc(from, func(s *session) bool { return s != m.t.home() && s.lease.held.Err() != nil })
+func (m *measurement) gone(from []*place.Session) *place.Session {
+	i := slices.IndexFunc(from, func(s *place.Session) bool { return s != m.t.home() && s.Held.Err() != nil })
 	if i < 0 {
 		return nil
 	}
@@ -178,10 +164,10 @@ func (m *measurement) gone(from []*session) *session {
 }
 
 // culprit is the host that an error is about, of those that send a load.
-func culprit(from []*session, err error) *session {
+func culprit(from []*place.Session, err error) *place.Session {
 	of := new(agent.SenderError)
 	if errors.As(err, &of) {
-		if i := slices.IndexFunc(from, func(s *session) bool { return s.host == of.Host }); i >= 0 {
+		if i := slices.IndexFunc(from, func(s *place.Session) bool { return s.Host == of.Host }); i >= 0 {
 			return from[i]
 		}
 	}
@@ -272,11 +258,11 @@ type sent struct {
 }
 
 // send has the senders' agents send the load, and returns what was measured.
-func (m *measurement) send(ctx context.Context, from []*session, server *server,
+func (m *measurement) send(ctx context.Context, from []*place.Session, server *server,
 	read telemetry.Plan) (got sent, err error) {
 	senders, to := make([]agent.Sender, len(from)), m.cell.Load().Target
 	for i, s := range from {
-		senders[i].Client = s.agent
+		senders[i].Client = s.Agent
 		for _, base := range append([]string{to.BaseURL}, to.BaseURLs...) {
 			if s == m.t.home() {
 				break
@@ -290,7 +276,7 @@ func (m *measurement) send(ctx context.Context, from []*session, server *server,
 		m.out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		for i, s := range from {
 			senders[i].Load = m.out.Job.Job // as the host gets it; where its files lie there is of no interest later
-			senders[i].Load.Files = s.files
+			senders[i].Load.Files = s.Files
 		}
 		got.left = m.t.leftovers(ctx, server, m.t.row.Model)
 		got.before = m.t.tally(ctx)
@@ -304,7 +290,7 @@ func (m *measurement) send(ctx context.Context, from []*session, server *server,
 		if attempt == agentLosses || !errors.Is(err, agent.ErrJobLost) || ctx.Err() != nil {
 			return got, err
 		}
-		m.tell.at(culprit(from, err).host).say(Warning, "the agent died in mid-cell and is started again; the cell is measured again")
+		m.tell.at(culprit(from, err).Host).say(Warning, "the agent died in mid-cell and is started again; the cell is measured again")
 	}
 }
 
@@ -334,39 +320,16 @@ func (m *measurement) stillServes(ctx context.Context, server *server, patience 
 	return fmt.Errorf("it no longer answers: %w", err)
 }
 
-// reachWithin is how long a connection to an engine that serves may take.
-const reachWithin = 20 * time.Second
-
 // reaches reports why load would not get from a sender to the engine at a URL.
-func reaches(ctx context.Context, from *session, base string) error {
-	at := addressOf(base)
-	if err := dials(ctx, from, at); err != nil {
+func reaches(ctx context.Context, from *place.Session, base string) error {
+	if err := from.Reaches(ctx, base); err != nil {
 		advice := "look for a firewall between them, or let the engine listen on an address that both know, " +
 			"flags = { host = \"10.0.0.5\" }"
-		if from.pod != nil {
+		if from.Pod != nil {
 			advice = "look for a NetworkPolicy between their pods"
 		}
 		return fmt.Errorf("%s sends the load but does not reach the engine at %s, although the engine serves on its own "+
-			"host: %s: %w", from.host, at, advice, err)
+			"host: %s: %w", from.Host, place.Address(base), advice, err)
 	}
 	return nil
-}
-
-// dials reports why no connection comes about from a host to an address.
-func dials(ctx context.Context, from *session, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, reachWithin)
-	defer cancel()
-	conn, err := from.conn.Dial(ctx, "tcp", address)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
-}
-
-func addressOf(base string) string {
-	u, err := url.Parse(base)
-	if err != nil {
-		return base // which the first connection will say
-	}
-	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), map[string]string{"https": "443"}[u.Scheme], "80"))
 }

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -84,7 +84,7 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 	case !there:
 		out.Error = fmt.Sprintf("namespace %s is not there yet", out.Namespace)
 	}
-	run := kube.RunOf{Lab: p.Lab.Name, Run: "plan", Lease: p.Lab.Lease, Deadline: runDeadline(p.Lab.MaxDuration)}
+	run := kube.RunOf{Lab: p.Lab.Name, Run: "plan", Lease: p.Lab.Lease, Deadline: place.Deadline(p.Lab.MaxDuration)}
 	add := func(manifest map[string]any, host string) {
 		o := plan.Object{Manifest: manifest, YAML: kube.YAML(manifest), Host: host, Kind: fmt.Sprint(manifest["kind"])}
 		o.Name = fmt.Sprint(manifest["metadata"].(map[string]any)["name"])
@@ -143,6 +143,3 @@ func operatedIn(p *plan.Plan, cluster *provision.Cluster) (all []*engines.Engine
 	}
 	return all
 }
-
-// runDeadline is when a cluster ends a run, whatever anybody does: of one that may last so long.
-func runDeadline(most time.Duration) time.Duration { return cmp.Or(most, lastResort) + 5*time.Minute }

@@ -56,7 +56,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 	}
 	switch {
 	case len(found[their]) > 0:
-		return none, m.at.conn.Foreign(ctx, found[their], len(found[our]) > 0, m.at.docker.Name)
+		return none, m.at.Conn.Foreign(ctx, found[their], len(found[our]) > 0, m.at.Docker.Name)
 	case len(found[unseen]) > 0:
 		return e.byStart(ctx, m, why)
 	}
@@ -92,7 +92,7 @@ func (e *engine) joined(ctx context.Context) (doubts []string) {
 
 // taking are the listeners that take connections to the engine's addresses.
 func (e *engine) taking(ctx context.Context, m *member) (taking []provision.Listener, err error) {
-	all, err := m.at.conn.Listeners(ctx, m.Container.Port)
+	all, err := m.at.Conn.Listeners(ctx, m.Container.Port)
 	for _, to := range addresses(e.d, m) {
 		for _, l := range provision.Taking(all, to) {
 			if !slices.ContainsFunc(taking, is(l)) {
@@ -138,7 +138,7 @@ func (m *member) holds(ctx context.Context) (func(provision.Holder) bool, error)
 	}
 	st, err := m.rt.State(ctx, m.id)
 	return func(h provision.Holder) bool {
-		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == m.at.agent.Mark()+m.id
+		return st.PID != 0 && (h.PID == st.PID || slices.Contains(h.Lineage, st.PID)) || h.Mark == m.at.Agent.Mark()+m.id
 	}, err
 }
 
@@ -175,7 +175,7 @@ func judge(all []provision.Listener, ours func(provision.Holder) bool, own bool,
 func (m *member) inside(ctx context.Context) (all []provision.Listener, err error) {
 	ct := m.Container.MayAs("-listeners") // to look at a process takes what the process may do
 	ct.Network, ct.PID = m.Container.Network, "container:"+m.id
-	err = m.at.within(ctx, ct, &all, reach.ListenersVerb, strconv.Itoa(m.Container.Port))
+	err = m.at.Within(ctx, ct, &all, reach.ListenersVerb, strconv.Itoa(m.Container.Port))
 	return all, err
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hclbench/agent"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -34,10 +35,44 @@ func (t *trial) prepare(ctx context.Context) error {
 	return nil
 }
 
+// fabric finds out how the hosts of the engine reach each other, before anything is brought
+// there, and completes what the members are started with by it.
+func (t *trial) fabric(ctx context.Context) error {
+	n, ok := place.NetworkOf(t.d.Engine)
+	if !ok || t.run.plan.Rehearsal {
+		return nil
+	}
+	t.tell.say(Step, "looking how its hosts reach each other")
+	j, err := n.Look(ctx, func(_ int, h *provision.Host) place.Reached { return t.at[h].Reached })
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, found := range j.Findings {
+		switch found.Level {
+		case provision.Blocked:
+			wrong = append(wrong, found.Sentence())
+		case provision.Warning:
+			t.tell.say(Warning, "its hosts: %s", found.Sentence())
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New("its hosts cannot work together:\n  - " + strings.Join(wrong, "\n  - "))
+	}
+	full := map[*provision.Host]provision.Fabric{}
+	for i, h := range n.Hosts {
+		full[h] = j.Full[i]
+		t.at[h].Facts.Fabric = j.Facts[i].Traits(full[h])
+	}
+	t.d = t.d.On(full)
+	t.describe()
+	return nil
+}
+
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
 		for _, from := range t.at.of(t.d.Senders(c)) {
-			switch err := from.place(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
+			switch err := from.Bring(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
 			case err == nil:
 			case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read
 				return failed(ofDeployment, nil, err)
@@ -110,7 +145,7 @@ type sameModel struct{ repo, revision string }
 func sameModelOf(in plan.Member) sameModel {
 	m := in.Engine.Model
 	if path.IsAbs(m.Repo) {
-		return sameModel{repo: onHost(in.Container, m.Repo)}
+		return sameModel{repo: in.Container.OnHost(m.Repo)}
 	}
 	return sameModel{m.Repo, cmp.Or(m.Revision, "main")}
 }
@@ -126,14 +161,14 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(there.Commit)}
 		}
 	case path.IsAbs(m.Repo):
-		if there, err = agent.ModelIn(ctx, s.conn, onHost(in.Container, m.Repo)); err != nil {
+		if there, err = agent.ModelIn(ctx, s.Conn, in.Container.OnHost(m.Repo)); err != nil {
 			return there, err
 		}
 		if err = there.Whole(); err != nil {
 			err = fmt.Errorf("%s: %w. Copy it there again, or correct repo", in.Host, err)
 		}
 	case t.d.Grouped() && m.Cache != "":
-		there, err = agent.ModelInCache(ctx, s.conn, m.Cache, m.Repo, m.Revision)
+		there, err = agent.ModelInCache(ctx, s.Conn, m.Cache, m.Repo, m.Revision)
 		if err != nil && ctx.Err() == nil { // what others own there is theirs to show
 			t.debug("what the cache has of the model is not known", err)
 			return agent.ModelThere{}, nil
@@ -149,24 +184,11 @@ func loadedBefore(members []plan.Member, i int) int {
 	return slices.IndexFunc(members[:i], func(m plan.Member) bool { return m.Host == in.Host && m.Engine.Model == in.Engine.Model })
 }
 
-// onHost is where a path of the engine lies on the host: below the mount that holds
-// it, or as it is.
-func onHost(ct provision.Container, file string) string {
-	at, longest := file, -1
-	for _, m := range ct.Mounts {
-		rest, below := strings.CutPrefix(file, m.Target)
-		if below && (rest == "" || rest[0] == '/') && len(m.Target) > longest {
-			at, longest = m.Source+rest, len(m.Target)
-		}
-	}
-	return at
-}
-
-func (t *trial) fetch(ctx context.Context, s *session, m *engines.Model) (commit string, err error) {
-	hub, tell := s.opt.Hub, t.tell.at(s.host)
+func (t *trial) fetch(ctx context.Context, s *place.Session, m *engines.Model) (commit string, err error) {
+	hub, tell := t.run.opt.Hub, t.tell.at(s.Host)
 	tell.say(Step, "looking for model %s in %s", m.Repo, m.Cache)
 	began, from := time.Time{}, int64(0)
-	commit, err = s.agent.FetchModel(ctx, agent.Model{
+	commit, err = s.Agent.FetchModel(ctx, agent.Model{
 		Repo: m.Repo, Revision: m.Revision, Cache: m.Cache, Hub: hub.URL, Token: hub.Token, Agent: hub.UserAgent,
 	}, func(p agent.ModelProgress) {
 		if began.IsZero() && p.Bytes == p.Total {
@@ -213,11 +235,11 @@ func (t *trial) build(ctx context.Context) error {
 // buildOn says how long it took; 0: the host has what would be built.
 func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (took time.Duration, err error) {
 	s, ct, tell := t.at[in.Host], &in.Container, t.tell.at(in.Host)
-	whole, growing := s.path(output), s.path(output+"."+s.conn.Machine()+".part")
+	whole, growing := s.Path(output), s.Path(output+"."+s.Conn.Machine()+".part")
 	ct.Mounts[len(ct.Mounts)-1].Source = growing
 	look := fmt.Sprintf("mkdir -p %[1]s && if test -d %[2]s; then touch %[2]s; echo there; else mkdir -p %[3]s; fi",
 		plain.Quote(path.Dir(whole)), plain.Quote(whole), plain.Quote(growing)) // touched, it is seen to be in use
-	there, err := s.conn.Run(ctx, look, nil)
+	there, err := s.Conn.Run(ctx, look, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -225,7 +247,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (too
 		tell.say(Step, "what is built is there: %s", whole)
 		return 0, nil
 	}
-	image, err := s.pull(ctx, ct.Image, tell)
+	image, err := s.Pull(ctx, ct.Image, tell.hear)
 	if err != nil {
 		return 0, err
 	}
@@ -240,7 +262,7 @@ func (t *trial) buildOn(ctx context.Context, in plan.Member, output string) (too
 	if err := t.waitFor("the build", m).until(ctx); err != nil {
 		return 0, err
 	}
-	_, err = s.conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %s)\" && %s", plain.Quote(growing), reach.Rename(growing, whole)), nil)
+	_, err = s.Conn.Run(ctx, fmt.Sprintf("test -n \"$(ls -A %s)\" && %s", plain.Quote(growing), reach.Rename(growing, whole)), nil)
 	if errors.As(err, new(*reach.CommandError)) {
 		what := fmt.Sprintf("the build ended, but left nothing in %s: %v", in.Engine.Build.Output, err)
 		return 0, errors.New(withTail(what, m.tail(ctx)))
@@ -261,9 +283,9 @@ func (t *trial) images(ctx context.Context) error {
 		in := t.parts[i]
 		switch s := t.at[in.Host]; {
 		case in.Runtime == provision.Docker:
-			got[i], err = s.pull(ctx, in.Container.Image, t.tell.at(in.Host))
-		case s.pod != nil && engines.InImage(in.Engine):
-			got[i] = provision.Image{Ref: in.Engine.Image, Digest: s.pod.Image()}
+			got[i], err = s.Pull(ctx, in.Container.Image, t.tell.at(in.Host).hear)
+		case s.Pod != nil && engines.InImage(in.Engine):
+			got[i] = provision.Image{Ref: in.Engine.Image, Digest: s.Pod.Image()}
 		}
 		return err
 	}); err != nil {
@@ -295,7 +317,11 @@ func (t *trial) images(ctx context.Context) error {
 		if in.Runtime != provision.Docker || in.Engine.Router {
 			return nil
 		}
-		return t.at[in.Host].proveGPUs(ctx, in.Container, in.Engine.Image, t.tell.at(in.Host))
+		err := t.at[in.Host].ProveGPUs(ctx, in.Container, in.Engine.Image, t.tell.at(in.Host).hear)
+		if errors.Is(err, provision.ErrUnclean) { // nothing is started beside what it has left
+			return failed(ofHost, in.Host, err)
+		}
+		return err
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/provision"
 	"hclbench/testhost"
@@ -50,20 +51,20 @@ engine "vllm" "e" {
   container { stop_grace = "2s" }
 }` + measuring("output_tokens = [4, 8]", "engine.vllm.e", "output_tokens = matrix.output_tokens")
 	cfg := b.load(text)
-	scope := apply.Scope{Lab: "rented", Hosts: cfg.Hosts, Engines: cfg.Engines}
+	scope := place.Scope{Lab: "rented", Hosts: cfg.Hosts, Engines: cfg.Engines}
 	looked := false
 	r := b.apply(t.Context(), text, func(e apply.Event) {
 		if e.Type != apply.Begin || looked {
 			return
 		}
 		looked = true
-		seen, err := apply.Status(t.Context(), scope, b.opt)
+		seen, err := place.Status(t.Context(), scope, b.opt.Options)
 		if err != nil || len(seen[0].Processes) != 1 || seen[0].Processes[0].Labels[provision.LabelEngine] != "vllm.e" || seen[0].Processes[0].State != "running" || seen[0].Lease == nil {
 			t.Errorf("status: %+v, %v", seen, err)
 		}
 		var log strings.Builder
 		write := func(p []byte) error { log.Write(p); return nil }
-		err = apply.Logs(t.Context(), scope, apply.Log{Engine: cfg.Engines[0], Tail: -1, Write: write}, b.opt)
+		err = place.Logs(t.Context(), scope, place.Log{Engine: cfg.Engines[0], Tail: -1, Write: write}, b.opt.Options)
 		if err != nil || !strings.Contains(log.String(), "startup complete") {
 			t.Errorf("logs: %q, %v", log.String(), err)
 		}

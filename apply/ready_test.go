@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -212,7 +213,7 @@ func TestComingUp(t *testing.T) {
 
 // broken is a runtime whose log breaks off and is opened again.
 type broken struct {
-	runtime
+	place.Runtime
 	logs    []io.Reader
 	running []bool // when a log has ended, and not broken off
 }

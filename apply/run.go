@@ -10,46 +10,28 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"hclbench/agent"
+	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/load"
-	"hclbench/origin"
 	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/provision/reach"
 	"hclbench/results"
 )
 
 // Options is what carrying out needs besides the plan.
 type Options struct {
-	SSH      reach.SSH
-	Binaries agent.Binaries     // copied to the hosts
-	Images   *origin.Registries // as this machine sees them, with its logins; nil: the hosts' own logins alone
-	Log      *slog.Logger       // of the connections; nil: silent
-	Events   func(Event)        // called with one after the other; nobody at work waits for it; nil: nobody listens
-	Run      results.Run        // ID, Lab, Command and Version are set
-	Inputs   map[string][]byte  // what the run is made from, kept with it; nothing sensitive is in it
-	Hub      origin.Hub         // that hosts get models from, with its token
-	Holder   string             // who holds the leases, for people
-	Wait     time.Duration      // how long to wait for a host that somebody else is at work on; 0: not
-	Release  time.Duration      // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
-}
-
-// filled has what may be left out.
-func (o Options) filled() Options {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	o.Release = cmp.Or(o.Release, provision.ReleaseWait)
-	return o
+	place.Options
+	Events func(Event)       // called with one after the other; nobody at work waits for it; nil: nobody listens
+	Run    results.Run       // ID, Lab, Command and Version are set
+	Inputs map[string][]byte // what the run is made from, kept with it; nothing sensitive is in it
 }
 
 // Outcome counts what a run did.
@@ -59,9 +41,6 @@ type Outcome struct {
 	Suspect int
 	Void    int // attempted without a measurement; Planned minus all is what was not reached
 }
-
-// ErrContract says that a host is not what its block says.
-var ErrContract = errors.New("the host does not meet its contract")
 
 // Error is why a run did not come to its end.
 type Error struct {
@@ -112,7 +91,7 @@ type run struct {
 // caller holds. Cells and deployments that fail are data in the store; the error
 // tells of hosts that could not be used, left unclean, or an interruption.
 func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (Outcome, error) {
-	opt = opt.filled()
+	opt.Options = opt.Filled()
 	opt.Run.Started = time.Now()
 	r := &run{plan: p, opt: opt, keep: &keeper{store, opt.Run.ID, secretsOf(p, opt.Hub.Token)}}
 	if err := store.BeginRun(ctx, opt.Run); err != nil {
@@ -122,11 +101,15 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 		return r.outcome, err
 	}
 	var told, noted func()
-	r.tell, told = listening(ctx, opt.Events)
+	r.tell, told = flow.Listening(ctx, tellPatience, func(_ context.Context, e Event) {
+		if opt.Events != nil {
+			opt.Events(e)
+		}
+	}, Event.Spare)
 	defer told()
 	// An event that cannot be kept must not end a measurement; if the store is broken,
 	// keeping a cell will say so.
-	r.note, noted = queued(ctx, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
+	r.note, noted = flow.Listening(ctx, tellPatience, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
@@ -176,15 +159,15 @@ func (r *run) all(ctx context.Context) []*HostError {
 // opening is a place that has to be opened for some hosts: for itself, or, of a cluster, for all
 // that are pods there.
 type opening struct {
-	place *provision.Host
+	at    *provision.Host
 	hosts []*provision.Host
-	work  work
+	work  place.Work
 }
 
 func (r *run) openings() (all []opening) {
-	at, together := map[*provision.Cluster]int{}, new(turns)
+	at, together := map[*provision.Cluster]int{}, new(place.Turns)
 	for _, h := range r.plan.Hosts {
-		p := r.sched.places[h]
+		p := r.sched.stations[h]
 		if p == nil {
 			continue
 		}
@@ -192,26 +175,26 @@ func (r *run) openings() (all []opening) {
 		switch {
 		case h.Cluster == nil:
 			o := opening{h, []*provision.Host{h}, r.workAt(h, p.line)}
-			if o.work.shared {
-				o.work.turn = together.next()
+			if o.work.Shared {
+				o.work.Turn = together.Next()
 			}
 			all = append(all, o)
 			continue
 		case !known:
 			i, at[h.Cluster] = len(all), len(all)
-			all = append(all, opening{place: h.Cluster.Host(), work: r.workAt(h.Cluster.Host(), p.line)})
-			all[i].work.claim.Reserve = false // nothing is measured in the cluster's own place
+			all = append(all, opening{at: h.Cluster.Host(), work: r.workAt(h.Cluster.Host(), p.line)})
+			all[i].work.Claim.Reserve = false // nothing is measured in the cluster's own place
 		}
 		all[i].hosts = append(all[i].hosts, h)
-		all[i].work.pods = append(all[i].work.pods, podOf(h, p.line[0]))
+		all[i].work.Pods = append(all[i].work.Pods, podOf(h, p.line[0]))
 	}
 	return all
 }
 
 // host opens a place for the trials that need it, and closes it when none does any more.
 func (r *run) host(ctx context.Context, o opening) *HostError {
-	tell := teller{about: Event{Host: o.place.Name}, to: r.told}
-	s, err := open(ctx, o.place, o.work, r.opt, tell)
+	tell := r.at(o.at)
+	s, err := place.Open(ctx, o.at, o.work, r.opt.Options, tell.hear)
 	for _, h := range o.hosts {
 		if err != nil {
 			r.sched.lose(h, nil)
@@ -225,42 +208,38 @@ func (r *run) host(ctx context.Context, o opening) *HostError {
 			errs = append(errs, r.sched.ended(h)...)
 		}
 		err = errors.Join(errs...)
-		if ctx.Err() == nil && s.lease.held.Err() != nil {
-			err = errors.Join(context.Cause(s.lease.held), err)
+		if ctx.Err() == nil && s.Held.Err() != nil {
+			err = errors.Join(context.Cause(s.Held), err)
 		}
 	}
 	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 		err = nil // it was broken off, which is no failure of the host
 	}
-	left := s.close()
-	if errors.Is(left, provision.ErrUnclean) {
-		err = withoutNotDown(err) // which it says again
-	}
-	if err = errors.Join(err, left); err == nil {
+	if err = s.Close(err); err == nil {
 		return nil
 	}
 	if ctx.Err() == nil {
 		tell.say(Failed, "%v", err)
 	}
-	return &HostError{o.place.Name, err, r.keep.secrets.Text(err.Error())}
+	return &HostError{o.at.Name, err, r.keep.secrets.Text(err.Error())}
 }
 
 // workAt is what a host is needed for by those that stand in line there. The machine is
 // reserved where an engine runs that a neighbour would disturb: not a simulated one.
-func (r *run) workAt(h *provision.Host, line []*plan.Deployment) work {
+func (r *run) workAt(h *provision.Host, line []*plan.Deployment) place.Work {
 	lab := r.plan.Lab
-	w := work{rehearsal: r.plan.Rehearsal, claim: agent.Lease{
+	w := place.Work{Rehearsal: r.plan.Rehearsal, Claim: agent.Lease{
 		Lab: lab.Name, Run: r.opt.Run.ID, Store: r.keep.store.ID(), Holder: r.opt.Holder,
 		TTL: load.Duration(lab.Lease), MaxDuration: load.Duration(lab.MaxDuration),
 	}}
 	for _, d := range line {
-		w.shared = w.shared || len(d.Needs()) > 1
-		w.claim.Reserve = w.claim.Reserve || engines.Real(d.Engine) && !r.plan.Rehearsal
+		w.Shared = w.Shared || len(d.Needs()) > 1
+		w.Claim.Reserve = w.Claim.Reserve || engines.Real(d.Engine) && !r.plan.Rehearsal
 		for _, m := range d.Members {
-			if m.Host == h && !slices.Contains(w.engines, m.Engine) {
-				w.engines = append(w.engines, m.Engine)
+			if m.Host == h && !slices.Contains(w.Engines, m.Engine) {
+				w.Engines = append(w.Engines, m.Engine)
 			}
-			w.docker = w.docker || m.Host == h && m.Runtime == provision.Docker
+			w.Docker = w.Docker || m.Host == h && m.Runtime == provision.Docker
 		}
 	}
 	return w
@@ -283,6 +262,9 @@ func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 		t.carryOut()
 	}
 }
+
+// at tells of a host.
+func (r *run) at(h *provision.Host) teller { return teller{about: Event{Host: h.Name}, to: r.told} }
 
 // told tells the listener of an event, and the store of one that is worth keeping.
 func (r *run) told(e Event) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"hclbench/apply/place"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -15,51 +16,51 @@ import (
 // trial begins when it is the first at all of them, and so has them to itself; and as
 // the order is the same everywhere, nobody waits in a circle.
 type scheduler struct {
-	mu     sync.Mutex
-	places map[*provision.Host]*place
-	news   chan struct{} // closed, and made anew, when something has changed
+	mu       sync.Mutex
+	stations map[*provision.Host]*station
+	news     chan struct{} // closed, and made anew, when something has changed
 }
 
-// place is a host of the run. It stays reserved until no trial needs it any more.
-type place struct {
+// station is a host of the run. It stays reserved until no trial needs it any more.
+type station struct {
 	line    []*plan.Deployment // those that need it and have not ended
-	session *session           // nil: not open yet
+	session *place.Session     // nil: not open yet
 	over    bool               // it cannot be used, or not any more
 	errs    []error            // why, where trials have found out
 	idle    chan struct{}      // closed when nobody needs it any more
 }
 
 func newScheduler(deployments []*plan.Deployment) *scheduler {
-	s := &scheduler{places: map[*provision.Host]*place{}, news: make(chan struct{})}
+	s := &scheduler{stations: map[*provision.Host]*station{}, news: make(chan struct{})}
 	for _, d := range deployments {
 		for _, h := range d.Needs() {
-			if s.places[h] == nil {
-				s.places[h] = &place{idle: make(chan struct{})}
+			if s.stations[h] == nil {
+				s.stations[h] = &station{idle: make(chan struct{})}
 			}
-			s.places[h].line = append(s.places[h].line, d)
+			s.stations[h].line = append(s.stations[h].line, d)
 		}
 	}
 	return s
 }
 
 // change changes a place, and lets those who wait look again.
-func (s *scheduler) change(h *provision.Host, how func(*place)) {
+func (s *scheduler) change(h *provision.Host, how func(*station)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	how(s.places[h])
+	how(s.stations[h])
 	close(s.news)
 	s.news = make(chan struct{})
 }
 
 // opened says that a host can be used, until its lease ends.
-func (s *scheduler) opened(h *provision.Host, session *session) {
-	s.change(h, func(p *place) { p.session = session })
-	context.AfterFunc(session.lease.held, func() { s.lose(h, nil) })
+func (s *scheduler) opened(h *provision.Host, session *place.Session) {
+	s.change(h, func(p *station) { p.session = session })
+	context.AfterFunc(session.Held, func() { s.lose(h, nil) })
 }
 
 // lose says that a host cannot be used any more, and why, unless it tells that itself.
 func (s *scheduler) lose(h *provision.Host, err error) {
-	s.change(h, func(p *place) {
+	s.change(h, func(p *station) {
 		p.over = true
 		if err != nil {
 			p.errs = append(p.errs, err)
@@ -92,7 +93,7 @@ func (s *scheduler) take(ctx context.Context, d *plan.Deployment) (sessions, err
 func (s *scheduler) try(d *plan.Deployment) (sessions, error) {
 	at, first := sessions{}, true
 	for _, h := range d.Needs() {
-		switch p := s.places[h]; {
+		switch p := s.stations[h]; {
 		case p.over && slices.Contains(d.Hosts, h):
 			return nil, &failure{scope: ofHost, host: h} // its own error says why
 		case p.over:
@@ -112,7 +113,7 @@ func (s *scheduler) try(d *plan.Deployment) (sessions, error) {
 // give is the end of a trial, also of one that took nothing.
 func (s *scheduler) give(d *plan.Deployment) {
 	for _, h := range d.Needs() {
-		s.change(h, func(p *place) {
+		s.change(h, func(p *station) {
 			p.line = slices.DeleteFunc(p.line, func(other *plan.Deployment) bool { return other == d })
 			if len(p.line) == 0 {
 				close(p.idle)
@@ -124,9 +125,21 @@ func (s *scheduler) give(d *plan.Deployment) {
 // ended waits until nobody needs a host any more, and returns what the trials have
 // found out of it.
 func (s *scheduler) ended(h *provision.Host) []error {
-	p := s.places[h]
+	p := s.stations[h]
 	<-p.idle
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.errs
+}
+
+// sessions are those of the hosts that a deployment needs.
+type sessions map[*provision.Host]*place.Session
+
+// of are the sessions of hosts, in their order.
+func (at sessions) of(hosts []*provision.Host) []*place.Session {
+	all := make([]*place.Session, len(hosts))
+	for i, h := range hosts {
+		all[i] = at[h]
+	}
+	return all
 }

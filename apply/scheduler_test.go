@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"hclbench/apply/place"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -23,7 +24,7 @@ func TestScheduler(t *testing.T) {
 	wide, narrow, sent := on(nil, a, b), on(nil, b), on(b, c)
 	s := newScheduler([]*plan.Deployment{wide, narrow, sent})
 	held, lose := context.WithCancel(t.Context())
-	open := func(h *provision.Host) { s.opened(h, &session{host: h, lease: &lease{held: held}}) }
+	open := func(h *provision.Host) { s.opened(h, &place.Session{Host: h, Held: held}) }
 	try := func(d *plan.Deployment) (sessions, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -58,7 +59,7 @@ func TestScheduler(t *testing.T) {
 	<-held.Done()
 	for news := true; news; {
 		s.mu.Lock()
-		news = !s.places[b].over
+		news = !s.stations[b].over
 		s.mu.Unlock()
 	}
 	f := new(failure)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/testhost"
 )
 
@@ -36,7 +37,7 @@ func TestLoadFrom(t *testing.T) {
 		if e.Type != apply.Begin || inUse {
 			return
 		}
-		seen, err := apply.Status(t.Context(), apply.Scope{Lab: "other", Hosts: b.load(near).Hosts}, b.opt)
+		seen, err := place.Status(t.Context(), place.Scope{Lab: "other", Hosts: b.load(near).Hosts}, b.opt.Options)
 		if err != nil {
 			t.Error(err)
 		}

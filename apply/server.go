@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plain"
@@ -28,7 +29,7 @@ type server struct {
 	shown func(string) string // makes an answer fit to be told
 }
 
-// server is the engine's at a URL, as it is reached from its home.
+// server is the engine's at a URL, as it is place.Reached from its home.
 func (e *engine) server(base string) *server {
 	return asked(e, newServer(base, e.home(), e.d.Engine.APIKey, e.secrets))
 }
@@ -48,13 +49,13 @@ func asked(e *engine, s *server) *server {
 	return s
 }
 
-// server is the member's own, as it is reached from its host.
+// server is the member's own, as it is place.Reached from its host.
 func (m *member) server(e *engine) *server {
 	return asked(e, newServer(engines.BaseURL(m.Engine), m.at, m.Engine.APIKey, e.secrets))
 }
 
-func newServer(base string, from *session, key provision.Text, secrets plain.Secrets) *server {
-	s := &server{base: base, dial: from.conn.Dial, key: key, shown: secrets.Line}
+func newServer(base string, from *place.Session, key provision.Text, secrets plain.Secrets) *server {
+	s := &server{base: base, dial: from.Conn.Dial, key: key, shown: secrets.Line}
 	s.http = &http.Client{
 		Transport: &http.Transport{DialContext: s.dial, MaxIdleConnsPerHost: 1},
 		// A server must not choose whom this machine asks, with its key.
@@ -72,12 +73,12 @@ var errNoWay = errors.New("the host is out of reach")
 func (s *server) open(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	c, err := s.dial(ctx, "tcp", addressOf(s.base))
+	c, err := s.dial(ctx, "tcp", place.Address(s.base))
 	if ctx.Err() != nil || provision.OutOfReach(err) {
 		return fmt.Errorf("%w: %w", errNoWay, err)
 	}
 	if err != nil {
-		return fmt.Errorf("nothing listens on %s yet", addressOf(s.base))
+		return fmt.Errorf("nothing listens on %s yet", place.Address(s.base))
 	}
 	return c.Close()
 }

@@ -72,11 +72,11 @@ func (t *trial) launchAll(ctx context.Context, parts []plan.Member) error {
 // bring starts one member at its place, where its ports have to be free.
 func (t *trial) bring(ctx context.Context, in plan.Member) (m *member, cache string, err error) {
 	s := t.at[in.Host]
-	if in.Container, cache, err = s.compileCache(ctx, in.Engine, in.Container); err != nil {
+	if in.Container, cache, err = s.CompileCache(ctx, in.Engine, in.Container); err != nil {
 		return nil, "", err
 	}
 	for _, port := range in.Listens() {
-		if err := s.conn.PortFree(ctx, port, s.docker.Name); err != nil {
+		if err := s.Conn.PortFree(ctx, port, s.Docker.Name); err != nil {
 			return nil, "", err
 		}
 	}
@@ -175,7 +175,7 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 func (t *trial) stop(ctx context.Context) error {
 	if t.objects != nil {
 		t.objects.keepLogs(ctx, t)
-		err := failed(ofHost, t.home().host, t.objects.down(ctx))
+		err := failed(ofHost, t.home().Host, t.objects.down(ctx))
 		t.objects, t.row.Stopped = nil, time.Now()
 		return errors.Join(err, t.keepRow(ctx))
 	}
@@ -186,7 +186,7 @@ func (t *trial) stop(ctx context.Context) error {
 		return flow.Each(members, func(_ int, m *member) error { return how(ctx, m) })
 	}
 	reachable := slices.DeleteFunc(slices.Clone(t.members), func(m *member) bool {
-		return m.at.lease.unreachable() || m.at.lease.heldByOther()
+		return m.at.Gone()
 	})
 	down(reachable, func(ctx context.Context, m *member) error { t.keepLog(ctx, m); return nil })
 	isRouter := func(m *member) bool { return m.Engine.Router }
@@ -199,9 +199,9 @@ func (t *trial) stop(ctx context.Context) error {
 }
 
 func (t *trial) down(ctx context.Context, m *member) error {
-	if m.at.lease.unreachable() || m.at.lease.heldByOther() {
+	if m.at.Gone() {
 		return nil // it has cleaned itself, or who has it now does
 	}
 	m.tell.say(Step, "stopping")
-	return failed(ofHost, m.Host, m.down(ctx))
+	return failed(ofHost, m.Host, m.at.Down(ctx, m.rt, m.Container, m.tell.hear))
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plan"
@@ -119,10 +120,10 @@ func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID 
 type endWatch func(context.Context, telemetry.Window) *telemetry.Record
 
 // watch begins to read on the host. What goes wrong is a problem of the record.
-func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWatch {
-	begun := s.agent.Watch(ctx, id, p)
+func watch(ctx context.Context, s *place.Session, id string, p telemetry.Plan) endWatch {
+	begun := s.Agent.Watch(ctx, id, p)
 	return func(ctx context.Context, w telemetry.Window) *telemetry.Record {
-		r, err := s.agent.EndWatch(ctx, id, w)
+		r, err := s.Agent.EndWatch(ctx, id, w)
 		if err = cmp.Or(begun, err); err != nil {
 			return &telemetry.Record{Interval: telemetry.Interval.Seconds(), Problems: []string{err.Error()}}
 		}
@@ -132,13 +133,13 @@ func (s *session) watch(ctx context.Context, id string, p telemetry.Plan) endWat
 
 func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
 	for i, b := range beside {
-		beside[i].end = m.t.at[b.host].watch(ctx, m.watchID(), b.plan)
+		beside[i].end = watch(ctx, m.t.at[b.host], m.watchID(), b.plan)
 	}
 }
 
 // collect ends the watches side by side, and adds what they have read to the record of the job, by
 // the sender's clock.
-func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *session, sent telemetry.Window) {
+func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *place.Session, sent telemetry.Window) {
 	records := make([]*telemetry.Record, len(beside))
 	var all sync.WaitGroup
 	for i, b := range beside {
@@ -153,16 +154,16 @@ func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside 
 }
 
 // read ends a watch and returns what it has read; nil: nothing was asked for.
-func (b watching) read(ctx context.Context, at, from *session, sent telemetry.Window) *telemetry.Record {
+func (b watching) read(ctx context.Context, at, from *place.Session, sent telemetry.Window) *telemetry.Record {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	defer context.AfterFunc(at.lease.held, end)() // of a host that is lost nothing comes any more
+	defer context.AfterFunc(at.Held, end)() // of a host that is lost nothing comes any more
 	var err error
 	var w telemetry.Window
 	if sent.Known() { // else the sender may be out of reach
 		asking, cancel := context.WithTimeout(ctx, askTimeout)
-		here, errHere := at.agent.Ahead(asking)
-		there, errThere := from.agent.Ahead(asking)
+		here, errHere := at.Agent.Ahead(asking)
+		there, errThere := from.Agent.Ahead(asking)
 		cancel()
 		if err = errors.Join(errHere, errThere); err == nil {
 			w = sent.By(here - there)

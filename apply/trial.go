@@ -31,20 +31,20 @@ type trial struct {
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 	d = d.On(at.pods())
 	tell := teller{about: Event{Host: d.Host.Name, Engine: d.Engine.Label()}, to: r.told}
-	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets}, run: r, left: d.ToDo()}
+	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets, log: r.opt.Log}, run: r, left: d.ToDo()}
 	t.row = d.Stored()
 	t.row.ID, t.row.RunID, t.row.Started = d.ID, r.opt.Run.ID, time.Now()
 	t.row.Image, t.row.Identity = d.Engine.Image, d.Identity
 	if at == nil { // it will not be carried out
 		return t
 	}
-	t.row.Facts = t.home().factsText()
+	t.row.Facts = t.home().FactsText()
 	for _, c := range t.left {
 		for _, client := range c.From() {
 			if t.row.Clients == nil {
 				t.row.Clients = map[string]json.RawMessage{}
 			}
-			t.row.Clients[client.Name] = at[client].factsText()
+			t.row.Clients[client.Name] = at[client].FactsText()
 		}
 	}
 	t.describe()
@@ -58,7 +58,7 @@ func (t *trial) describe() {
 	t.rows = nil
 	for _, in := range t.d.Members {
 		m := in.Stored()
-		m.Image, m.Price, m.Facts = in.Engine.Image, in.Host.PricePerHour, t.at[in.Host].factsText()
+		m.Image, m.Price, m.Facts = in.Engine.Image, in.Host.PricePerHour, t.at[in.Host].FactsText()
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
 			m.Command = append(m.Command, w.String())
 		}
@@ -169,16 +169,16 @@ func (t *trial) attempt(ctx context.Context) (err error) {
 // readyAgain sees to it that each place is as it was made ready, before anything is measured.
 func (t *trial) readyAgain(ctx context.Context) error {
 	for _, h := range t.d.Needs() {
-		switch err := t.at[h].renew(ctx); {
+		switch err := t.at[h].ReadyAgain(ctx); {
 		case err != nil && ctx.Err() != nil: // another host is lost, or the run is broken off
 			return context.Cause(ctx)
 		case err != nil:
 			return t.blame(t.at[h], err)
 		}
 	}
-	t.row.Facts = t.home().factsText()
+	t.row.Facts = t.home().FactsText()
 	for i, m := range t.parts {
-		t.rows[i].Facts = t.at[m.Host].factsText()
+		t.rows[i].Facts = t.at[m.Host].FactsText()
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 		}
 	}
 	for _, h := range t.d.Needs() {
-		if t.at[h].anew() { // what it was measured with was no longer set
+		if t.at[h].Anew() { // what it was measured with was no longer set
 			why := fmt.Sprintf("%s has cleaned itself, or was restarted, in mid-cell", h)
 			if m.out.Summary != nil {
 				m.void(why)
@@ -226,7 +226,7 @@ func (t *trial) compareFacts(context.Context) error {
 		told := map[string]int{}
 		for _, c := range t.d.Cells {
 			if was := c.Facts[h]; c.Status == plan.Done && was != nil {
-				if changed := strings.Join(t.at[h].facts.Differences(*was), ", "); changed != "" {
+				if changed := strings.Join(t.at[h].Facts.Differences(*was), ", "); changed != "" {
 					told[changed]++
 				}
 			}

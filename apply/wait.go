@@ -193,7 +193,7 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 	case <-time.After(exitPatience):
 	}
 	if serves || st.ExitCode != 0 || st.OOMKilled || st.Error != "" {
-		why := m.says(exit(m.Host, st))
+		why := m.says(st.Exit(m.Host))
 		if cause := w.lastWords(i); cause != nil {
 			why += afterwards + cause.Error()
 		}
@@ -248,7 +248,7 @@ func firstEnded(ctx context.Context, members []*member) (first *member, how erro
 				first, how = m, errors.New(m.says(errRemoved.Error()))
 			}
 		case err == nil && !st.Running && (first == nil || st.Finished.Add(-m.ahead).Before(at)):
-			first, how, at = m, errors.New(m.says(exit(m.Host, st))), st.Finished.Add(-m.ahead)
+			first, how, at = m, errors.New(m.says(st.Exit(m.Host))), st.Finished.Add(-m.ahead)
 		}
 	}
 	return first, how

@@ -22,6 +22,28 @@ func Each[T any](list []T, do func(i int, x T) error) error {
 	return errors.Join(errs...)
 }
 
+// Beside does something beside what comes next. What it returns ends its context, and waits for it.
+func Beside(ctx context.Context, do func(context.Context)) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var doing sync.WaitGroup
+	doing.Go(func() { do(ctx) })
+	return func() {
+		stop()
+		doing.Wait()
+	}
+}
+
+// Beyond returns a context with the values of ctx that ends d after it: for what has to
+// be brought to its end, and must not take for ever.
+func Beyond(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	return on, func() {
+		stop()
+		cancel()
+	}
+}
+
 // Pause waits, and reports whether ctx has not ended meanwhile.
 func Pause(ctx context.Context, d time.Duration) bool {
 	select {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"hclbench/plain"
@@ -121,6 +122,19 @@ func (c Container) MayAs(suffix string) Container {
 // network of its own.
 func (c Container) Published() bool { return c.Port != 0 && (c.Network == "" || c.Network == "bridge") }
 
+// OnHost is where a path of the container lies on the host: below the mount that holds
+// it, or as it is.
+func (c Container) OnHost(file string) string {
+	at, longest := file, -1
+	for _, m := range c.Mounts {
+		rest, below := strings.CutPrefix(file, m.Target)
+		if below && (rest == "" || rest[0] == '/') && len(m.Target) > longest {
+			at, longest = m.Source+rest, len(m.Target)
+		}
+	}
+	return at
+}
+
 // State is what a container or process is doing.
 type State struct {
 	Running   bool
@@ -130,6 +144,20 @@ type State struct {
 	Error     string // the daemon's own words, when it could not start or run it
 	Started   time.Time
 	Finished  time.Time
+}
+
+// Exit says how what ran on a host has ended.
+func (s State) Exit(h *Host) string {
+	switch {
+	case s.OOMKilled && h.Cluster != nil:
+		return "its node's kernel killed it: out of memory: see limits of the host's block"
+	case s.OOMKilled:
+		return "the host's kernel killed it: out of memory"
+	case s.Error != "":
+		return fmt.Sprintf("exited with code %d: %s", s.ExitCode, s.Error)
+	default:
+		return fmt.Sprintf("exited with code %d", s.ExitCode)
+	}
 }
 
 // Found is a container or process that exists on a host.

@@ -27,6 +27,15 @@ type Finding struct {
 	Advice string `json:"advice,omitempty"` // what to do; empty when OK
 }
 
+// Sentence says it to people.
+func (f Finding) Sentence() string {
+	s := f.Check + ": " + f.Have
+	if f.Want != "" {
+		s += ", where " + f.Want + " is wanted"
+	}
+	return s + ": " + f.Advice
+}
+
 // What a host should have, whatever its block says.
 const (
 	minShared    = 16 << 30        // NCCL and the engines' processes share memory there

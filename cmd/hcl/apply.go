@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -120,8 +122,7 @@ func (w *work) finishKilled(ctx context.Context) error {
 		return nil
 	}
 	log := w.logger()
-	w.opt.Events = func(e apply.Event) { tellRemoved(log, e) }
-	_, err = apply.Destroy(ctx, w.lab.scope(), w.store.ID(), false, false, w.opt)
+	_, err = place.Destroy(ctx, w.lab.scope(), agent.Destroying{Store: w.store.ID()}, w.opt.Options, tellPlace(log))
 	switch {
 	case errors.Is(err, provision.ErrUnclean):
 		return &exit{exitUnclean, err}
@@ -165,7 +166,7 @@ func (f workFlags) prepare(
 ) (*work, error) {
 	w := &work{console: t, flags: f, command: command, selection: f.cells.selection()}
 	var err error
-	if w.lab, w.opt, err = f.hosts.reach(ctx, t); err == nil {
+	if w.lab, w.opt.Options, err = f.hosts.reach(ctx, t); err == nil {
 		err = w.lab.shown(t)
 	}
 	if err != nil {
@@ -322,7 +323,7 @@ func outcome(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
 	case errors.Is(err, provision.ErrUnclean):
 		return &exit{exitUnclean, brief(err)}
-	case errors.Is(err, apply.ErrContract):
+	case errors.Is(err, place.ErrContract):
 		return &exit{exitContract, brief(err)}
 	case err != nil:
 		return brief(err)

@@ -13,6 +13,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -271,7 +272,7 @@ func figures(s *load.Summary) []any {
 // outlet is an audience that may be slow or stand still: it is told beside the run,
 // which does not wait for it, nor do the other audiences.
 type outlet struct {
-	*apply.Queue[any]
+	*flow.Queue[any]
 	patience time.Duration // how long after an interruption it may take for what it has not heard yet
 }
 
@@ -280,7 +281,7 @@ func newOutlet(to audience, patience time.Duration) outlet {
 		e, ok := what.(apply.Event)
 		return ok && e.Spare()
 	}
-	return outlet{apply.NewQueue(to, spare), patience}
+	return outlet{flow.NewQueue(to, spare), patience}
 }
 
 type outlets []outlet
@@ -296,7 +297,7 @@ func (all outlets) end(ctx context.Context, e ended) error {
 	all.tell(e)
 	var problems []error
 	for _, o := range all {
-		ctx, cancel := apply.Beyond(ctx, o.patience)
+		ctx, cancel := flow.Beyond(ctx, o.patience)
 		if lost := o.Close(ctx); lost > 0 {
 			problems = append(problems, fmt.Errorf("not read in time and left out: %s", plain.Count(lost, "event")))
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/load"
 	"hclbench/load/measure"
 	"hclbench/load/wire"
@@ -126,9 +126,7 @@ func (o benchOptions) senders(ctx context.Context, t *console, job load.Job, hos
 	if err != nil {
 		return senders{}, err
 	}
-	log := t.logger()
-	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
-	b, err := apply.OpenBench(ctx, hosts, job.Workload.Dataset.Inputs(), opt)
+	b, err := place.OpenBench(ctx, results.NewRunID(time.Now()), hosts, job.Workload.Dataset.Inputs(), opt, tellPlace(t.logger()))
 	if err != nil {
 		return senders{}, errors.Join(err, b.Close())
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/calibrate"
 	"hclbench/hcl"
 	"hclbench/load"
@@ -167,8 +167,8 @@ func calibrateHosts(ctx context.Context, t *console, o calibrateOptions) error {
 	if hosts = slices.DeleteFunc(hosts, func(h *provision.Host) bool { return h.Cluster != nil }); len(hosts) == 0 {
 		return usage("no load of this lab is sent from a machine")
 	}
-	flags := []string{"--max-streams", strconv.Itoa(o.maxStreams), "--quick=" + strconv.FormatBool(o.quick), "--json"}
-	said, err := apply.Calibrate(ctx, apply.Scope{Lab: cfg.Lab.Name, Hosts: hosts, Engines: cfg.Engines}, opt, flags...)
+	flags := []string{"calibrate", "--max-streams", strconv.Itoa(o.maxStreams), "--quick=" + strconv.FormatBool(o.quick), "--json"}
+	said, err := place.Run(ctx, place.Scope{Lab: cfg.Lab.Name, Hosts: hosts, Engines: cfg.Engines}, opt, flags...)
 	found := map[string]calibrate.Calibration{}
 	for _, h := range hosts {
 		text, ok := said[h.Name]

@@ -11,15 +11,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/agent"
-	"hclbench/apply"
+	"hclbench/apply/place"
+	"hclbench/hcl"
+	"hclbench/load"
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/reach"
+	"hclbench/results"
 )
 
 type hostFlags struct {
@@ -35,33 +39,33 @@ func (f *hostFlags) addAccept(c *cobra.Command) {
 
 // reach opens the lab, with what the rooms below need to reach its hosts. What its text is warned of
 // is for those to say who plan.
-func (f hostFlags) reach(ctx context.Context, t *console) (*lab, apply.Options, error) {
+func (f hostFlags) reach(ctx context.Context, t *console) (*lab, place.Options, error) {
 	l, err := f.read(t)
 	if err == nil && l.text == nil {
 		err = l.shown(t)
 	}
 	if err != nil {
-		return nil, apply.Options{}, err
+		return nil, place.Options{}, err
 	}
 	opt, err := f.options(ctx, t)
 	return l, opt, err
 }
 
 // options is what the rooms below need to reach hosts.
-func (f hostFlags) options(ctx context.Context, t *console) (apply.Options, error) {
+func (f hostFlags) options(ctx context.Context, t *console) (place.Options, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return apply.Options{}, fmt.Errorf("find the hcl binary: %w", err)
+		return place.Options{}, fmt.Errorf("find the hcl binary: %w", err)
 	}
 	binaries, err := agent.ReadBinaries(self)
 	if err != nil {
-		return apply.Options{}, err
+		return place.Options{}, err
 	}
 	images, err := registries()
 	if err != nil {
-		return apply.Options{}, err
+		return place.Options{}, err
 	}
-	return apply.Options{
+	return place.Options{
 		Binaries: binaries,
 		Images:   images,
 		Hub:      modelHub(),
@@ -95,8 +99,8 @@ func (f hostFlags) accepts(ctx context.Context, t *console, h *provision.Host, f
 	return yes && err == nil
 }
 
-func (l *lab) scope() apply.Scope {
-	return apply.Scope{Lab: l.text.Lab.Name, Hosts: l.text.Hosts, Engines: l.text.Engines}
+func (l *lab) scope() place.Scope {
+	return place.Scope{Lab: l.text.Lab.Name, Hosts: l.text.Hosts, Engines: l.text.Engines}
 }
 
 func registries() (*origin.Registries, error) {
@@ -159,9 +163,9 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	if err != nil {
 		return err
 	}
-	scope := apply.Scope{Lab: cfg.Lab.Name, Lease: cfg.Lab.Lease, Hosts: cfg.Hosts, Engines: cfg.Engines}
+	scope := place.Scope{Lab: cfg.Lab.Name, Hosts: cfg.Hosts, Engines: cfg.Engines}
 	var all []checked
-	for _, h := range apply.Check(ctx, scope, opt) {
+	for _, h := range place.Check(ctx, scope, opt) {
 		at := fmt.Sprintf("%s at %s", h.Host, h.Host.Address)
 		if h.Host.Cluster != nil {
 			at = h.Host.String()
@@ -170,7 +174,7 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	}
 	hosts := len(all)
 	if f.fabric {
-		fabrics, err := f.fabrics(ctx, t, scope, opt)
+		fabrics, err := f.fabrics(ctx, t, cfg, scope, opt)
 		if err != nil {
 			return err
 		}
@@ -189,24 +193,18 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 
 // fabrics looks at what is between hosts. Where that is to be measured, nobody applies the lab meanwhile.
 func (f checkFlags) fabrics(
-	ctx context.Context, t *console, scope apply.Scope, opt apply.Options,
+	ctx context.Context, t *console, cfg *hcl.Config, scope place.Scope, opt place.Options,
 ) (all []checked, err error) {
-	store := ""
+	var claim *agent.Lease
 	if f.measure {
 		kept, unlock, err := f.locked(ctx, t, scope.Lab, "hcl check --measure")
 		if err != nil {
 			return nil, err
 		}
 		defer unlock()
-		store = kept.ID()
+		claim = &agent.Lease{Run: results.NewRunID(time.Now()), Store: kept.ID(), TTL: load.Duration(cfg.Lab.Lease)}
 	}
-	log := t.logger()
-	opt.Events = func(e apply.Event) {
-		if e.Message != "" {
-			tellRemoved(log, e)
-		}
-	}
-	for _, c := range apply.CheckFabric(ctx, scope, store, opt) {
+	for _, c := range place.CheckFabric(ctx, scope, claim, opt, tellPlace(t.logger())) {
 		one := checked{found: c.Findings, err: c.Err}
 		for _, h := range c.Hosts {
 			one.Hosts = append(one.Hosts, h.Name)
@@ -298,7 +296,7 @@ func checkOutcome(hosts, fabrics []checked) (err error) {
 	}
 	h, f := blocked(hosts), blocked(fabrics)
 	switch {
-	case errors.Is(err, apply.ErrContract): // of a host that was to be taken for measuring
+	case errors.Is(err, place.ErrContract): // of a host that was to be taken for measuring
 		err = &exit{exitContract, err}
 	case err != nil:
 	case h > 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/agent"
-	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plain"
@@ -33,7 +33,7 @@ func runStatus(ctx context.Context, t *console, of hostFlags) error {
 	if err != nil {
 		return err
 	}
-	all, err := apply.Status(ctx, l.scope(), opt)
+	all, err := place.Status(ctx, l.scope(), opt)
 	return errors.Join(err, writeStatus(t.stdout, all))
 }
 
@@ -43,7 +43,7 @@ so does ` + "`hcl destroy`" + `, and --force forgets it. Memory that no process 
 reset of the GPUs by their owner, or a reboot.
 `
 
-func writeStatus(out io.Writer, all []apply.Presence) error {
+func writeStatus(out io.Writer, all []place.Presence) error {
 	rows := [][]any{{"HOST", "ENGINE", "STATE", "RUN", "NAME"}}
 	for _, p := range all {
 		for _, row := range statusOf(p) {
@@ -51,14 +51,14 @@ func writeStatus(out io.Writer, all []apply.Presence) error {
 		}
 	}
 	err := table(out, rows)
-	if err == nil && slices.ContainsFunc(all, func(p apply.Presence) bool { return p.Unclean != nil }) {
+	if err == nil && slices.ContainsFunc(all, func(p place.Presence) bool { return p.Unclean != nil }) {
 		_, err = fmt.Fprint(out, uncleanHint)
 	}
 	return err
 }
 
 // statusOf is what is said of a host, in rows of engine, state, run and name.
-func statusOf(p apply.Presence) (rows [][]any) {
+func statusOf(p place.Presence) (rows [][]any) {
 	add := func(row ...any) { rows = append(rows, row) }
 	until := func(l *agent.Lease) string {
 		return "until " + l.Expires.Local().Format(time.TimeOnly) + " unless renewed"
@@ -67,7 +67,7 @@ func statusOf(p apply.Presence) (rows [][]any) {
 		add(f.Labels[provision.LabelEngine], f.State, f.Labels[provision.LabelRun], f.Name)
 	}
 	for _, f := range p.Others {
-		add(f.Labels[provision.LabelEngine], f.State, f.Labels[provision.LabelRun], f.Name+", somebody else's: "+apply.Whose(f))
+		add(f.Labels[provision.LabelEngine], f.State, f.Labels[provision.LabelRun], f.Name+", somebody else's: "+place.Whose(f))
 	}
 	if u := p.Unclean; u != nil {
 		add("-", "unclean since "+u.Time.Local().Format(time.DateTime), u.Run, strings.Join(u.Left, "; "))
@@ -127,7 +127,7 @@ func runLogs(ctx context.Context, t *console, o logsOptions, name string) error 
 		_, err := t.stdout.Write(b)
 		return err
 	}
-	err = apply.Logs(ctx, l.scope(), apply.Log{Engine: engine, Follow: o.follow, Tail: o.tail, Write: write}, opt)
+	err = place.Logs(ctx, l.scope(), place.Log{Engine: engine, Follow: o.follow, Tail: o.tail, Write: write}, opt)
 	if ctx.Err() != nil && !errors.Is(err, errReaderLeft) {
 		return &exit{code: exitInterrupted}
 	}
@@ -181,9 +181,8 @@ func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
 		return err
 	}
 	defer done()
-	log := t.logger()
-	opt.Events = func(e apply.Event) { tellRemoved(log, e) }
-	removed, err := apply.Destroy(ctx, l.scope(), store, o.force, o.cache, opt)
+	how := agent.Destroying{Store: store, Force: o.force, Cache: o.cache}
+	removed, err := place.Destroy(ctx, l.scope(), how, opt, tellPlace(t.logger()))
 	if err != nil {
 		return err
 	}
@@ -228,10 +227,14 @@ func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id stri
 	return "", func() {}, nil
 }
 
-func tellRemoved(to *log.Logger, e apply.Event) {
-	if e.Type == apply.Warning {
-		to.Warn(e.Message, "host", e.Host)
-	} else {
-		to.Info(e.Message, "host", e.Host)
+// tellPlace logs what happens at places, but for how far it is.
+func tellPlace(to *log.Logger) place.Tell {
+	return func(e place.Event) {
+		switch {
+		case e.Type == place.Warning:
+			to.Warn(e.Message, "host", e.Host)
+		case e.Message != "":
+			to.Info(e.Message, "host", e.Host)
+		}
 	}
 }

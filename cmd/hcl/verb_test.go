@@ -16,6 +16,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/plan"
@@ -108,12 +109,12 @@ func TestPlanWhileRunning(t *testing.T) {
 func TestStatusOf(t *testing.T) {
 	h := &provision.Host{Name: "box"}
 	for _, test := range []struct {
-		of   apply.Presence
+		of   place.Presence
 		want []any
 	}{
-		{apply.Presence{Host: h}, []any{"-", "nothing", "-", "-"}},
-		{apply.Presence{Host: h, Err: errors.New("away")}, []any{"-", "could not be asked", "-", "why stands below"}},
-		{apply.Presence{Host: h, Reserved: &agent.Lease{Holder: "ada"}}, []any{"-", "in use by ada", "-", "-"}},
+		{place.Presence{Host: h}, []any{"-", "nothing", "-", "-"}},
+		{place.Presence{Host: h, Err: errors.New("away")}, []any{"-", "could not be asked", "-", "why stands below"}},
+		{place.Presence{Host: h, Reserved: &agent.Lease{Holder: "ada"}}, []any{"-", "in use by ada", "-", "-"}},
 	} {
 		if diff := cmp.Diff([][]any{test.want}, statusOf(test.of)); diff != "" {
 			t.Errorf("statusOf (-want +got):\n%s", diff)
@@ -138,7 +139,7 @@ func TestOutcome(t *testing.T) {
 		{done: apply.Outcome{Planned: 3, Valid: 1, Suspect: 1, Void: 1}, code: exitCells, says: "of 3 cells, 1 suspect and 1 without a measurement"},
 		{done: apply.Outcome{Planned: 4, Valid: 2}, code: exitCells, says: "of 4 cells, 2 left to the next apply"},
 		{err: at(errors.New("away")), code: exitFailed, says: above},
-		{err: at(fmt.Errorf("%w: no GPU", apply.ErrContract)), code: exitContract, says: above},
+		{err: at(fmt.Errorf("%w: no GPU", place.ErrContract)), code: exitContract, says: above},
 		{err: at(fmt.Errorf("stop: %w", &provision.UncleanError{})), code: exitUnclean, says: above},
 		{err: errors.New("the disk is full"), code: exitFailed, says: "the disk is full"},
 	} {

@@ -1,4 +1,4 @@
-package apply
+package place
 
 import (
 	"errors"
@@ -47,13 +47,13 @@ func TestCommand(t *testing.T) {
 // TestStatusOfAKilledAgent: what stands in the note of an agent that is no more is shown, unless the machine was booted since.
 func TestStatusOfAKilledAgent(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
-	c, err := dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress, Runtime: provision.Process}, Options{}.filled())
+	c, err := dial(t.Context(), &provision.Host{Name: "here", Address: provision.LocalAddress, Runtime: provision.Process}, Options{}.Filled())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.conn.Close()
-	dir := agent.Dir(c.conn, "lab")
-	boot, err := c.conn.Run(t.Context(), "mkdir -p "+dir+"; cat /proc/sys/kernel/random/boot_id", nil)
+	defer c.Conn.Close()
+	dir := agent.Dir(c.Conn, "lab")
+	boot, err := c.Conn.Run(t.Context(), "mkdir -p "+dir+"; cat /proc/sys/kernel/random/boot_id", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package apply
+package place
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// TestTurns: machines are taken in the order of their ids, in whichever order they are reached, and one that is not to be
+// TestTurns: machines are taken in the order of their ids, in whichever order they are Reached, and one that is not to be
 // had holds nobody up.
 func TestTurns(t *testing.T) {
-	var of turns
+	var of Turns
 	machines := []string{"m3", "m1", "gone", "m2"}
-	all := make([]*turn, len(machines))
+	all := make([]*Turn, len(machines))
 	for i := range machines {
-		all[i] = of.next()
+		all[i] = of.Next()
 	}
 	var mu sync.Mutex
 	var taken []string
@@ -38,7 +38,7 @@ func TestTurns(t *testing.T) {
 	if want := []string{"m1", "m2", "m3"}; !slices.Equal(taken, want) {
 		t.Errorf("taken in the order %v, want %v", taken, want)
 	}
-	a, b := of.next(), of.next()
+	a, b := of.Next(), of.Next()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("interrupted")
 	cancel(why)
@@ -49,5 +49,5 @@ func TestTurns(t *testing.T) {
 	if err := a.wait(t.Context(), "m4"); err != nil {
 		t.Error(err)
 	}
-	(*turn)(nil).over()
+	(*Turn)(nil).over()
 }

@@ -1,4 +1,4 @@
-package apply
+package place
 
 import (
 	"testing"
@@ -29,9 +29,9 @@ func TestWorks(t *testing.T) {
 		"a box":       {hosts[2], []bool{true, true, false}},
 		"on a server": {hosts[0], []bool{true, true}},
 	} {
-		n, ok := fabricOf(group(c.router))
+		n, ok := NetworkOf(group(c.router))
 		var works []bool
-		for _, h := range n.hosts {
+		for _, h := range n.Hosts {
 			works = append(works, n.works[h])
 		}
 		if diff := cmp.Diff(c.works, works); diff != "" || !ok {

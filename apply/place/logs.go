@@ -1,4 +1,4 @@
-package apply
+package place
 
 import (
 	"bufio"
@@ -58,7 +58,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
 		return pass(f.Labels[provision.LabelMember], logs, err)
 	}
-	_, errs := visit(ctx, hosts, opt.filled(), func(ctx context.Context, c reached) (none struct{}, err error) {
+	_, errs := visit(ctx, hosts, opt.Filled(), func(ctx context.Context, c Reached) (none struct{}, err error) {
 		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
 	}, func(ctx context.Context, h *provision.Host, client *kube.Client) (none struct{}, err error) {
 		if log.Engine.Manifests != nil {
@@ -68,11 +68,11 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		if err != nil {
 			return none, err
 		}
-		c, err := enter(ctx, h, pod, opt.filled())
+		c, err := enter(ctx, h, pod, opt.Filled())
 		if err != nil {
 			return none, err
 		}
-		defer c.conn.Close()
+		defer c.Conn.Close()
 		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
 	})
 	if ctx.Err() != nil {
@@ -90,27 +90,27 @@ func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
 }
 
 // eachOf does something with every container and process of an engine on a host, side by side.
-func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do func(looking, provision.Found) error) error {
+func eachOf(ctx context.Context, c Reached, lab string, e *engines.Engine, do func(looking, provision.Found) error) error {
 	byKind := map[provision.Runtime]looking{}
 	for _, m := range engines.Members(e) {
-		if m.Engine.Host().Name == c.conn.Host().Name {
-			byKind[engines.Runtime(m.Engine)] = c.docker
+		if m.Engine.Host().Name == c.Conn.Host().Name {
+			byKind[engines.Runtime(m.Engine)] = c.Docker
 		}
 	}
 	if byKind[provision.Process] != nil {
-		a, err := agent.Attach(ctx, c.conn, lab)
+		a, err := agent.Attach(ctx, c.Conn, lab)
 		if err != nil {
 			return err
 		}
 		if a == nil {
-			return fmt.Errorf("nothing of lab %s runs on %s", lab, c.conn.Host())
+			return fmt.Errorf("nothing of lab %s runs on %s", lab, c.Conn.Host())
 		}
 		defer a.Close()
 		byKind[provision.Process] = agent.Processes{Client: a}
 	}
 	var todo []func() error
 	for _, rt := range byKind {
-		found, err := rt.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, lab), provision.LabelEngine: e.Label()})
+		found, err := rt.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.Conn, lab), provision.LabelEngine: e.Label()})
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func eachOf(ctx context.Context, c reached, lab string, e *engines.Engine, do fu
 		}
 	}
 	if len(todo) == 0 {
-		return fmt.Errorf("%s does not run on %s", e, c.conn.Host())
+		return fmt.Errorf("%s does not run on %s", e, c.Conn.Host())
 	}
 	return flow.Each(todo, func(_ int, follow func() error) error { return follow() })
 }

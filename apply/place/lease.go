@@ -1,9 +1,11 @@
-package apply
+package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +13,74 @@ import (
 	"hclbench/flow"
 	"hclbench/provision"
 )
+
+// Turns have the machines that trials of a run need together taken one after the other, in the order of their
+// ids. All runs keep that order, so that no two ever hold what the other waits for.
+type Turns struct {
+	mu      sync.Mutex
+	all     []*Turn
+	changed chan struct{} // closed and made anew when one has come, or is over
+}
+
+// Turn is that of one machine. It has to be over in the end. nil: the machine is needed with no other.
+type Turn struct {
+	of      *Turns
+	number  int
+	machine string
+	come    bool
+	ended   bool
+}
+
+// Next is a turn. All are made before the first is waited for.
+func (t *Turns) Next() *Turn {
+	one := &Turn{of: t, number: len(t.all)}
+	t.all = append(t.all, one)
+	return one
+}
+
+// wait returns when the machine may be taken: every other is known, or is not to be had, and those before it have been
+// taken.
+func (t *Turn) wait(ctx context.Context, machine string) error {
+	if t == nil {
+		return nil
+	}
+	t.set(func() { t.machine, t.come = machine, true })
+	for {
+		t.of.mu.Lock()
+		changed, first := t.of.changed, !slices.ContainsFunc(t.of.all, t.waitsFor)
+		t.of.mu.Unlock()
+		if first {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (t *Turn) waitsFor(other *Turn) bool {
+	return !other.ended && other != t &&
+		(!other.come || cmp.Or(cmp.Compare(other.machine, t.machine), cmp.Compare(other.number, t.number)) < 0)
+}
+
+// over lets the next take theirs. It may be called again.
+func (t *Turn) over() {
+	if t != nil {
+		t.set(func() { t.ended = true })
+	}
+}
+
+func (t *Turn) set(change func()) {
+	t.of.mu.Lock()
+	defer t.of.mu.Unlock()
+	change()
+	if t.of.changed != nil {
+		close(t.of.changed)
+	}
+	t.of.changed = make(chan struct{})
+}
 
 // waitPoll is how often a host that somebody else is at work on is asked again.
 const waitPoll = 2 * time.Second
@@ -36,11 +106,16 @@ func (e *outOfReach) Error() string {
 
 func (e *outOfReach) Unwrap() []error { return []error{provision.ErrUnreachable, e.err} }
 
+// podLost ends the work in a pod that is no more: there is nothing to be taken down.
+type podLost struct{ error }
+
+func (e *podLost) Unwrap() error { return e.error }
+
 // lease is the claim to a host, renewed until it is given back.
 type lease struct {
 	host  *provision.Host
 	agent *agent.Client
-	tell  teller
+	tell  Tell
 
 	held  context.Context // ends when the claim is lost, or the lab's time is up, and says why
 	lose  context.CancelCauseFunc
@@ -51,13 +126,7 @@ type lease struct {
 // begin has the claim renewed from now on.
 func (l *lease) begin(ctx context.Context) {
 	// Renewing outlives an interrupt: taking down takes its time too.
-	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	wg.Go(func() { l.keepRenewing(renewing) })
-	l.stop = func() {
-		stop()
-		wg.Wait()
-	}
+	l.stop = flow.Beside(context.WithoutCancel(ctx), l.keepRenewing)
 }
 
 func (l *lease) keepRenewing(ctx context.Context) {
@@ -89,7 +158,7 @@ func (l *lease) keepRenewing(ctx context.Context) {
 		case errors.As(err, new(*agent.HeldError)), err != nil && ctx.Err() != nil:
 			return // the agent has told that it is lost
 		case err == nil && warned:
-			l.tell.say(Step, "the lease is renewed again")
+			l.tell.say(l.host, Step, "the lease is renewed again")
 			fallthrough
 		case err == nil:
 			last, warned = time.Now(), false
@@ -98,7 +167,7 @@ func (l *lease) keepRenewing(ctx context.Context) {
 			return
 		case !warned:
 			warned = true
-			l.tell.say(Warning, "cannot renew the lease; the host cleans itself %s after the last renewal: %v", ttl, err)
+			l.tell.say(l.host, Warning, "cannot renew the lease; the host cleans itself %s after the last renewal: %v", ttl, err)
 		}
 	}
 }
@@ -164,7 +233,7 @@ func (l *lease) take(ctx context.Context, until time.Time, shared bool, arrive f
 		}
 		if !told {
 			told = true
-			l.tell.say(Step, "%s", waitsFor(held.Lease, own))
+			l.tell.say(l.host, Step, "%s", waitsFor(held.Lease, own))
 		}
 		if !flow.Pause(ctx, waitPoll) {
 			return context.Cause(ctx)

@@ -1,4 +1,4 @@
-package apply
+package place
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"hclbench/origin"
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/kube"
 	"hclbench/provision/look"
 )
 
@@ -28,10 +29,10 @@ type Checked struct {
 // Check looks at all hosts at once and starts nothing there. The answer is in
 // the order of the hosts.
 func Check(ctx context.Context, scope Scope, opt Options) []Checked {
-	opt = opt.filled()
+	opt = opt.Filled()
 	places := scope.places()
-	found, errs := visit(ctx, places, opt, func(ctx context.Context, c reached) ([]provision.Finding, error) {
-		return newChecker(c, scope.Lab, scope.on(c.conn.Host()), opt.Hub).findings(ctx)
+	found, errs := visit(ctx, places, opt, func(ctx context.Context, c Reached) ([]provision.Finding, error) {
+		return newChecker(c, scope.Lab, scope.on(c.Conn.Host()), opt.Hub).findings(ctx)
 	}, scope.contractOf)
 	out := make([]Checked, len(found))
 	for i, h := range places {
@@ -40,21 +41,72 @@ func Check(ctx context.Context, scope Scope, opt Options) []Checked {
 	return out
 }
 
+// contractOf holds a cluster against its block, and what is asked of it when a lab is applied.
+func (s Scope) contractOf(ctx context.Context, _ *provision.Host, client *kube.Client) ([]provision.Finding, error) {
+	var pods []kube.PodSpec
+	for _, h := range s.Hosts {
+		if h.Cluster == client.Cluster() {
+			spec := kube.PodSpec{Host: h, Image: h.Cluster.Image}
+			if on := s.on(h); len(on) > 0 && on[0].Image != "" {
+				spec.Image = on[0].Image
+			}
+			pods = append(pods, spec)
+		}
+	}
+	findings, err := client.Check(ctx, pods)
+	if err != nil {
+		return findings, err
+	}
+	if there, err := client.HasNamespace(ctx); !there || err != nil {
+		return findings, err
+	}
+	tried, err := s.tryManifests(ctx, client)
+	return append(findings, tried...), err
+}
+
+// tryManifests asks a cluster what it would say to the objects of engines of manifests.
+func (s Scope) tryManifests(ctx context.Context, client *kube.Client) (findings []provision.Finding, err error) {
+	for _, e := range s.Engines {
+		if e.Manifests == nil || e.Host().Cluster != client.Cluster() {
+			continue
+		}
+		taken := len(e.Manifests.Objects)
+		for i, err := range client.TryObjects(ctx, kube.RunOf{Lab: s.Lab, Run: "check"}, e.Manifests.Objects) {
+			if errors.Is(err, provision.ErrUnreachable) {
+				return findings, err
+			}
+			if err != nil {
+				taken--
+				why := strings.TrimPrefix(err.Error(), client.Cluster().String()+": ")
+				findings = append(findings, provision.Finding{
+					Check: e.Label(), Level: provision.Blocked, Have: e.Manifests.Objects[i].String() + " is refused: " + why,
+					Advice: "see the object's file, and what the cluster has installed",
+				})
+			}
+		}
+		if taken > 0 {
+			have := plain.Count(taken, "object") + " would be taken"
+			findings = append(findings, provision.Finding{Check: e.Label(), Level: provision.OK, Have: have})
+		}
+	}
+	return findings, nil
+}
+
 // checker holds a host against its contract, and against what engines need there.
 type checker struct {
-	reached
+	Reached
 	lab     string
 	engines []*engines.Engine // of the host
 	hub     origin.Hub
 	free    map[string]int64 // bytes, by disk: what models before have left for those after
 }
 
-func newChecker(c reached, lab string, on []*engines.Engine, hub origin.Hub) *checker {
-	return &checker{reached: c, lab: lab, engines: on, hub: hub, free: map[string]int64{}}
+func newChecker(c Reached, lab string, on []*engines.Engine, hub origin.Hub) *checker {
+	return &checker{Reached: c, lab: lab, engines: on, hub: hub, free: map[string]int64{}}
 }
 
 func (c *checker) findings(ctx context.Context) ([]provision.Finding, error) {
-	facts, err := look.Facts(ctx, c.conn, c.docker)
+	facts, err := look.Facts(ctx, c.Conn, c.Docker)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +140,7 @@ func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 			continue
 		}
 		seen[e.Image] = true
-		room, err := c.docker.Images.Room(ctx, e.Image)
+		room, err := c.Docker.Images.Room(ctx, e.Image)
 		f := provision.Finding{Check: "image", Want: e.Image, Level: provision.OK}
 		switch {
 		case errors.Is(err, origin.ErrNotFound):
@@ -110,7 +162,7 @@ func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 
 // leftThere says what a run could not clean up there. apply looks after its own sweep.
 func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
-	u, err := agent.ReadUnclean(ctx, c.conn)
+	u, err := agent.ReadUnclean(ctx, c.Conn)
 	if err != nil || u == nil {
 		return nil, err
 	}
@@ -120,7 +172,7 @@ func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 			"it takes a reset of the GPUs by their owner or a reboot. `hcl destroy` looks again, "+
 			"and `hcl destroy --force` forgets it", u.Run, u.Lab, u.Holder, u.Time.Local().Format(time.DateTime)),
 	}
-	if _, err := look.ProveGone(ctx, c.conn, u.Traces, 0); err == nil {
+	if _, err := look.ProveGone(ctx, c.Conn, u.Traces, 0); err == nil {
 		f.Level, f.Have, f.Advice = provision.OK, "what run "+u.Run+" had left is gone", ""
 	}
 	return []provision.Finding{f}, nil
@@ -129,18 +181,18 @@ func (c *checker) leftThere(ctx context.Context) ([]provision.Finding, error) {
 // contract holds a host against its contract, and adds its state to the facts. What an earlier
 // run of the lab has left there is swept before anything starts, and uses the GPUs by right.
 func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provision.Finding, error) {
-	now, err := look.Condition(ctx, c.conn, c.docker, c.keptOn())
+	now, err := look.Condition(ctx, c.Conn, c.Docker, c.keptOn())
 	if err != nil {
 		return nil, err
 	}
 	facts.See(now)
-	changed, err := agent.ReadPrepared(ctx, c.conn) // by a run that is at work, or was killed: the next puts it back
+	changed, err := agent.ReadPrepared(ctx, c.Conn) // by a run that is at work, or was killed: the next puts it back
 	if err != nil {
 		return nil, err
 	}
-	ours := provision.Traces{Marks: []string{agent.Dir(c.conn, c.lab) + "/"}}
+	ours := provision.Traces{Marks: []string{agent.Dir(c.Conn, c.lab) + "/"}}
 	if facts.Docker != "" {
-		found, err := c.docker.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.conn, c.lab)})
+		found, err := c.Docker.List(ctx, map[string]string{provision.LabelAgent: agent.Dir(c.Conn, c.lab)})
 		if err != nil {
 			return nil, err
 		}
@@ -148,7 +200,7 @@ func (c *checker) contract(ctx context.Context, facts *provision.Facts) ([]provi
 			ours.Containers = append(ours.Containers, f.ID)
 		}
 	}
-	return provision.Contract(c.conn.Host(), *facts, now.Without(changed), ours), nil
+	return provision.Contract(c.Conn.Host(), *facts, now.Without(changed), ours), nil
 }
 
 func (c *checker) keptOn() (paths []string) {
@@ -158,14 +210,6 @@ func (c *checker) keptOn() (paths []string) {
 		}
 	}
 	return paths
-}
-
-func sentence(f provision.Finding) string {
-	s := f.Check + ": " + f.Have
-	if f.Want != "" {
-		s += ", where " + f.Want + " is wanted"
-	}
-	return s + ": " + f.Advice
 }
 
 const hubWithin = 20 * time.Second
@@ -194,7 +238,7 @@ func (c *checker) models(ctx context.Context) (findings []provision.Finding, err
 func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Finding, err error) {
 	m := e.Model
 	if path.IsAbs(m.Repo) {
-		there, err := agent.ModelIn(ctx, c.conn, onHost(engines.Container(e), m.Repo))
+		there, err := agent.ModelIn(ctx, c.Conn, engines.Container(e).OnHost(m.Repo))
 		if err != nil {
 			return f, err
 		}
@@ -207,7 +251,7 @@ func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Fin
 	if cache == "" {
 		return provision.Finding{Level: provision.Warning, Have: "kept nowhere", Advice: keepIt}, nil
 	}
-	there, err := agent.ModelInCache(ctx, c.conn, cache, m.Repo, m.Revision)
+	there, err := agent.ModelInCache(ctx, c.Conn, cache, m.Repo, m.Revision)
 	if err != nil {
 		return f, err
 	}
@@ -335,7 +379,7 @@ func hubCache(e *engines.Engine) string {
 		return at
 	}
 	mounted := slices.ContainsFunc(ct.Mounts, func(m provision.Mount) bool { return m.Target == at })
-	if source := onHost(ct, at); mounted || source != at {
+	if source := ct.OnHost(at); mounted || source != at {
 		return source
 	}
 	return ""
