@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 
-	"hclbench/apply/place"
 	"hclbench/provision"
 )
 
@@ -56,15 +55,6 @@ func failures(err error, without scope) (all []*failure) {
 		f = &failure{scope: without, err: err}
 	}
 	return []*failure{f}
-}
-
-// blame is what becomes of the failure of a host that load is sent from: beside an engine
-// on another host it ends only what is sent.
-func (t *trial) blame(s *place.Session, err error) error {
-	if err != nil && s != t.home() {
-		return failed(ofTrial, s.Host, fmt.Errorf("its load is no longer sent; the next apply measures it: %w", err))
-	}
-	return failed(ofHost, s.Host, err)
 }
 
 // full reports whether a host had no room for what came of a cell: those that follow

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,25 +22,6 @@ type operated struct {
 	tell    teller
 	asked   time.Time // when it was last looked at
 	unknown error     // why it was not told then
-}
-
-// operate makes the objects of an engine of manifests, as far as that can be done; nil: it is none.
-func operate(ctx context.Context, t *trial) (*operated, error) {
-	m := t.d.Engine.Manifests
-	if m == nil {
-		return nil, nil
-	}
-	t.row.Started = time.Now()
-	service, _, _ := strings.Cut(m.Service, ":")
-	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().Host)}
-	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
-	labels := map[string]string{provision.LabelEngine: t.d.Engine.Label(), provision.LabelDeployment: t.d.ID}
-	var err error
-	o.Made, err = t.home().Root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
-	if o.Objects() == 0 { // nothing is to be deleted, and pods that it selects are not its own
-		o = nil
-	}
-	return o, err
 }
 
 // exports are where its pods say what they have counted.
@@ -70,32 +50,6 @@ func (o *operated) gpus() (n int) {
 		n += p.GPUs
 	}
 	return n
-}
-
-// before is a look at the port of an engine that comes after its objects have their conditions, its roles
-// their pods, and the service is there: of a name that nobody knows no answer comes.
-func (o *operated) before(port probe) probe {
-	if o == nil {
-		return port
-	}
-	told := ""
-	return probe{every: time.Second, look: func(ctx context.Context) error {
-		err := o.Look(ctx, o.service)
-		if err == nil {
-			return port.look(ctx)
-		}
-		if err.Error() != told && ctx.Err() == nil {
-			told = err.Error()
-			o.tell.say(Waiting, "%s", told)
-		}
-		return err
-	}}
-}
-
-// cannotCome reports whether a cluster has said that waiting for a pod does not help.
-func cannotCome(err error) bool {
-	final := []error{provision.ErrImageNotFound, provision.ErrNoRoom, provision.ErrPodLost}
-	return slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // ended reports what became of the engine's pods while it was measured. Nothing is said of what cannot
@@ -149,28 +103,6 @@ func (o *operated) tail(ctx context.Context) []string {
 		}
 	}
 	return nil
-}
-
-// said puts last log lines behind why the engine does not serve.
-func (o *operated) said(ctx context.Context, err error) error {
-	if failed, ok := errors.AsType[*waitError](err); ok && o != nil {
-		failed.tail = o.tail(ctx)
-	}
-	return err
-}
-
-// keepLogs keeps what its pods have said with the run.
-func (o *operated) keepLogs(ctx context.Context, t *trial) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
-	defer cancel()
-	logs, err := o.Logs(ctx)
-	if err != nil {
-		t.debug("the logs are not kept", err)
-	}
-	for _, l := range logs {
-		text, err := l.Open(ctx, false, -1)
-		t.keepText(ctx, l.String(), text, err)
-	}
 }
 
 // down deletes the objects, and sees that they and the pods are gone.

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"hclbench/agent"
@@ -16,32 +16,8 @@ import (
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/load"
-	"hclbench/plan"
-	"hclbench/results"
 	"hclbench/telemetry"
 )
-
-type measurement struct {
-	t       *trial
-	cell    *plan.Cell
-	out     results.Cell
-	records []load.Record
-	tell    teller
-	silent  atomic.Int64 // nanoseconds for which nothing has come, with requests in flight
-}
-
-func (t *trial) measurement(c *plan.Cell) *measurement {
-	m := &measurement{t: t, cell: c, tell: t.tell}
-	m.tell.about.Benchmark, m.tell.about.Cell, m.tell.about.Axes = c.Benchmark, c.ID, c.Axes
-	m.out = results.Cell{
-		ID: c.ID, RunID: t.row.RunID, DeploymentID: t.row.ID,
-		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
-		Identity: c.Identity(), Job: c.Task.Stored(), Started: time.Now(),
-	}
-	return m
-}
-
-func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
 
 func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.Model = m.t.row.Model
@@ -90,7 +66,7 @@ func (m *measurement) load(ctx context.Context) error {
 	var doubts []string
 	var unproved error
 	if lost == nil && err == nil && got.Summary.Completed > 0 {
-		doubts, unproved = m.t.prove(after, got)
+		doubts, unproved = m.t.prove(after, got.before, got.Measured)
 		doubts = append(doubts, cutShort(got.Records, m.t.context)...)
 	}
 	at := culprit(from, err)
@@ -215,6 +191,9 @@ func (m *measurement) watch(ctx context.Context, server *server) error {
 	}
 }
 
+// watchPoll is how often a cluster is asked what became of what the run has made there.
+const watchPoll = 3 * time.Second
+
 // hangs reports why there is no use in waiting for an engine from which nothing has come for the
 // stall time: it answers no small request within patience, and meanwhile none of its members that generate counts
 // a token. Prefill counts what is sent, whatever comes of it.
@@ -332,4 +311,28 @@ func reaches(ctx context.Context, from *place.Session, base string) error {
 			"host: %s: %w", from.Host, place.Address(base), advice, err)
 	}
 	return nil
+}
+
+func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
+
+func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
+	for i, b := range beside {
+		beside[i].end = watch(ctx, m.t.at[b.host], m.watchID(), b.plan)
+	}
+}
+
+// collect ends the watches side by side, and adds what they have read to the record of the job, by
+// the sender's clock.
+func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *place.Session, sent telemetry.Window) {
+	records := make([]*telemetry.Record, len(beside))
+	var all sync.WaitGroup
+	for i, b := range beside {
+		all.Go(func() { records[i] = b.read(ctx, m.t.at[b.host], from, sent) })
+	}
+	all.Wait()
+	for i, r := range records {
+		if to != nil && r != nil {
+			to.Add(r, beside[i].host.Name)
+		}
+	}
 }

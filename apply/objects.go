@@ -41,6 +41,17 @@ func Objects(ctx context.Context, p *plan.Plan) []plan.Cluster {
 	return all
 }
 
+// podOf is the pod that a host is for a deployment: as its first engine of an image wants it.
+func podOf(h *provision.Host, d *plan.Deployment) kube.PodSpec {
+	spec := kube.PodSpec{Host: h, Image: h.Cluster.Image, Labels: map[string]string{provision.LabelEngine: d.Engine.Label()}}
+	i := slices.IndexFunc(d.Members, func(m plan.Member) bool { return m.Host == h && engines.InImage(m.Engine) })
+	if i >= 0 {
+		ct := d.Members[i].Container
+		spec.Image, spec.Shm, spec.Privileged, spec.CapAdd, spec.Mounts = ct.Image, ct.ShmSize, ct.Privileged, ct.CapAdd, ct.Mounts
+	}
+	return spec
+}
+
 // podsOf are the pods that the plan makes, those once that are alike on one host.
 func podsOf(p *plan.Plan) (all []kube.PodSpec) {
 	seen := map[string]bool{}

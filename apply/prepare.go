@@ -69,6 +69,25 @@ func (t *trial) fabric(ctx context.Context) error {
 	return nil
 }
 
+// compareFacts warns when a host is not as it was when cells were measured there, or sent from there.
+func (t *trial) compareFacts(context.Context) error {
+	for _, h := range t.d.Needs() {
+		told := map[string]int{}
+		for _, c := range t.d.Cells {
+			if was := c.Facts[h]; c.Status == plan.Done && was != nil {
+				if changed := strings.Join(t.at[h].Facts.Differences(*was), ", "); changed != "" {
+					told[changed]++
+				}
+			}
+		}
+		for _, changed := range slices.Sorted(maps.Keys(told)) {
+			t.tell.say(Warning, "%s has changed since %d of the cells that are up to date were measured: %s; "+
+				"--strict-facts measures them again", h, told[changed], changed)
+		}
+	}
+	return nil
+}
+
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
 		for _, from := range t.at.of(t.d.Senders(c)) {
@@ -323,27 +342,6 @@ func (t *trial) images(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-// alike reports members of one role that would run different images by the same name. That somebody's
-// image has no digest, as one has not that was loaded from a file, is a doubt.
-func alike(rows []results.Member) (doubts []string, err error) {
-	for i, m := range rows {
-		other := func(known bool) int {
-			return slices.IndexFunc(rows[:i], func(o results.Member) bool {
-				return o.Role == m.Role && o.Digest != m.Digest && (o.Digest != "" && m.Digest != "") == known
-			})
-		}
-		if j := other(true); j >= 0 {
-			return nil, fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
-				m.Image, rows[j].Digest, rows[j].Host, m.Digest, m.Host)
-		}
-		if j := other(false); j >= 0 {
-			doubts = append(doubts, fmt.Sprintf("nobody knows whether %s is the same on %s and on %s: one of them has no digest of it",
-				m.Image, rows[j].Host, m.Host))
-		}
-	}
-	return doubts, nil
 }
 
 // compareDigest warns when a tag has moved: new cells would stand beside old ones of another image.

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"hclbench/agent"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/telemetry"
 )
@@ -22,76 +22,6 @@ import (
 // router that has lost a worker gives all to the others, decode prefills by itself when
 // prefill fails, a KV cache that was lost is read anyway. So it is counted what each member
 // has done. Of an engine alone the same counts show whose requests it has served.
-
-// half reports whether the member answers only together with others.
-func (m *member) half() bool { return m.Role == engines.Prefill || m.Role == engines.Decode }
-
-// registered: of a prefill server that others come to on a port of its own all ranks are known
-// there, which its server does not say.
-func (e *engine) registered(m *member) probe {
-	return probe{look: func(ctx context.Context) error {
-		path, port := engines.Registered(m.Member.Member)
-		if path == "" {
-			return nil
-		}
-		s := m.server(e)
-		defer s.close()
-		s.base = atPort(s.base, port)
-		return s.get(ctx, path, nil)
-	}}
-}
-
-// counted: a router knows every worker of the plan, and says that each is well.
-func (e *engine) counted(s *server, router *member) probe {
-	return probe{look: func(ctx context.Context) error {
-		path := engines.Workers(router.Engine)
-		if path == "" {
-			return nil
-		}
-		var said struct {
-			Workers []struct {
-				URL     string
-				Type    string `json:"worker_type"`
-				Healthy bool   `json:"is_healthy"`
-			}
-		}
-		if err := s.get(ctx, path, &said); err != nil {
-			return err
-		}
-		want, well := map[string]int{}, map[string]int{}
-		ill := map[string]bool{} // some list each rank of data parallel, as URL@0, URL@1 …
-		for _, w := range said.Workers {
-			url, _, _ := strings.Cut(w.URL, "@")
-			ill[url] = ill[url] || !w.Healthy
-		}
-		for _, m := range e.workers() {
-			want[m.Role]++
-		}
-		for _, w := range said.Workers {
-			if w.Type == "regular" {
-				w.Type = engines.Serve
-			}
-			if url, _, _ := strings.Cut(w.URL, "@"); !ill[url] {
-				well[w.Type]++
-				ill[url] = true // once
-			}
-		}
-		for role, n := range want {
-			if well[role] != n {
-				return fmt.Errorf("the router has %d of %d %s servers that are well", well[role], n, role)
-			}
-		}
-		return nil
-	}}
-}
-
-func atPort(base string, port int) string {
-	host, _, err := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
-	if err != nil {
-		return base // which the first request says
-	}
-	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
-}
 
 // tally is what a member has counted so far, by what it shows of it: an engine shows no counter
 // before it has counted.
@@ -212,11 +142,11 @@ const (
 // prove holds what the engine has done while a cell was measured against what the clients have. The
 // error says in what it was not what the plan says; doubts, what else speaks against the measurement, or
 // could not be seen.
-func (e *engine) prove(ctx context.Context, cell sent) (doubts []string, err error) {
-	doubts = slices.Concat(e.objects.doubts(ctx), e.unproved(cell.before), e.joined(ctx))
+func (e *engine) prove(ctx context.Context, before map[*member]tally, cell agent.Measured) (doubts []string, err error) {
+	doubts = slices.Concat(e.objects.doubts(ctx), e.unproved(before), e.joined(ctx))
 	told := false
-	for begun := time.Now(); len(cell.before) > 0; {
-		wrong, strange := e.compare(cell, e.tally(ctx))
+	for begun := time.Now(); len(before) > 0; {
+		wrong, strange := e.compare(before, e.tally(ctx), cell)
 		if len(wrong) > 0 && time.Since(begun) <= countPatience && ctx.Err() == nil {
 			if !told {
 				told = true
@@ -238,142 +168,131 @@ func (e *engine) prove(ctx context.Context, cell sent) (doubts []string, err err
 	return doubts, err
 }
 
-// compare says in what members have not done what the plan says, and what they have done for others. They
-// count the requests of the warm-up too, of which there are no records.
-func (e *engine) compare(cell sent, now map[*member]tally) (wrong, strange []string) {
-	before, warm, warming := cell.before, 0, 0
-	if s := cell.Summary; s != nil {
-		warm, warming = s.Warmup-s.WarmupFailed, s.Warmup
-	}
-	requests := len(cell.Records) + warm
-	prompts, answers, whole := 0.0, 0.0, true
-	most, longest, bounded := 0.0, 0, true // of answers that did not come whole it is known what they may have been
+// demand is what the clients of a cell have of an engine, by their records. They tell of the requests of the warm-up only
+// how many there were.
+type demand struct {
+	requests         int     // those of the warm-up that were answered are among them
+	prompts, answers float64 // tokens
+	whole            bool    // every answer came whole, and with its usage: else the engine may have counted more
+	most             float64 // tokens that all answers together may have
+	bounded          bool    // most is known
+}
+
+func demandOf(cell agent.Measured) demand {
+	a, warming, longest := demand{requests: len(cell.Records), whole: true, bounded: true}, 0, 0
 	for _, r := range cell.Records {
-		prompts, answers = prompts+float64(r.InputTokens), answers+float64(r.OutputTokens)
+		a.prompts, a.answers = a.prompts+float64(r.InputTokens), a.answers+float64(r.OutputTokens)
 		longest = max(longest, r.AskedOutput)
 		if r.OK() && !r.NoUsage {
-			most += float64(r.OutputTokens)
+			a.most += float64(r.OutputTokens)
 			continue
 		}
-		whole, bounded = false, bounded && r.AskedOutput > 0
-		most += float64(max(r.AskedOutput, r.OutputTokens))
+		a.whole, a.bounded = false, a.bounded && r.AskedOutput > 0
+		a.most += float64(max(r.AskedOutput, r.OutputTokens))
 	}
-	most += float64(warming * longest)
-	bounded = bounded && (warming == 0 || longest > 0)
-	say := func(m *member, format string, args ...any) {
-		wrong = append(wrong, m.says(fmt.Sprintf(format, args...)))
+	if s := cell.Summary; s != nil {
+		warming = s.Warmup
+		a.requests += s.Warmup - s.WarmupFailed
 	}
-	sum, tells := tally{}, map[string]int{} // over the workers that generate, or hand over, and how many of those tell
-	writers, readers := 0, 0
+	a.most += float64(warming * longest)
+	a.bounded = a.bounded && (warming == 0 || longest > 0)
+	return a
+}
+
+// share is what a member has counted of a cell.
+type share struct {
+	*member
+	was, is tally // nil: it did not tell
+	did     tally // between the two; nil where they do not tell it
+}
+
+// total sums an entry up over the members of these roles that tell it. all: each of them does.
+func total(shares []share, entry string, roles ...string) (sum float64, all bool) {
+	all = true
+	for _, s := range shares {
+		if s.Answers && slices.Contains(roles, s.Role) {
+			n, told := s.did[entry]
+			sum, all = sum+n, all && told
+		}
+	}
+	return sum, all
+}
+
+// The rules by which a member has done what the plan says; each says what it has not done, empty: nothing.
+var ofMember = []func(share, demand) string{
+	func(s share, _ demand) string {
+		if s.is == nil {
+			return "its counters, which it told before, cannot be had any more"
+		}
+		return ""
+	},
+	func(s share, _ demand) string {
+		if s.is != nil && s.is.anew(s.was) {
+			return "its counters have begun anew: it was started again by itself"
+		}
+		return ""
+	},
+	func(s share, _ demand) string {
+		if n := s.did[lost]; n > 0 {
+			return fmt.Sprintf("it counts %.0f failures that no answer shows", n)
+		}
+		return ""
+	},
+	func(s share, a demand) string {
+		rest := float64(engines.BlockSize(s.Engine) * a.requests)
+		if _, fetches := s.did[fetched]; fetches && s.Role == engines.Decode && s.did[read] > slack*a.prompts+rest {
+			return fmt.Sprintf("it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", s.did[read], a.prompts)
+		}
+		return ""
+	},
+}
+
+// The rules by which all members together have.
+var ofAll = []func([]share, demand) string{
+	func(shares []share, a demand) string {
+		if n, all := total(shares, generated, engines.Decode, engines.Serve); all && a.whole && n < (1-slack)*a.answers {
+			return fmt.Sprintf("the engine counts %.0f generated tokens, the clients %.0f", n, a.answers)
+		}
+		return ""
+	},
+	func(shares []share, a demand) string {
+		reads := func(s share) bool { return s.Answers && s.Role == engines.Prefill }
+		n, all := total(shares, handed, engines.Prefill)
+		if all && slices.ContainsFunc(shares, reads) && a.whole && n < (1-slack)*float64(a.requests) {
+			const text = "prefill has handed over %.0f of %d requests: decode has read the prompts of the others itself"
+			return fmt.Sprintf(text, n, a.requests)
+		}
+		return ""
+	},
+}
+
+// compare says in what members have not done what the plan says, and what they have done for others.
+func (e *engine) compare(before, now map[*member]tally, cell agent.Measured) (wrong, strange []string) {
+	a := demandOf(cell)
+	var shares []share
 	for _, m := range e.members {
-		was, asked := before[m]
-		is, answers := now[m]
-		writes, reads := m.Answers && (m.Role == engines.Decode || m.Role == engines.Serve), m.Answers && m.Role == engines.Prefill
-		if writes {
-			writers++
+		s := share{member: m, was: before[m], is: now[m]}
+		if s.was != nil && s.is != nil && !s.is.anew(s.was) {
+			s.did = s.is.since(s.was)
 		}
-		if reads {
-			readers++
-		}
-		if !asked {
-			continue
-		}
-		if !answers {
-			say(m, "its counters, which it told before, cannot be had any more")
-			continue
-		}
-		if is.anew(was) {
-			say(m, "its counters have begun anew: it was started again by itself")
-			continue
-		}
-		did := is.since(was)
-		if did[lost] > 0 {
-			say(m, "it counts %.0f failures that no answer shows", did[lost])
-		}
-		rest := float64(engines.BlockSize(m.Engine) * requests)
-		if _, told := did[fetched]; told && m.Role == engines.Decode && did[read] > slack*prompts+rest {
-			say(m, "it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", did[read], prompts)
-		}
-		for name, n := range did {
-			if name == generated && writes || name == handed && reads {
-				sum[name] += n
-				tells[name]++
+		shares = append(shares, s)
+		for _, rule := range ofMember {
+			if what := rule(s, a); s.was != nil && what != "" {
+				wrong = append(wrong, m.says(what))
 			}
 		}
 	}
-	if tells[generated] == writers && whole && sum[generated] < (1-slack)*answers {
-		wrong = append(wrong, fmt.Sprintf("the engine counts %.0f generated tokens, the clients %.0f", sum[generated], answers))
+	for _, rule := range ofAll {
+		if what := rule(shares, a); what != "" {
+			wrong = append(wrong, what)
+		}
 	}
-	if bounded && sum[generated] > (1+slack)*most+slackTokens {
-		strange = append(strange, fmt.Sprintf("the engine counts %.0f generated tokens, and the clients have asked for %.0f at most: "+
-			"it has served others meanwhile", sum[generated], most))
-	}
-	if readers > 0 && tells[handed] == readers && whole && sum[handed] < (1-slack)*float64(requests) {
-		wrong = append(wrong, fmt.Sprintf("prefill has handed over %.0f of %d requests: decode has read the prompts of the others itself",
-			sum[handed], requests))
+	if n, _ := total(shares, generated, engines.Decode, engines.Serve); a.bounded && n > (1+slack)*a.most+slackTokens {
+		const text = "the engine counts %.0f generated tokens, and the clients have asked for %.0f at most: it has served others meanwhile"
+		strange = append(strange, fmt.Sprintf(text, n, a.most))
 	}
 	slices.Sort(wrong)
 	return wrong, strange
-}
-
-// Of the requests that try an engine: how long they may take together, how many tokens each asks for, and how many
-// words its prompt has, more than a block of a KV cache: shorter ones are never handed over.
-const (
-	tryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
-	tryTokens = 8
-	// settleTime is how long a router that does not list its workers may take to learn of all of them: they
-	// tell it of themselves every few seconds.
-	settleTime = 15 * time.Second
-	tryWords   = 256
-)
-
-// tryAll sends requests through the engine until each of its instances has served by its own
-// count. The same prompt has to get the same answer from all of them.
-func (e *engine) tryAll(ctx context.Context, model string) error {
-	if !e.d.Grouped() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, tryWithin)
-	defer cancel()
-	var doors []*server
-	for _, m := range e.members {
-		if m.Answers && (m.Engine.Router || !e.front().Engine.Router) {
-			doors = append(doors, m.server(e))
-			defer doors[len(doors)-1].close()
-		}
-	}
-	before, patience := e.tally(ctx), engines.ReadinessOf(e.d.Engine).Stall
-	said := map[string]string{}
-	var idle []string
-	round, settled := max(len(e.workers()), 3), time.Now()
-	if front := e.front().Engine; front.Router && engines.Workers(front) == "" {
-		settled = settled.Add(settleTime)
-	}
-	for n := 0; n < 8*round || time.Now().Before(settled); n++ {
-		// Two of three are the same; the third is new, which routers give to another worker.
-		prompt := strings.Repeat("one two three four ", tryWords/4)
-		if n%3 == 2 {
-			prompt = "try " + strconv.Itoa(n) + " " + prompt
-		}
-		text, err := doors[n%len(doors)].answer(ctx, model, prompt, tryTokens, min(tryWithin, patience))
-		if err != nil {
-			if m, how := endsSoon(ctx, e.members); m != nil {
-				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}
-			}
-			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: e.tail(ctx)}
-		}
-		if first, again := said[prompt]; again && first != text {
-			return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
-				"a part of it has other weights, or a broken KV cache", plain.Cut(first, 80), plain.Cut(text, 80))}
-		}
-		if said[prompt] = text; (n+1)%round > 0 {
-			continue
-		}
-		if idle = idleAmong(before, e.tally(ctx)); len(idle) == 0 {
-			return nil
-		}
-	}
-	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
 }
 
 // unproved is why nothing shows that the members do what the plan says; nil where the counts of all
@@ -413,24 +332,6 @@ func unseenLosses(told map[*member]tally) (open string) {
 	return open
 }
 
-// idleAmong are the workers that have counted nothing since, of those that would show it. Some show no
-// counter before it counts: of them the others tell whether its name is known.
-func idleAmong(before, now map[*member]tally) (names []string) {
-	known := map[*engines.Proof]bool{}
-	for m, n := range now {
-		p := engines.ProofOf(m.Member.Member)
-		known[p] = known[p] || !p.ShowsZero && m.shows(n)
-	}
-	for m, n := range now {
-		did, shows := n.since(before[m]), m.shows(n) || known[engines.ProofOf(m.Member.Member)]
-		if !m.Engine.Router && shows && did[generated] == 0 && did[read] == 0 {
-			names = append(names, m.name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // resetCaches drops the prefix caches of all that have one, and says what came of it.
 func (e *engine) resetCaches(ctx context.Context, front *server) string {
 	if !e.d.Grouped() {
@@ -446,4 +347,67 @@ func (e *engine) resetCaches(ctx context.Context, front *server) string {
 		}
 	}
 	return worst
+}
+
+// What is left of a cell in the members of an engine takes memory and time from the next:
+// requests that were given up, and KV caches that nobody has fetched.
+
+const (
+	// leftWithin is how long what is left may take to go: SGLang tells only every 30 s what is in
+	// use while it has nothing to do.
+	leftWithin = 35 * time.Second
+	leftShare  = 0.01 // of a KV cache
+)
+
+// leftovers waits until the workers have nothing left of what came before. What they still have is
+// why the next cell is to be doubted.
+func (e *engine) leftovers(ctx context.Context, front *server, model string) []string {
+	if !e.d.Grouped() {
+		return nil
+	}
+	patience := min(leftWithin, engines.ReadinessOf(e.d.Engine).Stall)
+	for begun := time.Now(); ; {
+		left := e.left(ctx)
+		if len(left) == 0 || time.Since(begun) > patience {
+			return left
+		}
+		// Prefill frees what was fetched at its next step, which a request brings.
+		if err := front.generate(ctx, model, askTimeout); err != nil {
+			e.debug("a request between cells fails", err)
+		}
+		if !flow.Pause(ctx, countEvery) {
+			return nil
+		}
+	}
+}
+
+// left is what each worker has in it now; one that does not tell has nothing.
+func (e *engine) left(ctx context.Context) (left []string) {
+	workers := e.workers()
+	said := make([]string, len(workers))
+	var asking sync.WaitGroup
+	for i, m := range workers {
+		names := engines.Exports(m.Engine)
+		if names == nil || names.Iterations {
+			continue
+		}
+		asking.Go(func() {
+			s := m.server(e)
+			defer s.close()
+			var text []byte
+			if err := s.get(ctx, "/metrics", &text); err != nil {
+				e.debug("what is left in "+m.name+" is not known", err)
+				return
+			}
+			now := names.Values(string(text))
+			switch requests, used := now[telemetry.Running]+now[telemetry.Waiting], now[telemetry.KVCache]; {
+			case requests > 0:
+				said[i] = m.says(plain.Count(int(requests), "request") + " of before the cell had not ended when it began")
+			case used > leftShare:
+				said[i] = m.says(fmt.Sprintf("%.0f %% of its KV cache was in use when the cell began, without a request", math.Ceil(100*used)))
+			}
+		})
+	}
+	asking.Wait()
+	return slices.DeleteFunc(said, func(s string) bool { return s == "" })
 }

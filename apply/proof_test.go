@@ -42,7 +42,7 @@ func TestWarmupIsCounted(t *testing.T) {
 		e, prefill, decode := split(c.kind)
 		before := map[*member]tally{prefill: {}, decode: {}}
 		now := map[*member]tally{prefill: {handed: c.handed}, decode: {read: c.itself, fetched: 80 * 512, generated: 800}}
-		wrong, strange := e.compare(sent{Measured: agent.Measured{Summary: warmed(64), Records: records}, before: before}, now)
+		wrong, strange := e.compare(before, now, agent.Measured{Summary: warmed(64), Records: records})
 		got := strings.Join(append(wrong, strange...), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
@@ -162,8 +162,8 @@ func TestLoadOfOthers(t *testing.T) {
 		"of those that had no bound": {slices.Repeat([]load.Record{unasked}, 100), 0, 90000, ""},
 		"fewer":                      {slices.Repeat([]load.Record{whole}, 100), 0, 9000, "counts 9000 generated tokens, the clients 10000"},
 	} {
-		wrong, strange := e.compare(sent{Measured: agent.Measured{Summary: warmed(c.warm), Records: c.records},
-			before: map[*member]tally{alone: {generated: 8}}}, map[*member]tally{alone: {generated: 8 + c.counts}})
+		wrong, strange := e.compare(map[*member]tally{alone: {generated: 8}}, map[*member]tally{alone: {generated: 8 + c.counts}},
+			agent.Measured{Summary: warmed(c.warm), Records: c.records})
 		got := strings.Join(append(wrong, strange...), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -2,20 +2,17 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"regexp"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"hclbench/engines"
+	"hclbench/plain"
 	"hclbench/results"
 )
-
-const notServing = "does not serve"
 
 // serving is what is known of an engine that has proved that it serves.
 type serving struct {
@@ -49,7 +46,7 @@ func (e *engine) ready(ctx context.Context, now *serving, members ...*member) er
 	}
 	if len(members) == 0 {
 		add(e.server(engines.BaseURL(e.d.Engine)), e.d.Engine, nil)
-		probes[0] = e.objects.before(probes[0])
+		probes[0] = e.afterObjects(probes[0])
 	}
 	for _, m := range members {
 		if m.Answers {
@@ -117,6 +114,27 @@ func (e *engine) probes(w *wait, s *server, want engines.Readiness, m *member, n
 	return append(list, e.counted(s, m), token)
 }
 
+// afterObjects is a look at the port of an engine that comes after its objects have their conditions, its roles
+// their pods, and the service is there: of a name that nobody knows no answer comes.
+func (e *engine) afterObjects(port probe) probe {
+	o := e.objects
+	if o == nil {
+		return port
+	}
+	told := ""
+	return probe{every: time.Second, look: func(ctx context.Context) error {
+		err := o.Look(ctx, o.service)
+		if err == nil {
+			return port.look(ctx)
+		}
+		if err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			o.tell.say(Waiting, "%s", told)
+		}
+		return err
+	}}
+}
+
 // othersServe makes sure that the other servers of an external engine serve the
 // same model.
 func (e *engine) othersServe(ctx context.Context, want engines.Readiness, model string) error {
@@ -135,173 +153,147 @@ func (e *engine) othersServe(ctx context.Context, want engines.Readiness, model 
 	return nil
 }
 
-// hopelessAfter is how long a server may answer what waiting does not change: some
-// say that they are ready a little before they are.
-const hopelessAfter = time.Minute
-
-// hopeless reports whether waiting does not change such an answer. ours says that the
-// server was started for this run, with the one model that it serves; last, that it
-// was asked to generate, after it had said that it was ready.
-func hopeless(err error, ours, last bool) bool {
-	unlisted, answer := new(unlistedError), new(answerError)
-	switch {
-	case errors.As(err, &unlisted):
-		return ours && len(unlisted.listed) > 0
-	case !errors.As(err, &answer):
-		return errors.Is(err, errNoToken) || errors.Is(err, errNoVector)
-	}
-	switch answer.code {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return true
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
-		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // they say: later
-		return false
-	}
-	return last || answer.code/100 == 3
-}
-
-// Whether a server that comes up gets on is read from what it says. Many log every
-// request, those with which it is looked at among them, so that a line by itself says
-// nothing: it has to be new.
-
-// news remembers the forms of what was said. The zero value has heard nothing.
-type news struct {
-	figures map[string]string // how far it was when that was said last, by form
-}
-
-// newsKept bounds the forms: who says something else for ever gets no further.
-const newsKept = 10_000
-
-// in reports whether a line says something new: nothing was said in this form before, or it counts
-// something that has changed, "45 %" or "3 of 8"; until the server listens, any number.
-func (n *news) in(line string, listens bool) bool {
-	numbers := counts
-	if !listens {
-		line, numbers = when.ReplaceAllString(line, ""), number
-	}
-	at, figures := form(line), strings.Join(numbers.FindAllString(line, -1), " ")
-	before, known := n.figures[at]
-	if !known && len(n.figures) == newsKept {
-		return false
-	}
-	if n.figures == nil {
-		n.figures = map[string]string{}
-	}
-	n.figures[at] = figures
-	return !known || figures != before
-}
-
-var (
-	counts = regexp.MustCompile(`\d+(\.\d+)?\s*%|\d+\s*(/|of)\s*\d+`)
-	number = regexp.MustCompile(`\d+(\.\d+)?`)
-	when   = regexp.MustCompile(`(\d+[-/])*\d+[-/]\d+[- T]+\d+:\d+:\d+([.,]\d+)?`)
-)
-
-// form is a line without what differs from one time to the next: numbers, times,
-// addresses, ids, which are words with a digit.
-func form(line string) string {
-	words := strings.FieldsFunc(line, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' && r != '_'
-	})
-	var kept []string
-	for _, w := range words {
-		if !strings.ContainsFunc(w, unicode.IsDigit) {
-			kept = append(kept, w)
+// registered: of a prefill server that others come to on a port of its own all ranks are known
+// there, which its server does not say.
+func (e *engine) registered(m *member) probe {
+	return probe{look: func(ctx context.Context) error {
+		path, port := engines.Registered(m.Member.Member)
+		if path == "" {
+			return nil
 		}
+		s := m.server(e)
+		defer s.close()
+		s.base = atPort(s.base, port)
+		return s.get(ctx, path, nil)
+	}}
+}
+
+// counted: a router knows every worker of the plan, and says that each is well.
+func (e *engine) counted(s *server, router *member) probe {
+	return probe{look: func(ctx context.Context) error {
+		path := engines.Workers(router.Engine)
+		if path == "" {
+			return nil
+		}
+		var said struct {
+			Workers []struct {
+				URL     string
+				Type    string `json:"worker_type"`
+				Healthy bool   `json:"is_healthy"`
+			}
+		}
+		if err := s.get(ctx, path, &said); err != nil {
+			return err
+		}
+		want, well := map[string]int{}, map[string]int{}
+		ill := map[string]bool{} // some list each rank of data parallel, as URL@0, URL@1 …
+		for _, w := range said.Workers {
+			url, _, _ := strings.Cut(w.URL, "@")
+			ill[url] = ill[url] || !w.Healthy
+		}
+		for _, m := range e.workers() {
+			want[m.Role]++
+		}
+		for _, w := range said.Workers {
+			if w.Type == "regular" {
+				w.Type = engines.Serve
+			}
+			if url, _, _ := strings.Cut(w.URL, "@"); !ill[url] {
+				well[w.Type]++
+				ill[url] = true // once
+			}
+		}
+		for role, n := range want {
+			if well[role] != n {
+				return fmt.Errorf("the router has %d of %d %s servers that are well", well[role], n, role)
+			}
+		}
+		return nil
+	}}
+}
+
+func atPort(base string, port int) string {
+	host, _, err := net.SplitHostPort(strings.TrimPrefix(base, "http://"))
+	if err != nil {
+		return base // which the first request says
 	}
-	return strings.Join(kept, " ")
+	return "http://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
-// standing is an answer that a server gives again and again. The zero value is none.
-type standing struct {
-	text  string
-	since time.Time
-	told  time.Time
-}
-
-func (a *standing) see(err error, now time.Time) {
-	if a.text == "" || form(err.Error()) != form(a.text) {
-		*a = standing{since: now}
-	}
-	a.text = err.Error()
-}
-
-func (a *standing) lasts() time.Duration {
-	if a.text == "" {
-		return 0
-	}
-	return time.Since(a.since)
-}
-
-// An answer is told when it has stood so long with nothing else to tell, and again
-// so often.
+// Of the requests that try an engine: how long they may take together, how many tokens each asks for, and how many
+// words its prompt has, more than a block of a KV cache: shorter ones are never handed over.
 const (
-	answerNews  = 5 * time.Second
-	answerAgain = time.Minute
+	tryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
+	tryTokens = 8
+	// settleTime is how long a router that does not list its workers may take to learn of all of them: they
+	// tell it of themselves every few seconds.
+	settleTime = 15 * time.Second
+	tryWords   = 256
 )
 
-// due reports whether the answer is to be told, idle being how long nothing has moved.
-func (a *standing) due(idle time.Duration) bool {
-	if a.lasts() < answerNews || idle < answerNews || time.Since(a.told) < answerAgain {
-		return false
+// tryAll sends requests through the engine until each of its instances has served by its own
+// count. The same prompt has to get the same answer from all of them.
+func (e *engine) tryAll(ctx context.Context, model string) error {
+	if !e.d.Grouped() {
+		return nil
 	}
-	a.told = time.Now()
-	return true
-}
-
-// comingUp is how an engine comes up, phase by phase, as its log tells.
-type comingUp struct {
-	done  []results.Phase
-	phase string // the one that goes on; empty: none has been told yet
-	since time.Time
-
-	firstN int       // of the phase's parts when they were first counted
-	at     time.Time // when that was
-	told   time.Time
-}
-
-const phaseNews = time.Second
-
-func (c *comingUp) see(p engines.Progress, now time.Time) string {
-	if p.Phase != c.phase {
-		if c.had(p.Phase) >= 0 && p.N == p.Of { // another part of the engine says it later
-			return ""
-		}
-		c.end(now)
-		c.phase, c.since, c.firstN, c.at = p.Phase, now, p.N, now
-	} else if now.Sub(c.told) < phaseNews && p.N < p.Of || p.Of == 0 {
-		return ""
-	}
-	c.told = now
-	if p.Of == 0 {
-		return p.Phase
-	}
-	text := fmt.Sprintf("%s %d of %d", p.Phase, p.N, p.Of)
-	if p.N > c.firstN && p.N < p.Of {
-		left := time.Duration(float64(now.Sub(c.at)) / float64(p.N-c.firstN) * float64(p.Of-p.N))
-		if left >= time.Second {
-			text += fmt.Sprintf(", about %s left", left.Round(time.Second))
+	ctx, cancel := context.WithTimeout(ctx, tryWithin)
+	defer cancel()
+	var doors []*server
+	for _, m := range e.members {
+		if m.Answers && (m.Engine.Router || !e.front().Engine.Router) {
+			doors = append(doors, m.server(e))
+			defer doors[len(doors)-1].close()
 		}
 	}
-	return text
+	before, patience := e.tally(ctx), engines.ReadinessOf(e.d.Engine).Stall
+	said := map[string]string{}
+	var idle []string
+	round, settled := max(len(e.workers()), 3), time.Now()
+	if front := e.front().Engine; front.Router && engines.Workers(front) == "" {
+		settled = settled.Add(settleTime)
+	}
+	for n := 0; n < 8*round || time.Now().Before(settled); n++ {
+		// Two of three are the same; the third is new, which routers give to another worker.
+		prompt := strings.Repeat("one two three four ", tryWords/4)
+		if n%3 == 2 {
+			prompt = "try " + strconv.Itoa(n) + " " + prompt
+		}
+		text, err := doors[n%len(doors)].answer(ctx, model, prompt, tryTokens, min(tryWithin, patience))
+		if err != nil {
+			if m, how := endsSoon(ctx, e.members); m != nil {
+				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}
+			}
+			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: e.tail(ctx)}
+		}
+		if first, again := said[prompt]; again && first != text {
+			return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
+				"a part of it has other weights, or a broken KV cache", plain.Cut(first, 80), plain.Cut(text, 80))}
+		}
+		if said[prompt] = text; (n+1)%round > 0 {
+			continue
+		}
+		if idle = idleAmong(before, e.tally(ctx)); len(idle) == 0 {
+			return nil
+		}
+	}
+	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
 }
 
-// had is where a phase stands that has been, and is over; -1: nowhere.
-func (c *comingUp) had(phase string) int {
-	return slices.IndexFunc(c.done, func(p results.Phase) bool { return p.Name == phase })
-}
-
-// end ends the phase that goes on. One that went on again is one.
-func (c *comingUp) end(now time.Time) []results.Phase {
-	if c.phase == "" {
-		return c.done
+// idleAmong are the workers that have counted nothing since, of those that would show it. Some show no
+// counter before it counts: of them the others tell whether its name is known.
+func idleAmong(before, now map[*member]tally) (names []string) {
+	known := map[*engines.Proof]bool{}
+	for m, n := range now {
+		p := engines.ProofOf(m.Member.Member)
+		known[p] = known[p] || !p.ShowsZero && m.shows(n)
 	}
-	took := now.Sub(c.since).Seconds()
-	if i := c.had(c.phase); i >= 0 {
-		c.done[i].Seconds += took
-	} else {
-		c.done = append(c.done, results.Phase{Name: c.phase, Seconds: took})
+	for m, n := range now {
+		did, shows := n.since(before[m]), m.shows(n) || known[engines.ProofOf(m.Member.Member)]
+		if !m.Engine.Router && shows && did[generated] == 0 && did[read] == 0 {
+			names = append(names, m.name)
+		}
 	}
-	c.phase = ""
-	return c.done
+	slices.Sort(names)
+	return names
 }

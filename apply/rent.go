@@ -11,14 +11,9 @@ import (
 	"time"
 
 	"hclbench/apply/place"
-	"hclbench/engines"
 	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/provision/kube"
 )
-
-// watchPoll is how often a cluster is asked what became of what the run has made there.
-const watchPoll = 3 * time.Second
 
 // rentTries is how often the pods of a trial are rented. Two runs may each have what the other waits for: then all
 // are given back, and one of them comes first the next time.
@@ -47,11 +42,6 @@ const rentWait = time.Minute
 
 const startsAgain = "not all of its pods have room, which others may hold who wait for these: they are given back, and " +
 	"rented again after %s: %v"
-
-// some reports whether one of the places at least could be had.
-func (at sessions) some() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(at)), func(s *place.Session) bool { return s.Pod != nil })
-}
 
 // rentAll is one try, of all pods side by side.
 func (r *run) rentAll(ctx context.Context, d *plan.Deployment, at sessions) (rented sessions, err error) {
@@ -94,17 +84,6 @@ func (r *run) neighbours(d *plan.Deployment, at sessions) {
 	}
 }
 
-// pods are the fabrics of the hosts that are pods, which have their addresses by now.
-func (at sessions) pods() map[*provision.Host]provision.Fabric {
-	all := map[*provision.Host]provision.Fabric{}
-	for h, s := range at {
-		if h.Cluster != nil {
-			all[h] = s.Conn.Host().Fabric
-		}
-	}
-	return all
-}
-
 // notRented is what it costs that a pod could not be had. Other deployments get others.
 func notRented(h *provision.Host, err error) error {
 	switch {
@@ -136,15 +115,4 @@ func (r *run) giveBack(ctx context.Context, rented sessions) {
 		})
 	}
 	all.Wait()
-}
-
-// podOf is the pod that a host is for a deployment: as its first engine of an image wants it.
-func podOf(h *provision.Host, d *plan.Deployment) kube.PodSpec {
-	spec := kube.PodSpec{Host: h, Image: h.Cluster.Image, Labels: map[string]string{provision.LabelEngine: d.Engine.Label()}}
-	i := slices.IndexFunc(d.Members, func(m plan.Member) bool { return m.Host == h && engines.InImage(m.Engine) })
-	if i >= 0 {
-		ct := d.Members[i].Container
-		spec.Image, spec.Shm, spec.Privileged, spec.CapAdd, spec.Mounts = ct.Image, ct.ShmSize, ct.Privileged, ct.CapAdd, ct.Mounts
-	}
-	return spec
 }

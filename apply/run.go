@@ -1,12 +1,3 @@
-// Package apply carries a plan out: connect, check, bring up, wait, measure,
-// record, take down. It is the only room that orchestrates.
-//
-// A [session] is one place at work, a [trial] one deployment that is carried out over
-// the sessions of its hosts. The [scheduler] has trials run side by side where they
-// share no host, and one after the other where they do, and so do the cells of a
-// trial, because two measurements on one machine measure each other. Whatever is
-// brought up is taken down on every way out, in reverse order, with a context of its
-// own. The room prints nothing: what happens is told to Options.Events.
 package apply
 
 import (
@@ -19,7 +10,6 @@ import (
 	"hclbench/agent"
 	"hclbench/apply/place"
 	"hclbench/engines"
-	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -87,142 +77,9 @@ type run struct {
 	begun   int // cells that were begun, for "cell 3 of 12"
 }
 
-// Run carries the plan out and keeps the results in the store, whose lock the
-// caller holds. Cells and deployments that fail are data in the store; the error
-// tells of hosts that could not be used, left unclean, or an interruption.
-func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (Outcome, error) {
-	opt.Options = opt.Filled()
-	opt.Run.Started = time.Now()
-	r := &run{plan: p, opt: opt, keep: &keeper{store, opt.Run.ID, secretsOf(p, opt.Hub.Token)}}
-	if err := store.BeginRun(ctx, opt.Run); err != nil {
-		return r.outcome, err
-	}
-	if err := store.PutInputs(ctx, opt.Run.ID, opt.Inputs); err != nil {
-		return r.outcome, err
-	}
-	var told, noted func()
-	r.tell, told = flow.Listening(ctx, tellPatience, func(_ context.Context, e Event) {
-		if opt.Events != nil {
-			opt.Events(e)
-		}
-	}, Event.Spare)
-	defer told()
-	// An event that cannot be kept must not end a measurement; if the store is broken,
-	// keeping a cell will say so.
-	r.note, noted = flow.Listening(ctx, tellPatience, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
-	work, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	r.stop = stop
-	err := &Error{Hosts: r.all(work)}
-	noted()
-
-	outcome := "done"
-	switch {
-	case ctx.Err() != nil:
-		outcome, err.Cause = "interrupted", context.Cause(ctx)
-	case work.Err() != nil:
-		outcome, err.Store = "failed", context.Cause(work)
-	case len(err.Hosts) > 0:
-		outcome = "failed"
-	}
-	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
-	defer cancel()
-	err.Store = errors.Join(err.Store, store.FinishRun(finish, opt.Run.ID, outcome, time.Now()))
-	if outcome == "done" && err.Store == nil {
-		return r.outcome, nil
-	}
-	return r.outcome, err
-}
-
-func (r *run) all(ctx context.Context) []*HostError {
-	var todo []*plan.Deployment
-	for _, d := range r.plan.Deployments {
-		if n := len(d.ToDo()); n > 0 {
-			todo = append(todo, d)
-			r.outcome.Planned += n
-		}
-	}
-	r.sched = newScheduler(todo)
-	openings := r.openings()
-	ended := make([]*HostError, len(openings))
-	var wg sync.WaitGroup
-	for i, o := range openings {
-		wg.Go(func() { ended[i] = r.host(ctx, o) })
-	}
-	for _, d := range todo {
-		wg.Go(func() { r.carryOut(ctx, d) })
-	}
-	wg.Wait()
-	return slices.DeleteFunc(ended, func(e *HostError) bool { return e == nil })
-}
-
-// opening is a place that has to be opened for some hosts: for itself, or, of a cluster, for all
-// that are pods there.
-type opening struct {
-	at    *provision.Host
-	hosts []*provision.Host
-	work  place.Work
-}
-
-func (r *run) openings() (all []opening) {
-	at, together := map[*provision.Cluster]int{}, new(place.Turns)
-	for _, h := range r.plan.Hosts {
-		p := r.sched.stations[h]
-		if p == nil {
-			continue
-		}
-		i, known := at[h.Cluster]
-		switch {
-		case h.Cluster == nil:
-			o := opening{h, []*provision.Host{h}, r.workAt(h, p.line)}
-			if o.work.Shared {
-				o.work.Turn = together.Next()
-			}
-			all = append(all, o)
-			continue
-		case !known:
-			i, at[h.Cluster] = len(all), len(all)
-			all = append(all, opening{at: h.Cluster.Host(), work: r.workAt(h.Cluster.Host(), p.line)})
-			all[i].work.Claim.Reserve = false // nothing is measured in the cluster's own place
-		}
-		all[i].hosts = append(all[i].hosts, h)
-		all[i].work.Pods = append(all[i].work.Pods, podOf(h, p.line[0]))
-	}
-	return all
-}
-
-// host opens a place for the trials that need it, and closes it when none does any more.
-func (r *run) host(ctx context.Context, o opening) *HostError {
-	tell := r.at(o.at)
-	s, err := place.Open(ctx, o.at, o.work, r.opt.Options, tell.hear)
-	for _, h := range o.hosts {
-		if err != nil {
-			r.sched.lose(h, nil)
-		} else {
-			r.sched.opened(h, s)
-		}
-	}
-	if err == nil {
-		var errs []error
-		for _, h := range o.hosts {
-			errs = append(errs, r.sched.ended(h)...)
-		}
-		err = errors.Join(errs...)
-		if ctx.Err() == nil && s.Held.Err() != nil {
-			err = errors.Join(context.Cause(s.Held), err)
-		}
-	}
-	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-		err = nil // it was broken off, which is no failure of the host
-	}
-	if err = s.Close(err); err == nil {
-		return nil
-	}
-	if ctx.Err() == nil {
-		tell.say(Failed, "%v", err)
-	}
-	return &HostError{o.at.Name, err, r.keep.secrets.Text(err.Error())}
-}
+// tellPatience is how long after an interruption a listener, or the store, may take
+// for what they have not heard yet.
+const tellPatience = 10 * time.Second
 
 // workAt is what a host is needed for by those that stand in line there. The machine is
 // reserved where an engine runs that a neighbour would disturb: not a simulated one.
@@ -243,24 +100,6 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) place.Work {
 		}
 	}
 	return w
-}
-
-func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
-	at, err := r.sched.take(ctx, d)
-	defer r.sched.give(d)
-	if at != nil {
-		var give func()
-		give, err = r.rent(ctx, d, at)
-		defer give()
-		if err != nil {
-			at = nil
-		}
-	}
-	t := newTrial(r, d, at)
-	t.settle(ctx, err)
-	if at != nil {
-		t.carryOut()
-	}
 }
 
 // at tells of a host.

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -140,6 +141,22 @@ func (at sessions) of(hosts []*provision.Host) []*place.Session {
 	all := make([]*place.Session, len(hosts))
 	for i, h := range hosts {
 		all[i] = at[h]
+	}
+	return all
+}
+
+// some reports whether one of the places at least could be had.
+func (at sessions) some() bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(at)), func(s *place.Session) bool { return s.Pod != nil })
+}
+
+// pods are the fabrics of the hosts that are pods, which have their addresses by now.
+func (at sessions) pods() map[*provision.Host]provision.Fabric {
+	all := map[*provision.Host]provision.Fabric{}
+	for h, s := range at {
+		if h.Cluster != nil {
+			all[h] = s.Conn.Host().Fabric
+		}
 	}
 	return all
 }

@@ -294,3 +294,66 @@ func (s *server) resetCache(ctx context.Context, e *engines.Engine) string {
 	}
 	return "flushed"
 }
+
+// versions asks, in a deployment's container, what it is made of. That it cannot
+// be known is no reason not to measure.
+func (e *engine) versions(ctx context.Context, m *member) map[string]string {
+	command := engines.Versions(m.Engine)
+	if command == nil || m.Runtime != provision.Docker {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	err := m.at.Docker.Exec(ctx, m.id, command)
+	var out []byte
+	if err == nil {
+		out, _, err = m.rt.ReadFile(ctx, m.id, engines.VersionsFile)
+	}
+	var versions map[string]string
+	if err == nil {
+		versions, err = engines.ReadVersions(out)
+	}
+	if err != nil {
+		e.debug("versions are not known", err)
+	}
+	clean := map[string]string{}
+	for name, version := range versions {
+		clean[e.secrets.Line(name)] = e.secrets.Line(version)
+	}
+	return clean
+}
+
+// served is what a member says that it runs with.
+func (e *engine) served(ctx context.Context, m *member) json.RawMessage {
+	server := m.server(e)
+	defer server.close()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for _, path := range engines.ServedConfig(m.Engine) {
+		var said json.RawMessage
+		err := server.get(ctx, path, &said)
+		if err == nil {
+			said, err = engines.WithoutSecrets(m.Engine, said)
+		}
+		if err == nil {
+			return said
+		}
+		e.debug("what it serves with is not known", err)
+	}
+	return nil
+}
+
+// compareServed warns of every flag that an engine does not run with, and returns
+// why its measurements are to be doubted; member names it where there are several.
+func (e *engine) compareServed(of *engines.Engine, member string, served json.RawMessage) (doubts []string) {
+	differences, err := engines.Differences(of, served)
+	if err != nil {
+		e.debug("what it serves with cannot be compared", err)
+	}
+	for _, diff := range differences {
+		said := strings.TrimPrefix(member+": "+diff.String(), ": ")
+		e.tell.say(Warning, "%s", said)
+		doubts = append(doubts, said)
+	}
+	return doubts
+}

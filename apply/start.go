@@ -5,13 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"hclbench/flow"
+	"hclbench/plain"
 	"hclbench/plan"
+	"hclbench/provision"
 )
 
 // start brings the engine up and waits until it serves: all members side by side, since ranks
@@ -31,7 +35,10 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	if err := t.ready(ctx, &now, t.members...); err != nil {
-		return t.objects.said(ctx, err)
+		if failed, ok := errors.AsType[*waitError](err); ok && t.objects != nil {
+			failed.tail = t.objects.tail(ctx)
+		}
+		return err
 	}
 	if router != nil {
 		if err := t.launchAll(ctx, router); err != nil {
@@ -45,6 +52,25 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	return t.serves(ctx, now)
+}
+
+// operate makes the objects of an engine of manifests, as far as that can be done; nil: it is none.
+func operate(ctx context.Context, t *trial) (*operated, error) {
+	m := t.d.Engine.Manifests
+	if m == nil {
+		return nil, nil
+	}
+	t.row.Started = time.Now()
+	service, _, _ := strings.Cut(m.Service, ":")
+	o := &operated{roles: m.Roles, service: service, tell: t.tell.at(t.home().Host)}
+	o.tell.say(Step, "making %s in the cluster", plain.Count(len(m.Objects), "object"))
+	labels := map[string]string{provision.LabelEngine: t.d.Engine.Label(), provision.LabelDeployment: t.d.ID}
+	var err error
+	o.Made, err = t.home().Root.Make(ctx, m.Objects, m.Wait, m.Roles, labels)
+	if o.Objects() == 0 { // nothing is to be deleted, and pods that it selects are not its own
+		o = nil
+	}
+	return o, err
 }
 
 // launchAll starts members side by side.
@@ -174,7 +200,7 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 // side. What they have said is kept before any of them ends, as they end each other.
 func (t *trial) stop(ctx context.Context) error {
 	if t.objects != nil {
-		t.objects.keepLogs(ctx, t)
+		t.keepPodLogs(ctx)
 		err := failed(ofHost, t.home().Host, t.objects.down(ctx))
 		t.objects, t.row.Stopped = nil, time.Now()
 		return errors.Join(err, t.keepRow(ctx))
@@ -198,10 +224,52 @@ func (t *trial) stop(ctx context.Context) error {
 	return errors.Join(err, t.keepRow(ctx))
 }
 
+// keepPodLogs keeps what the pods of an engine of manifests have said with the run.
+func (t *trial) keepPodLogs(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
+	defer cancel()
+	logs, err := t.objects.Logs(ctx)
+	if err != nil {
+		t.debug("the logs are not kept", err)
+	}
+	for _, l := range logs {
+		text, err := l.Open(ctx, false, -1)
+		t.keepText(ctx, l.String(), text, err)
+	}
+}
+
 func (t *trial) down(ctx context.Context, m *member) error {
 	if m.at.Gone() {
 		return nil // it has cleaned itself, or who has it now does
 	}
 	m.tell.say(Step, "stopping")
 	return failed(ofHost, m.Host, m.at.Down(ctx, m.rt, m.Container, m.tell.hear))
+}
+
+// keepLog keeps what a member has said with the run, before it is removed.
+func (t *trial) keepLog(ctx context.Context, m *member) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepWithin)
+	defer cancel()
+	log, err := m.rt.Logs(ctx, m.id, false, -1)
+	t.keepText(ctx, m.name, log, err)
+}
+
+// keepWithin is how long logs may take to be kept.
+const keepWithin = 30 * time.Second
+
+// keepText keeps a log of the engine with the run: the beginning, which says how it came up, and the
+// end. A log that cannot be read is no reason to leave an engine running.
+func (t *trial) keepText(ctx context.Context, of string, log io.ReadCloser, err error) {
+	if err != nil {
+		t.debug("the log is not kept", err)
+		return
+	}
+	defer log.Close()
+	text, err := excerpt(log, 256<<10, 1<<20)
+	if len(text) > 0 {
+		err = t.run.keep.log(ctx, strings.ReplaceAll(strings.TrimSuffix(t.row.Engine+"-"+of, "-"), " ", "-"), text)
+	}
+	if err != nil {
+		t.debug("the log is not kept whole", err)
+	}
 }

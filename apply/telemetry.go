@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/apply/place"
@@ -114,8 +113,6 @@ func gpusRead(d *plan.Deployment, h *provision.Host) *telemetry.GPUs {
 	return &telemetry.GPUs{Vendor: string(h.GPUs.Vendor), Count: len(only), Only: only}
 }
 
-func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
-
 // endWatch ends what is read, and returns what was read in a window of it.
 type endWatch func(context.Context, telemetry.Window) *telemetry.Record
 
@@ -128,28 +125,6 @@ func watch(ctx context.Context, s *place.Session, id string, p telemetry.Plan) e
 			return &telemetry.Record{Interval: telemetry.Interval.Seconds(), Problems: []string{err.Error()}}
 		}
 		return r
-	}
-}
-
-func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
-	for i, b := range beside {
-		beside[i].end = watch(ctx, m.t.at[b.host], m.watchID(), b.plan)
-	}
-}
-
-// collect ends the watches side by side, and adds what they have read to the record of the job, by
-// the sender's clock.
-func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *place.Session, sent telemetry.Window) {
-	records := make([]*telemetry.Record, len(beside))
-	var all sync.WaitGroup
-	for i, b := range beside {
-		all.Go(func() { records[i] = b.read(ctx, m.t.at[b.host], from, sent) })
-	}
-	all.Wait()
-	for i, r := range records {
-		if to != nil && r != nil {
-			to.Add(r, beside[i].host.Name)
-		}
 	}
 }
 

@@ -98,7 +98,3 @@ func (t teller) at(h *provision.Host) teller {
 func (t teller) say(kind, format string, args ...any) {
 	t.tell(Event{Type: kind, Message: fmt.Sprintf(format, args...)})
 }
-
-// tellPatience is how long after an interruption a listener, or the store, may take
-// for what they have not heard yet.
-const tellPatience = 10 * time.Second

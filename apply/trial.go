@@ -3,13 +3,13 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
+	"sync/atomic"
 	"time"
 
+	"hclbench/apply/place"
+	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/results"
 )
@@ -73,60 +73,27 @@ func order(c *plan.Cell) int {
 	return 1
 }
 
-// carryOut measures the deployment's cells, and starts the engine as often as it is lost:
-// each start deals with a cell, so that it ends.
-func (t *trial) carryOut() {
-	ctx, done := t.held()
-	defer done()
-	t.settle(ctx, t.prepare(ctx))
-	for len(t.left) > 0 {
-		t.settle(ctx, t.attempt(ctx))
-	}
+type measurement struct {
+	t       *trial
+	cell    *plan.Cell
+	out     results.Cell
+	records []load.Record
+	tell    teller
+	silent  atomic.Int64 // nanoseconds for which nothing has come, with requests in flight
 }
 
-// settle decides what failures cost, each by its scope.
-func (t *trial) settle(ctx context.Context, err error) {
-	for _, f := range failures(err, ofDeployment) {
-		left := t.left
-		if f.scope >= ofDeployment {
-			t.left = nil
-		}
-		switch {
-		case f.scope == ofRun:
-			t.tell.say(Failed, "%v", f)
-			t.run.stop(f)
-		case f.scope == ofHost:
-			t.run.sched.lose(f.host, f.err)
-		case ctx.Err() != nil: // it was broken off, which is no failure
-		case f.scope == ofStart:
-			t.tell.say(Warning, "the engine is lost: %v", f)
-		case f.scope == ofDeployment:
-			why := fmt.Errorf("%s: %w", t.d.Engine, f)
-			t.tell.say(Failed, "%v", why)
-			t.settle(ctx, t.giveUp(ctx, left, why))
-		case f.scope == ofTrial:
-			t.tell.say(Failed, "%s: %v", t.d.Engine, f)
-		}
+func (t *trial) measurement(c *plan.Cell) *measurement {
+	m := &measurement{t: t, cell: c, tell: t.tell}
+	m.tell.about.Benchmark, m.tell.about.Cell, m.tell.about.Axes = c.Benchmark, c.ID, c.Axes
+	m.out = results.Cell{
+		ID: c.ID, RunID: t.row.RunID, DeploymentID: t.row.ID,
+		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
+		Identity: c.Identity(), Job: c.Task.Stored(), Started: time.Now(),
 	}
-	if ctx.Err() != nil {
-		t.left = nil
-	}
+	return m
 }
 
-func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error {
-	if err := t.keepRow(ctx); err != nil {
-		return err
-	}
-	what, _, _ := strings.Cut(why.Error(), "\n")
-	for _, c := range cells {
-		m := t.measurement(c)
-		m.out.Finished, m.out.Error = m.out.Started, why.Error()
-		if err := t.keep(ctx, m, what); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
 
 // keep stores what came of a cell, counts it and tells of it.
 func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
@@ -145,96 +112,32 @@ func (t *trial) keepRow(ctx context.Context) error {
 	return t.run.keep.deployment(ctx, t.row)
 }
 
-// attempt measures the next cell by the engine's own tool, or starts the engine for all others.
-func (t *trial) attempt(ctx context.Context) (err error) {
-	if err := t.readyAgain(ctx); err != nil {
-		return err
+// blame is what becomes of the failure of a host that load is sent from: beside an engine
+// on another host it ends only what is sent.
+func (t *trial) blame(s *place.Session, err error) error {
+	if err != nil && s != t.home() {
+		return failed(ofTrial, s.Host, fmt.Errorf("its load is no longer sent; the next apply measures it: %w", err))
 	}
-	t.row.Phases, t.row.Served, t.row.Stopped = slices.Clone(t.built), nil, time.Time{}
-	if t.left[0].Batch() != nil {
-		return t.cell(ctx, (*measurement).batch)
-	}
-	defer func() { err = errors.Join(err, t.stop(ctx)) }()
-	if err := t.start(ctx); err != nil {
-		return err
-	}
-	for len(t.left) > 0 {
-		if err := t.cell(ctx, (*measurement).load); err != nil || ctx.Err() != nil {
-			return err
-		}
-	}
-	return nil
+	return failed(ofHost, s.Host, err)
 }
 
-// readyAgain sees to it that each place is as it was made ready, before anything is measured.
-func (t *trial) readyAgain(ctx context.Context) error {
-	for _, h := range t.d.Needs() {
-		switch err := t.at[h].ReadyAgain(ctx); {
-		case err != nil && ctx.Err() != nil: // another host is lost, or the run is broken off
-			return context.Cause(ctx)
-		case err != nil:
-			return t.blame(t.at[h], err)
+// alike reports members of one role that would run different images by the same name. That somebody's
+// image has no digest, as one has not that was loaded from a file, is a doubt.
+func alike(rows []results.Member) (doubts []string, err error) {
+	for i, m := range rows {
+		other := func(known bool) int {
+			return slices.IndexFunc(rows[:i], func(o results.Member) bool {
+				return o.Role == m.Role && o.Digest != m.Digest && (o.Digest != "" && m.Digest != "") == known
+			})
+		}
+		if j := other(true); j >= 0 {
+			return nil, fmt.Errorf("%s is %s on %s and %s on %s: the members of a role have to run the same. Write the image with its digest",
+				m.Image, rows[j].Digest, rows[j].Host, m.Digest, m.Host)
+		}
+		if j := other(false); j >= 0 {
+			doubts = append(doubts, fmt.Sprintf("nobody knows whether %s is the same on %s and on %s: one of them has no digest of it",
+				m.Image, rows[j].Host, m.Host))
 		}
 	}
-	t.row.Facts = t.home().FactsText()
-	for i, m := range t.parts {
-		t.rows[i].Facts = t.at[m.Host].FactsText()
-	}
-	return nil
-}
-
-// cell measures the next cell and keeps what came of it. It returns what costs more than that.
-func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context) error) error {
-	m := t.measurement(t.left[0])
-	m.tell.about.Number, m.tell.about.Of = t.run.begin()
-	m.tell.tell(Event{Type: Begin})
-	var more []error
-	for _, f := range failures(how(m, ctx), ofCell) {
-		switch f.scope {
-		case ofStart:
-			tail := t.tail(ctx)
-			m.void(withTail("the engine was lost in mid-cell: "+f.Error()+t.lostBy(tail), tail))
-			more = append(more, f)
-		case ofCell:
-			m.void(f.Error())
-		default:
-			more = append(more, f)
-		}
-	}
-	for _, h := range t.d.Needs() {
-		if t.at[h].Anew() { // what it was measured with was no longer set
-			why := fmt.Sprintf("%s has cleaned itself, or was restarted, in mid-cell", h)
-			if m.out.Summary != nil {
-				m.void(why)
-			}
-			more = append(more, failed(ofStart, nil, errors.New(why)))
-		}
-	}
-	if m.out.Summary == nil && m.out.Error == "" || ctx.Err() != nil && m.out.Summary == nil {
-		return errors.Join(more...) // interrupted: not a measurement, and not a failure
-	}
-	t.left = t.left[1:]
-	if m.out.Finished.IsZero() {
-		m.out.Finished = time.Now()
-	}
-	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
-}
-
-// compareFacts warns when a host is not as it was when cells were measured there, or sent from there.
-func (t *trial) compareFacts(context.Context) error {
-	for _, h := range t.d.Needs() {
-		told := map[string]int{}
-		for _, c := range t.d.Cells {
-			if was := c.Facts[h]; c.Status == plan.Done && was != nil {
-				if changed := strings.Join(t.at[h].Facts.Differences(*was), ", "); changed != "" {
-					told[changed]++
-				}
-			}
-		}
-		for _, changed := range slices.Sorted(maps.Keys(told)) {
-			t.tell.say(Warning, "%s has changed since %d of the cells that are up to date were measured: %s; "+
-				"--strict-facts measures them again", h, told[changed], changed)
-		}
-	}
-	return nil
+	return doubts, nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -17,21 +18,6 @@ import (
 	"hclbench/plain"
 	"hclbench/provision"
 )
-
-type waitError struct {
-	what  string   // "does not serve", or the tool that was waited for
-	why   string   // "exited with code 3", "nothing has moved for 15m0s"
-	probe string   // what the last probe has found; empty: nothing
-	tail  []string // the last log lines
-}
-
-func (e *waitError) Error() string {
-	text := e.what + ": " + e.why
-	if e.probe != "" {
-		text += "\n  last probe: " + e.probe
-	}
-	return withTail(text, e.tail)
-}
 
 // probe is one thing that has to be seen of an engine.
 type probe struct {
@@ -164,6 +150,37 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 	return false, nil
 }
 
+// cannotCome reports whether a cluster has said that waiting for a pod does not help.
+func cannotCome(err error) bool {
+	final := []error{provision.ErrImageNotFound, provision.ErrNoRoom, provision.ErrPodLost}
+	return slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) })
+}
+
+// hopelessAfter is how long a server may answer what waiting does not change: some
+// say that they are ready a little before they are.
+const hopelessAfter = time.Minute
+
+// hopeless reports whether waiting does not change such an answer. ours says that the
+// server was started for this run, with the one model that it serves; last, that it
+// was asked to generate, after it had said that it was ready.
+func hopeless(err error, ours, last bool) bool {
+	unlisted, answer := new(unlistedError), new(answerError)
+	switch {
+	case errors.As(err, &unlisted):
+		return ours && len(unlisted.listed) > 0
+	case !errors.As(err, &answer):
+		return errors.Is(err, errNoToken) || errors.Is(err, errNoVector)
+	}
+	switch answer.code {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout: // they say: later
+		return false
+	}
+	return last || answer.code/100 == 3
+}
+
 // ended reports whether a member has ended well, which those that serve never do. Of several
 // that have ended the first counts: the others follow from it.
 func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
@@ -221,10 +238,6 @@ func (w *wait) tellNews(serves, listens bool) {
 	}
 }
 
-// exitPatience is how long an engine may take to exit after a fatal line, for
-// its exit code to be told with it.
-const exitPatience = 3 * time.Second
-
 // withExit is why there is no use in waiting any more, and how the engine has ended for it.
 func (w *wait) withExit(ctx context.Context) string {
 	why := context.Cause(ctx).Error()
@@ -235,37 +248,6 @@ func (w *wait) withExit(ctx context.Context) string {
 		return ended.Error() + afterwards + why
 	}
 	return why
-}
-
-// firstEnded is the first of members that has ended, and how; nil: none has.
-func firstEnded(ctx context.Context, members []*member) (first *member, how error) {
-	var at time.Time
-	for _, m := range members {
-		st, err := m.rt.State(ctx, m.id)
-		switch {
-		case errors.Is(err, provision.ErrNoContainer):
-			if first == nil {
-				first, how = m, errors.New(m.says(errRemoved.Error()))
-			}
-		case err == nil && !st.Running && (first == nil || st.Finished.Add(-m.ahead).Before(at)):
-			first, how, at = m, errors.New(m.says(st.Exit(m.Host))), st.Finished.Add(-m.ahead)
-		}
-	}
-	return first, how
-}
-
-// endsSoon is [firstEnded] for those that may take a moment, [exitPatience], to end.
-func endsSoon(ctx context.Context, members []*member) (*member, error) {
-	ctx, cancel := context.WithTimeout(ctx, exitPatience)
-	defer cancel()
-	for {
-		if m, err := firstEnded(ctx, members); err != nil {
-			return m, err
-		}
-		if !flow.Pause(ctx, exitPatience/10) {
-			return nil, nil
-		}
-	}
 }
 
 type fatalLine struct {
@@ -446,4 +428,17 @@ func (w *wait) failed(i int, why string) error {
 		e.tail = slices.Clone(w.logs[i].tail)
 	}
 	return e
+}
+
+// lostBy is what the end of a log says of why the engine was lost.
+func (e *engine) lostBy(tail []string) string {
+	var cause engines.Cause
+	for _, line := range tail {
+		cause.Read(line)
+	}
+	f, ok := cause.Fatal()
+	if !ok {
+		return ""
+	}
+	return afterwards + brief(f, e.secrets.Line).String()
 }

@@ -1,0 +1,311 @@
+// Package apply carries a plan out: connect, check, bring up, wait, measure,
+// record, take down. It is the only room that orchestrates.
+//
+// A [session] is one place at work, a [trial] one deployment that is carried out over
+// the sessions of its hosts. The [scheduler] has trials run side by side where they
+// share no host, and one after the other where they do, and so do the cells of a
+// trial, because two measurements on one machine measure each other. Whatever is
+// brought up is taken down on every way out, in reverse order, with a context of its
+// own. The room prints nothing: what happens is told to Options.Events.
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/apply/place"
+	"hclbench/flow"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/results"
+)
+
+// Run carries the plan out and keeps the results in the store, whose lock the
+// caller holds. Cells and deployments that fail are data in the store; the error
+// tells of hosts that could not be used, left unclean, or an interruption.
+func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (Outcome, error) {
+	opt.Options = opt.Filled()
+	opt.Run.Started = time.Now()
+	r := &run{plan: p, opt: opt, keep: &keeper{store, opt.Run.ID, secretsOf(p, opt.Hub.Token)}}
+	if err := store.BeginRun(ctx, opt.Run); err != nil {
+		return r.outcome, err
+	}
+	if err := store.PutInputs(ctx, opt.Run.ID, opt.Inputs); err != nil {
+		return r.outcome, err
+	}
+	var told, noted func()
+	r.tell, told = flow.Listening(ctx, tellPatience, func(_ context.Context, e Event) {
+		if opt.Events != nil {
+			opt.Events(e)
+		}
+	}, Event.Spare)
+	defer told()
+	// An event that cannot be kept must not end a measurement; if the store is broken,
+	// keeping a cell will say so.
+	r.note, noted = flow.Listening(ctx, tellPatience, func(ctx context.Context, e results.Event) { store.Event(ctx, opt.Run.ID, e) }, nil)
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+	err := &Error{Hosts: r.all(work)}
+	noted()
+
+	outcome := "done"
+	switch {
+	case ctx.Err() != nil:
+		outcome, err.Cause = "interrupted", context.Cause(ctx)
+	case work.Err() != nil:
+		outcome, err.Store = "failed", context.Cause(work)
+	case len(err.Hosts) > 0:
+		outcome = "failed"
+	}
+	finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	err.Store = errors.Join(err.Store, store.FinishRun(finish, opt.Run.ID, outcome, time.Now()))
+	if outcome == "done" && err.Store == nil {
+		return r.outcome, nil
+	}
+	return r.outcome, err
+}
+
+func (r *run) all(ctx context.Context) []*HostError {
+	var todo []*plan.Deployment
+	for _, d := range r.plan.Deployments {
+		if n := len(d.ToDo()); n > 0 {
+			todo = append(todo, d)
+			r.outcome.Planned += n
+		}
+	}
+	r.sched = newScheduler(todo)
+	openings := r.openings()
+	ended := make([]*HostError, len(openings))
+	var wg sync.WaitGroup
+	for i, o := range openings {
+		wg.Go(func() { ended[i] = r.host(ctx, o) })
+	}
+	for _, d := range todo {
+		wg.Go(func() { r.carryOut(ctx, d) })
+	}
+	wg.Wait()
+	return slices.DeleteFunc(ended, func(e *HostError) bool { return e == nil })
+}
+
+// opening is a place that has to be opened for some hosts: for itself, or, of a cluster, for all
+// that are pods there.
+type opening struct {
+	at    *provision.Host
+	hosts []*provision.Host
+	work  place.Work
+}
+
+func (r *run) openings() (all []opening) {
+	at, together := map[*provision.Cluster]int{}, new(place.Turns)
+	for _, h := range r.plan.Hosts {
+		p := r.sched.stations[h]
+		if p == nil {
+			continue
+		}
+		i, known := at[h.Cluster]
+		switch {
+		case h.Cluster == nil:
+			o := opening{h, []*provision.Host{h}, r.workAt(h, p.line)}
+			if o.work.Shared {
+				o.work.Turn = together.Next()
+			}
+			all = append(all, o)
+			continue
+		case !known:
+			i, at[h.Cluster] = len(all), len(all)
+			all = append(all, opening{at: h.Cluster.Host(), work: r.workAt(h.Cluster.Host(), p.line)})
+			all[i].work.Claim.Reserve = false // nothing is measured in the cluster's own place
+		}
+		all[i].hosts = append(all[i].hosts, h)
+		all[i].work.Pods = append(all[i].work.Pods, podOf(h, p.line[0]))
+	}
+	return all
+}
+
+// host opens a place for the trials that need it, and closes it when none does any more.
+func (r *run) host(ctx context.Context, o opening) *HostError {
+	tell := r.at(o.at)
+	s, err := place.Open(ctx, o.at, o.work, r.opt.Options, tell.hear)
+	for _, h := range o.hosts {
+		if err != nil {
+			r.sched.lose(h, nil)
+		} else {
+			r.sched.opened(h, s)
+		}
+	}
+	if err == nil {
+		var errs []error
+		for _, h := range o.hosts {
+			errs = append(errs, r.sched.ended(h)...)
+		}
+		err = errors.Join(errs...)
+		if ctx.Err() == nil && s.Held.Err() != nil {
+			err = errors.Join(context.Cause(s.Held), err)
+		}
+	}
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
+		err = nil // it was broken off, which is no failure of the host
+	}
+	if err = s.Close(err); err == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		tell.say(Failed, "%v", err)
+	}
+	return &HostError{o.at.Name, err, r.keep.secrets.Text(err.Error())}
+}
+
+func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
+	at, err := r.sched.take(ctx, d)
+	defer r.sched.give(d)
+	if at != nil {
+		var give func()
+		give, err = r.rent(ctx, d, at)
+		defer give()
+		if err != nil {
+			at = nil
+		}
+	}
+	t := newTrial(r, d, at)
+	t.settle(ctx, err)
+	if at != nil {
+		t.carryOut()
+	}
+}
+
+// carryOut measures the deployment's cells, and starts the engine as often as it is lost:
+// each start deals with a cell, so that it ends.
+func (t *trial) carryOut() {
+	ctx, done := t.held()
+	defer done()
+	t.settle(ctx, t.prepare(ctx))
+	for len(t.left) > 0 {
+		t.settle(ctx, t.attempt(ctx))
+	}
+}
+
+// settle decides what failures cost, each by its scope.
+func (t *trial) settle(ctx context.Context, err error) {
+	for _, f := range failures(err, ofDeployment) {
+		left := t.left
+		if f.scope >= ofDeployment {
+			t.left = nil
+		}
+		switch {
+		case f.scope == ofRun:
+			t.tell.say(Failed, "%v", f)
+			t.run.stop(f)
+		case f.scope == ofHost:
+			t.run.sched.lose(f.host, f.err)
+		case ctx.Err() != nil: // it was broken off, which is no failure
+		case f.scope == ofStart:
+			t.tell.say(Warning, "the engine is lost: %v", f)
+		case f.scope == ofDeployment:
+			why := fmt.Errorf("%s: %w", t.d.Engine, f)
+			t.tell.say(Failed, "%v", why)
+			t.settle(ctx, t.giveUp(ctx, left, why))
+		case f.scope == ofTrial:
+			t.tell.say(Failed, "%s: %v", t.d.Engine, f)
+		}
+	}
+	if ctx.Err() != nil {
+		t.left = nil
+	}
+}
+
+func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error {
+	if err := t.keepRow(ctx); err != nil {
+		return err
+	}
+	what, _, _ := strings.Cut(why.Error(), "\n")
+	for _, c := range cells {
+		m := t.measurement(c)
+		m.out.Finished, m.out.Error = m.out.Started, why.Error()
+		if err := t.keep(ctx, m, what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attempt measures the next cell by the engine's own tool, or starts the engine for all others.
+func (t *trial) attempt(ctx context.Context) (err error) {
+	if err := t.readyAgain(ctx); err != nil {
+		return err
+	}
+	t.row.Phases, t.row.Served, t.row.Stopped = slices.Clone(t.built), nil, time.Time{}
+	if t.left[0].Batch() != nil {
+		return t.cell(ctx, (*measurement).batch)
+	}
+	defer func() { err = errors.Join(err, t.stop(ctx)) }()
+	if err := t.start(ctx); err != nil {
+		return err
+	}
+	for len(t.left) > 0 {
+		if err := t.cell(ctx, (*measurement).load); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readyAgain sees to it that each place is as it was made ready, before anything is measured.
+func (t *trial) readyAgain(ctx context.Context) error {
+	for _, h := range t.d.Needs() {
+		switch err := t.at[h].ReadyAgain(ctx); {
+		case err != nil && ctx.Err() != nil: // another host is lost, or the run is broken off
+			return context.Cause(ctx)
+		case err != nil:
+			return t.blame(t.at[h], err)
+		}
+	}
+	t.row.Facts = t.home().FactsText()
+	for i, m := range t.parts {
+		t.rows[i].Facts = t.at[m.Host].FactsText()
+	}
+	return nil
+}
+
+// cell measures the next cell and keeps what came of it. It returns what costs more than that.
+func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context) error) error {
+	m := t.measurement(t.left[0])
+	m.tell.about.Number, m.tell.about.Of = t.run.begin()
+	m.tell.tell(Event{Type: Begin})
+	var more []error
+	for _, f := range failures(how(m, ctx), ofCell) {
+		switch f.scope {
+		case ofStart:
+			tail := t.tail(ctx)
+			m.void(withTail("the engine was lost in mid-cell: "+f.Error()+t.lostBy(tail), tail))
+			more = append(more, f)
+		case ofCell:
+			m.void(f.Error())
+		default:
+			more = append(more, f)
+		}
+	}
+	for _, h := range t.d.Needs() {
+		if t.at[h].Anew() { // what it was measured with was no longer set
+			why := fmt.Sprintf("%s has cleaned itself, or was restarted, in mid-cell", h)
+			if m.out.Summary != nil {
+				m.void(why)
+			}
+			more = append(more, failed(ofStart, nil, errors.New(why)))
+		}
+	}
+	if m.out.Summary == nil && m.out.Error == "" || ctx.Err() != nil && m.out.Summary == nil {
+		return errors.Join(more...) // interrupted: not a measurement, and not a failure
+	}
+	t.left = t.left[1:]
+	if m.out.Finished.IsZero() {
+		m.out.Finished = time.Now()
+	}
+	return errors.Join(append(more, t.keep(ctx, m, m.out.Error))...)
+}
