@@ -27,7 +27,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "engines", "engines/setting", "report", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
+	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
@@ -37,8 +37,10 @@ var rooms = []room{
 		"is at a host and holds it, whatever for: it knows no plan, and keeps nothing"},
 	{"plan", []string{"hcl", "engines", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read"},
-	{"hcl", []string{"engines", "load", "load/metric", "provision", "where", "origin", "plain"},
+	{"hcl", []string{"hcl/lang", "engines", "load", "load/metric", "provision", "where", "origin", "plain"},
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
+	{"hcl/lang", []string{"provision", "where", "plain"},
+		"blocks, expressions and mistakes of a text, whatever the text is about; of provision only the text that may be secret"},
 	{"engines", []string{"engines/setting", "provision", "telemetry", "origin", "plain"},
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
 	{"report/chart", []string{"report/number"},
@@ -122,11 +124,11 @@ var libraries = []struct {
 	rooms  []string
 	why    string
 }{
-	{"github.com/hashicorp/hcl/v2", []string{"hcl"}, "no other room sees an expression or a diagnostic of it"},
-	{"github.com/zclconf/go-cty", []string{"hcl"}, "values leave the room as our own nouns"},
-	{"github.com/zclconf/go-cty-yaml", []string{"hcl"}, "the function yamldecode"},
+	{"github.com/hashicorp/hcl/v2", []string{"hcl/lang", "hcl"}, "no other room sees an expression or a diagnostic of it"},
+	{"github.com/zclconf/go-cty", []string{"hcl/lang", "hcl"}, "values leave the room as our own nouns"},
+	{"github.com/zclconf/go-cty-yaml", []string{"hcl/lang", "hcl"}, "the function yamldecode"},
 	{"github.com/agext/levenshtein", []string{"where"}, "suggestions in diagnostics"},
-	{"github.com/rivo/uniseg", []string{"hcl"}, "columns of diagnostics"},
+	{"github.com/rivo/uniseg", []string{"hcl/lang"}, "columns of diagnostics"},
 
 	{"golang.org/x/crypto/ssh", []string{"provision/reach"}, "one room speaks SSH"},
 	{"github.com/skeema/knownhosts", []string{"provision/reach"}, "one room speaks SSH"},

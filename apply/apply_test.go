@@ -22,6 +22,7 @@ import (
 	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -85,7 +86,7 @@ func reached(h *testhost.Host) string {
 func (b *bench) load(text string) *hcl.Config {
 	b.Helper()
 	text = strings.ReplaceAll(text, "%HOST%", reached(b.host))
-	cfg, problems := hcl.Load(&hcl.Source{Dir: b.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
+	cfg, problems := hcl.Load(&lang.Source{Dir: b.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if problems.HasErrors() {
 		var s strings.Builder
 		problems.Write(&s, 100, false)

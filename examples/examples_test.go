@@ -19,6 +19,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
@@ -375,9 +376,9 @@ func TestNoneForgotten(t *testing.T) {
 // read loads a lab as a user does who runs hcl in its folder.
 func read(t *testing.T, dir string, vars ...string) *hcl.Config {
 	t.Helper()
-	src, err := hcl.Read(dir)
+	src, err := lang.Read(dir)
 	must(t, err)
-	cfg, problems := hcl.Load(src, hcl.Vars{Values: vars})
+	cfg, problems := hcl.Load(src, lang.Vars{Values: vars})
 	var b strings.Builder
 	must(t, problems.Write(&b, 100, false))
 	if b.Len() > 0 {
@@ -546,7 +547,7 @@ func TestReadmes(t *testing.T) {
 		dir := folder(name)
 		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
 		must(t, err)
-		src, err := hcl.Read(dir)
+		src, err := lang.Read(dir)
 		must(t, err)
 		lab := bytes.Join(slices.Collect(maps.Values(src.Files)), nil)
 		for _, m := range named.FindAllStringSubmatch(string(readme), -1) {

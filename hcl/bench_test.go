@@ -5,11 +5,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"hclbench/hcl/lang"
 )
 
 // labOf is ten loads of the engines of 1,000 hosts, which are written here.
-func labOf(blocks, engines string) *Source {
-	return &Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(blocks + `
+func labOf(blocks, engines string) *lang.Source {
+	return &lang.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(blocks + `
 model "m" {
   repo = "org/model"
 }
@@ -56,7 +58,7 @@ engine "vllm" %[1]q {
 `, name, head, address, host)
 }
 
-func writtenLab() *Source {
+func writtenLab() *lang.Source {
 	var b strings.Builder
 	for i := range 1000 {
 		b.WriteString(ofHost(fmt.Sprintf("h%d", i), "", fmt.Sprintf(`"10.0.%d.%d"`, i/250, i%250+1), fmt.Sprintf("host.h%d", i)))
@@ -65,7 +67,7 @@ func writtenLab() *Source {
 }
 
 // eachLab is the same lab, written with for_each.
-func eachLab() *Source {
+func eachLab() *lang.Source {
 	const boxes = `locals {
   boxes = { for i in range(1000) : "h${i}" => "10.0.${floor(i / 250)}.${i % 250 + 1}" }
 }
@@ -77,10 +79,10 @@ func eachLab() *Source {
 // made by for_each. The goal is under 1 s and 300 MB; heap-MB is what is in use at
 // the end, garbage included.
 func BenchmarkLoad(b *testing.B) {
-	for name, src := range map[string]*Source{"written": writtenLab(), "for_each": eachLab()} {
+	for name, src := range map[string]*lang.Source{"written": writtenLab(), "for_each": eachLab()} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				c, p := Load(src, Vars{})
+				c, p := Load(src, lang.Vars{})
 				if p.HasErrors() {
 					b.Fatal(p.List()[0])
 				}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"hclbench/hcl/lang"
 )
 
 // TestBounds: what would take all memory, or has no form in a plan, is refused.
@@ -15,13 +17,13 @@ func TestBounds(t *testing.T) {
 		text := fmt.Sprintf("locals {\n  mb = format(\"%%999s\", replace(format(\"%%999s\", \"\"), \" \", format(\"%%999s\", \"\")))\n  x = %s\n}\n", value)
 		text = strings.ReplaceAll(text, `"a", local.mb`, `" ", local.mb`)
 		text = strings.ReplaceAll(text, "[for x in range(100) : ", "[for x in range(1000) : ")
-		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+		_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 		if !p.HasErrors() {
 			t.Errorf("%s is taken", value)
 		}
 	}
 	text := "benchmark \"b\" {\n  matrix {\n    x = [1e300 * 1e300]\n  }\n}\n"
-	_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+	_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if said := printed(t, p); !strings.Contains(said, `"x"`) {
 		t.Errorf("an axis may be infinite:\n%s", said)
 	}
@@ -56,7 +58,7 @@ benchmark "b" {
     output_tokens = 8
   }
 }`
-	_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+	_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if said := printed(t, p); p.HasErrors() || strings.Count(said, "Cells that are the same") != 1 || !strings.Contains(said, "1 cell of engine.external.a only repeat") {
 		t.Errorf("said:\n%s", said)
 	}

@@ -3,6 +3,8 @@ package hcl
 import (
 	"strings"
 	"testing"
+
+	"hclbench/hcl/lang"
 )
 
 // TestNamespaces: two clusters with hosts in one namespace would take each other's pods for what is left.
@@ -29,7 +31,7 @@ host "b" { cluster = cluster.%s }
 		{"bench-amd", "mi300", false},
 		{"bench", "h200", false}, // nothing is in the other
 	} {
-		_, p := loadText(t, strings.NewReplacer("%s\"", tt.namespace+"\"", "%s }", tt.cluster+" }").Replace(lab), Vars{})
+		_, p := loadText(t, strings.NewReplacer("%s\"", tt.namespace+"\"", "%s }", tt.cluster+" }").Replace(lab), lang.Vars{})
 		if got := strings.Contains(printed(t, p), want); got != tt.bad || p.HasErrors() != tt.bad {
 			t.Errorf("%+v: %s", tt, printed(t, p))
 		}

@@ -3,6 +3,7 @@ package hcl
 import (
 	"strings"
 
+	"hclbench/hcl/lang"
 	"hclbench/load"
 )
 
@@ -29,63 +30,63 @@ func datasetKinds() []struct{ kind, required, optional string } {
 }
 
 // datasetBlock stands for the data sets of all kinds, each with arguments of its own.
-func datasetBlock() *blockType {
+func datasetBlock() *lang.BlockType {
 	const tokens, groups = 1 << 24, 1 << 20
-	t := &blockType{
-		name: "dataset", root: "dataset",
-		labels: []label{{what: "kind"}, {what: "name", form: identifier}},
-		args: []argument{
-			arg("input_tokens", whole(1, tokens), func(d *dataset, n int) { d.InputTokens = n }),
-			arg("range_ratio", number(0, 1), func(d *dataset, r float64) { d.RangeRatio = &r }),
-			arg("convention", convention, func(d *dataset, s string) { d.Convention = s }),
-			arg("groups", whole(1, groups), func(d *dataset, n int) { d.Groups = n }),
-			arg("prompts_per_group", whole(1, groups), func(d *dataset, n int) { d.PromptsPerGroup = n }),
-			arg("prefix_tokens", whole(1, tokens), func(d *dataset, n int) { d.PrefixTokens = n }),
-			arg("question_tokens", whole(1, tokens), func(d *dataset, n int) { d.QuestionTokens = n }),
-			arg("path", text, func(d *dataset, s string) { d.Path = s }),
-			arg("sha256", hexDigest, func(d *dataset, s string) { d.SHA256 = strings.ToLower(s) }),
-			arg("tokenizer", text, func(d *dataset, s string) { d.Tokenizer = s }),
-			arg("image_dir", text, func(d *dataset, s string) { d.ImageDir = s }),
-			arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
-			arg("output_tokens", whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
-			arg("slowdown", number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
-			arg("turns", whole(1, 10_000), func(d *dataset, n int) { d.Turns = n }),
-			arg("tool_calls", whole(0, 1000), func(d *dataset, n int) { d.ToolCalls = n }),
-			arg("sub_agents", whole(0, 1000), func(d *dataset, n int) { d.SubAgents = n }),
-			arg("result_tokens", whole(1, tokens), func(d *dataset, n int) { d.ResultTokens = n }),
-			arg("documents", whole(1, 4096), func(d *dataset, n int) { d.Documents = n }),
-			arg("query_tokens", whole(1, tokens), func(d *dataset, n int) { d.QueryTokens = n }),
-			arg("document_tokens", whole(1, tokens), func(d *dataset, n int) { d.DocumentTokens = n }),
-			arg("history", word(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
-			arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
-			arg("tool_delay", span, func(d *dataset, t load.Duration) { d.ToolDelay = t }),
-			arg("max_delay", span, func(d *dataset, t load.Duration) { d.MaxDelay = t }),
-			arg("arrivals", word(load.Recorded), func(d *dataset, s string) { d.Arrivals = s }),
-			arg("salt", truth, func(d *dataset, yes bool) { d.Salt = yes }),
-			arg("images", whole(1, 255), func(d *dataset, n int) { d.Images = n }),
-			arg("image_sizes", imageSizes, func(d *dataset, list []load.ImageSize) { d.ImageSizes = list }),
-			arg("images_range_ratio", number(0, 1), func(d *dataset, r float64) { d.ImagesRatio = &r }),
-			arg("max_images", whole(1, 255), func(d *dataset, n int) { d.MaxImages = n }),
-			arg("of_model", text, func(d *dataset, s string) { d.OfModel = s }),
-			arg("seed", whole[uint64](0, 1<<53), func(d *dataset, n uint64) { d.Seed = n }),
-			forPeople(),
+	t := &lang.BlockType{
+		Name: "dataset", Root: "dataset",
+		Labels: []lang.Label{{What: "kind"}, {What: "name", Form: lang.Identifier}},
+		Args: []lang.Argument{
+			lang.Arg("input_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.InputTokens = n }),
+			lang.Arg("range_ratio", lang.Number(0, 1), func(d *dataset, r float64) { d.RangeRatio = &r }),
+			lang.Arg("convention", convention, func(d *dataset, s string) { d.Convention = s }),
+			lang.Arg("groups", lang.Whole(1, groups), func(d *dataset, n int) { d.Groups = n }),
+			lang.Arg("prompts_per_group", lang.Whole(1, groups), func(d *dataset, n int) { d.PromptsPerGroup = n }),
+			lang.Arg("prefix_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.PrefixTokens = n }),
+			lang.Arg("question_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.QuestionTokens = n }),
+			lang.Arg("path", lang.Text, func(d *dataset, s string) { d.Path = s }),
+			lang.Arg("sha256", hexDigest, func(d *dataset, s string) { d.SHA256 = strings.ToLower(s) }),
+			lang.Arg("tokenizer", lang.Text, func(d *dataset, s string) { d.Tokenizer = s }),
+			lang.Arg("image_dir", lang.Text, func(d *dataset, s string) { d.ImageDir = s }),
+			lang.Arg("filter", convention, func(d *dataset, s string) { d.Filter = s }),
+			lang.Arg("output_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.OutputTokens = n }),
+			lang.Arg("slowdown", lang.Number(0.001, 1e6), func(d *dataset, x float64) { d.Slowdown = x }),
+			lang.Arg("turns", lang.Whole(1, 10_000), func(d *dataset, n int) { d.Turns = n }),
+			lang.Arg("tool_calls", lang.Whole(0, 1000), func(d *dataset, n int) { d.ToolCalls = n }),
+			lang.Arg("sub_agents", lang.Whole(0, 1000), func(d *dataset, n int) { d.SubAgents = n }),
+			lang.Arg("result_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.ResultTokens = n }),
+			lang.Arg("documents", lang.Whole(1, 4096), func(d *dataset, n int) { d.Documents = n }),
+			lang.Arg("query_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.QueryTokens = n }),
+			lang.Arg("document_tokens", lang.Whole(1, tokens), func(d *dataset, n int) { d.DocumentTokens = n }),
+			lang.Arg("history", lang.OneOf(load.Answered, load.Recorded), func(d *dataset, s string) { d.History = s }),
+			lang.Arg("think_time", span, func(d *dataset, t load.Duration) { d.ThinkTime = t }),
+			lang.Arg("tool_delay", span, func(d *dataset, t load.Duration) { d.ToolDelay = t }),
+			lang.Arg("max_delay", span, func(d *dataset, t load.Duration) { d.MaxDelay = t }),
+			lang.Arg("arrivals", lang.OneOf(load.Recorded), func(d *dataset, s string) { d.Arrivals = s }),
+			lang.Arg("salt", lang.Bool, func(d *dataset, yes bool) { d.Salt = yes }),
+			lang.Arg("images", lang.Whole(1, 255), func(d *dataset, n int) { d.Images = n }),
+			lang.Arg("image_sizes", imageSizes, func(d *dataset, list []load.ImageSize) { d.ImageSizes = list }),
+			lang.Arg("images_range_ratio", lang.Number(0, 1), func(d *dataset, r float64) { d.ImagesRatio = &r }),
+			lang.Arg("max_images", lang.Whole(1, 255), func(d *dataset, n int) { d.MaxImages = n }),
+			lang.Arg("of_model", lang.Text, func(d *dataset, s string) { d.OfModel = s }),
+			lang.Arg("seed", lang.Whole[uint64](0, 1<<53), func(d *dataset, n uint64) { d.Seed = n }),
+			lang.Comment(),
 		},
-		make:  becomes(newDataset),
-		check: checks(checkDataset),
+		Make:  lang.Makes(newDataset),
+		Check: lang.Checks(checkDataset),
 	}
 	for _, k := range datasetKinds() {
-		t.labels[0].kinds = append(t.labels[0].kinds, k.kind)
+		t.Labels[0].Kinds = append(t.Labels[0].Kinds, k.kind)
 		v := *t
-		v.kind, v.args = k.kind, nil
+		v.Kind, v.Args = k.kind, nil
 		for _, name := range strings.Fields(k.required) {
-			a, _ := t.argument(name)
-			v.args = append(v.args, a.must(datasetHints()[name]))
+			a, _ := t.Argument(name)
+			v.Args = append(v.Args, a.Required(datasetHints()[name]))
 		}
 		for _, name := range strings.Fields(k.optional + " seed description") {
-			a, _ := t.argument(name)
-			v.args = append(v.args, a)
+			a, _ := t.Argument(name)
+			v.Args = append(v.Args, a)
 		}
-		t.variants = append(t.variants, &v)
+		t.Variants = append(t.Variants, &v)
 	}
 	return t
 }
@@ -108,29 +109,29 @@ func datasetHints() map[string]string {
 	}
 }
 
-func newDataset(d *declared) *dataset {
-	switch d.kind {
+func newDataset(d *lang.Declared) *dataset {
+	switch d.Kind {
 	case load.Random, load.RandomImages:
-		return &dataset{Kind: d.kind, Convention: load.ConventionSGLang}
+		return &dataset{Kind: d.Kind, Convention: load.ConventionSGLang}
 	case load.ShareGPT:
-		return &dataset{Kind: d.kind, Filter: load.ConventionSGLang}
+		return &dataset{Kind: d.Kind, Filter: load.ConventionSGLang}
 	}
-	return &dataset{Kind: d.kind}
+	return &dataset{Kind: d.Kind}
 }
 
 // checkDataset is about arguments that only some kinds have.
-func checkDataset(b *block, d *dataset) {
-	if x := b.said["convention"]; x.fits() && d.RangeRatio == nil {
-		b.warn(x.at, "No effect",
+func checkDataset(b *lang.Block, d *dataset) {
+	if x := b.Find("convention"); x.IsValid() && d.RangeRatio == nil {
+		b.Warn(x.At, "No effect",
 			"convention says what range_ratio means, and there is none: prompts have exactly input_tokens tokens.")
 	}
 	for _, name := range []string{"result_tokens", "tool_delay"} {
-		if x := b.said[name]; x.fits() && !b.said["tool_calls"].said() {
-			b.warn(x.at, "No effect", "%s is about tools, and none are called: tool_calls says how many.", name)
+		if x := b.Find(name); x.IsValid() && !b.Find("tool_calls").IsSet() {
+			b.Warn(x.At, "No effect", "%s is about tools, and none are called: tool_calls says how many.", name)
 		}
 	}
-	if b.typ.knows("path") {
-		b.empty("path", "Write the name of a file, relative to the lab's directory.")
-		d.Path, d.ImageDir = b.vars.atHome(d.Path), b.vars.atHome(d.ImageDir)
+	if b.Type.Knows("path") {
+		b.FailIfEmpty("path", "Write the name of a file, relative to the lab's directory.")
+		d.Path, d.ImageDir = b.Vars.AtHome(d.Path), b.Vars.AtHome(d.ImageDir)
 	}
 }

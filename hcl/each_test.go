@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/hcl/lang"
 )
 
 func TestForEach(t *testing.T) {
@@ -62,12 +64,12 @@ dataset "random" "d" {
 			`engine=vllm.all["b"] tp=8 all-b --served-model-name b-203.0.113.2 --tensor-parallel-size 8`,
 		},
 	} {
-		c := mustLoad(t, lab+benchmarkOf("matrix {\n"+matrix+"\ntp = [4, 8]\n}", ""), Vars{})
+		c := mustLoad(t, lab+benchmarkOf("matrix {\n"+matrix+"\ntp = [4, 8]\n}", ""), lang.Vars{})
 		if diff := cmp.Diff(want, cells(c)); diff != "" {
 			t.Errorf("%s: cells (-want +got):\n%s", matrix, diff)
 		}
 	}
-	c := mustLoad(t, lab+benchmarkOf("matrix {\nengine = engine.vllm.all[*]\ntp = [4, 8]\n}\nexclude { when = matrix.engine.key == \"a\" || matrix.engine.host.user == \"u-c\" }", ""), Vars{})
+	c := mustLoad(t, lab+benchmarkOf("matrix {\nengine = engine.vllm.all[*]\ntp = [4, 8]\n}\nexclude { when = matrix.engine.key == \"a\" || matrix.engine.host.user == \"u-c\" }", ""), lang.Vars{})
 	if got, want := len(c.Benchmarks[0].Cells), 2; got != want {
 		t.Errorf("%d cells, want %d", got, want)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/hcl/lang"
 )
 
 // TestInheritedFlag: a flag takes the place of an inherited one whatever it is called there, and null removes it.
@@ -24,7 +26,7 @@ func TestInheritedFlag(t *testing.T) {
 		text := common + engine("base", "host = host.h\nmodel = model.m\nimage = \"a:1\"", tt.inherited) +
 			engine("e", "inherits = engine."+tt.kind+".base", tt.own) +
 			benchmarkOf("matrix { engine = [engine."+tt.kind+".e] }", "")
-		cfg := mustLoad(t, text, Vars{})
+		cfg := mustLoad(t, text, lang.Vars{})
 		var words []string
 		for _, f := range cfg.Benchmarks[0].Cells[0].Engine.Flags {
 			w := f.Name
@@ -42,7 +44,7 @@ func TestInheritedFlag(t *testing.T) {
 // TestFalseFlag: an axis that turns a switch on and off makes two engines, also of one that is on by itself.
 func TestFalseFlag(t *testing.T) {
 	cfg := mustLoad(t, common+vllm("e", "flags = { enable-prefix-caching = matrix.cached, max-num-seqs = matrix.n }")+
-		benchmarkOf("matrix {\nengine = [engine.vllm.e]\ncached = [true, false]\nn = [false, 64]\n}", ""), Vars{})
+		benchmarkOf("matrix {\nengine = [engine.vllm.e]\ncached = [true, false]\nn = [false, 64]\n}", ""), lang.Vars{})
 	var got []string
 	for _, c := range cfg.Benchmarks[0].Cells {
 		var words []string
@@ -72,7 +74,7 @@ func TestFlagWarnings(t *testing.T) {
 		"adapters of nobody": {common + vllm("e", "") + strings.Replace(benchmarkOf("matrix { engine = [engine.vllm.e] }", ""),
 			"concurrency ", "adapters = { sql = 0.5 }\nconcurrency ", 1), "engine.vllm.e is told of no adapter"},
 	} {
-		_, p := loadText(t, c.text, Vars{})
+		_, p := loadText(t, c.text, lang.Vars{})
 		if got := strings.Join(strings.Fields(printed(t, p)), " "); !strings.Contains(got, c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"hclbench/hcl/lang"
 )
 
 // seed adds the texts of files, and the labs of archives.
@@ -69,13 +71,13 @@ func FuzzLoad(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text []byte) {
-		src := &Source{Dir: dir, Files: map[string][]byte{"lab.hcl": text}, open: func(path string) ([]byte, error) {
+		src := &lang.Source{Dir: dir, Files: map[string][]byte{"lab.hcl": text}, Open: func(path string) ([]byte, error) {
 			if text, ok := files[filepath.Base(path)]; ok {
 				return []byte(text), nil
 			}
 			return nil, fs.ErrNotExist
 		}}
-		c, p := Load(src, Vars{})
+		c, p := Load(src, lang.Vars{})
 		if (c == nil) != p.HasErrors() {
 			t.Errorf("Config is nil: %v; errors: %v", c == nil, p.HasErrors())
 		}

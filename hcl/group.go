@@ -5,68 +5,69 @@ import (
 	"slices"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 	"hclbench/plain"
 	"hclbench/provision"
 )
 
-func groupBlock() *blockType {
+func groupBlock() *lang.BlockType {
 	type engine = engines.Engine
-	return &blockType{
-		name: "group", root: "group", perCell: true, whole: true, // as engines.Engine.Label has it
-		labels: []label{{what: "name", form: identifier}},
-		args: []argument{
-			forEach(),
-			unbound("inherits", groupOfLab),
-			arg("transfer", text, func(e *engine, s string) { e.Transfer = s }),
-			described(func(e *engine, s string) { e.Description = s }),
+	return &lang.BlockType{
+		Name: "group", Root: "group", PerCell: true, Addressed: true, // as engines.Engine.Label has it
+		Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
+		Args: []lang.Argument{
+			lang.ForEach(),
+			lang.Unbound("inherits", groupOfLab),
+			lang.Arg("transfer", lang.Text, func(e *engine, s string) { e.Transfer = s }),
+			lang.Description(func(e *engine, s string) { e.Description = s }),
 		},
-		blocks: []nested{
-			{typ: roleBlock(), many: true, part: func(noun any, name string) any {
+		Blocks: []lang.Nested{
+			{Type: roleBlock(), Many: true, Part: func(noun any, name string) any {
 				e := noun.(*engine)
 				e.Placement = append(e.Placement, engines.Instance{Role: name})
 				return &e.Placement[len(e.Placement)-1]
 			}},
-			{typ: routerBlock(), part: func(noun any, kind string) any {
+			{Type: routerBlock(), Part: func(noun any, kind string) any {
 				e, r := noun.(*engine), &engine{Kind: engines.RouterKinds()[kind], Name: "router", Router: true, Placement: engines.On()}
 				e.Placement = append(e.Placement, engines.Instance{Role: engines.Route, Engine: r})
 				return r
 			}},
 		},
-		make: becomes(func(d *declared) *engine {
-			return &engine{Kind: engines.GroupKind, Name: d.fullName(), Instance: d.instanceName(), Pos: pos(d.header)}
+		Make: lang.Makes(func(d *lang.Declared) *engine {
+			return &engine{Kind: engines.GroupKind, Name: d.FullName(), Instance: d.InstanceName(), Pos: lang.Pos(d.Header)}
 		}),
-		check: checks(checkGroup),
+		Check: lang.Checks(checkGroup),
 	}
 }
 
 // roleBlock is a role: at first one instance on all of its hosts, which is shared out when the role is checked.
 // What is required may be inherited.
-func roleBlock() *blockType {
-	t := blockOf("role",
-		arg("engine", engineOfLab, func(in *engines.Instance, e *engines.Engine) { in.Engine = e }),
-		arg("on", hostsOfLab, func(in *engines.Instance, hosts []*provision.Host) { in.Hosts = hosts }),
-		unbound("span", whole(1, 1000)),
-		unbound("gpu_ids", gpuIDs),
+func roleBlock() *lang.BlockType {
+	t := lang.BlockOf("role",
+		lang.Arg("engine", engineOfLab, func(in *engines.Instance, e *engines.Engine) { in.Engine = e }),
+		lang.Arg("on", hostsOfLab, func(in *engines.Instance, hosts []*provision.Host) { in.Hosts = hosts }),
+		lang.Unbound("span", lang.Whole(1, 1000)),
+		lang.Unbound("gpu_ids", gpuIDs),
 	)
-	t.labels = []label{{what: "name", form: identifier}}
+	t.Labels = []lang.Label{{What: "name", Form: lang.Identifier}}
 	return t
 }
 
 // routerBlock is who gives requests to the instances: an engine of a kind of its own, which
 // says a part of what engines say.
-func routerBlock() *blockType {
+func routerBlock() *lang.BlockType {
 	from := engineBlock()
-	t := blockOf("router")
+	t := lang.BlockOf("router")
 	for _, name := range []string{"host", "image", "env", "flags", "config", "setup", "command", "port"} {
-		a, _ := from.argument(name)
-		t.args = append(t.args, a)
+		a, _ := from.Argument(name)
+		t.Args = append(t.Args, a)
 	}
-	container, _ := from.nested("container")
-	t.blocks = []nested{container}
-	t.labels = []label{{what: "kind"}}
+	container, _ := from.Nested("container")
+	t.Blocks = []lang.Nested{container}
+	t.Labels = []lang.Label{{What: "kind"}}
 	for _, kind := range engines.Kinds() {
 		if engines.RouterKinds()[kind] != "" {
-			t.labels[0].kinds = append(t.labels[0].kinds, kind)
+			t.Labels[0].Kinds = append(t.Labels[0].Kinds, kind)
 		}
 	}
 	return t
@@ -92,35 +93,35 @@ const (
 	routerPlace   = "A router says on which host it runs, for example:\n\n    host = host.a"
 )
 
-func checkGroup(b *block, e *engines.Engine) {
+func checkGroup(b *lang.Block, e *engines.Engine) {
 	slices.SortStableFunc(e.Placement, func(a, b engines.Instance) int {
 		return slices.Index(roleOrder, a.Role) - slices.Index(roleOrder, b.Role)
 	})
-	if len(b.parts("role")) == 0 && !b.incomplete {
-		b.missing(b.header, "role", "Missing block", noRoles)
+	if len(b.Parts("role")) == 0 && !b.Incomplete {
+		b.Missing(b.Header, "role", "Missing block", noRoles)
 	}
 	var placement engines.Placement
 	for _, in := range e.Placement {
-		var part *block
+		var part *lang.Block
 		var instances engines.Placement
 		if in.Engine != nil && in.Engine.Router {
 			part = routerOf(b)
 			instances = placeRouter(part, in)
 		} else {
-			part = b.inside("role " + in.Role)
+			part = b.Inside("role " + in.Role)
 			instances = placeRole(part, in)
 		}
-		b.incomplete = b.incomplete || part.incomplete
+		b.Incomplete = b.Incomplete || part.Incomplete
 		placement = append(placement, instances...)
 	}
 	e.Placement = placement
-	if b.incomplete {
+	if b.Incomplete {
 		return
 	}
 	reportMistakes(b, e)
 	for _, f := range engines.GroupDoubts(e) {
-		if at, inherited := recipeOf(b, f.Role).entry(f.Field, f.Key); !b.incomplete && inherited == "" { // else told where it is said
-			b.warnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+		if at, inherited := recipeOf(b, f.Role).PlaceOf(f.Field, f.Key); !b.Incomplete && inherited == "" { // else told where it is said
+			b.WarnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
 	// Requests go through the router to those who generate.
@@ -134,41 +135,41 @@ func checkGroup(b *block, e *engines.Engine) {
 }
 
 // router is the group's router; nil: it has none.
-func routerOf(b *block) *block {
-	for _, name := range b.parts("router") {
-		return b.inside(name)
+func routerOf(b *lang.Block) *lang.Block {
+	for _, name := range b.Parts("router") {
+		return b.Inside(name)
 	}
 	return nil
 }
 
 // mistakeOfGroup reports what is wrong where a group says it, one of its roles, or the engine that takes it.
-func reportMistakeOfGroup(b *block, f engines.FieldError) {
-	_, ofRole := roleBlock().argument(f.Field)
+func reportMistakeOfGroup(b *lang.Block, f engines.FieldError) {
+	_, ofRole := roleBlock().Argument(f.Field)
 	switch router := routerOf(b); {
 	case f.Field == "router" && router != nil:
-		b.fail(cmp.Or(router.said[f.Key].at, router.header), "Wrong router", "%s", f.Detail)
+		b.Fail(cmp.Or(router.Find(f.Key).At, router.Header), "Wrong router", "%s", f.Detail)
 	case f.Role == "":
-		b.fail(cmp.Or(b.said[f.Field].at, b.header), "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
+		b.Fail(cmp.Or(b.Find(f.Field).At, b.Header), "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
 	case f.Field == "" || ofRole:
-		role := b.inside("role " + f.Role)
-		b.fail(cmp.Or(role.said[f.Field].at, role.header), "Wrong role", "%s", f.Detail)
+		role := b.Inside("role " + f.Role)
+		b.Fail(cmp.Or(role.Find(f.Field).At, role.Header), "Wrong role", "%s", f.Detail)
 	default:
 		reportMistake(recipeOf(b, f.Role), f)
-		b.incomplete = true
+		b.Incomplete = true
 	}
 }
 
 // recipe is the engine that takes a role.
-func recipeOf(b *block, role string) *block {
-	return b.blockFor(b.inside("role " + role).arg("engine").referred("engine"))
+func recipeOf(b *lang.Block, role string) *lang.Block {
+	return b.BlockFor(b.Inside("role " + role).Arg("engine").Referred("engine"))
 }
 
 // takesRole reports whether an engine takes a role of a group, or one that inherits it does.
-func takesRole(r *reader, engine *declared) bool {
-	for _, group := range r.declaredOf("group") {
-		for _, b := range r.evaluatedBlocks(group) {
-			for _, role := range b.parts("role") {
-				for d := b.inside(role).arg("engine").referred("engine"); d != nil; d = d.inherits {
+func takesRole(r *lang.Reader, engine *lang.Declared) bool {
+	for _, group := range r.Declared("group") {
+		for _, b := range r.EvaluatedBlocks(group) {
+			for _, role := range b.Parts("role") {
+				for d := b.Inside(role).Arg("engine").Referred("engine"); d != nil; d = d.Inherits {
 					if d == engine {
 						return true
 					}
@@ -180,15 +181,15 @@ func takesRole(r *reader, engine *declared) bool {
 }
 
 // placeRole holds a role against what roles are, and shares its hosts out.
-func placeRole(b *block, in engines.Instance) (instances engines.Placement) {
-	recipe, on, given := b.arg("engine"), b.arg("on"), b.arg("gpu_ids")
-	wrong := func(x setting, format string, args ...any) { b.fail(x.at, "Wrong role", format, args...) }
-	missing := func(name, detail string) { b.missing(b.header, name, "Missing argument", "%s", detail) }
+func placeRole(b *lang.Block, in engines.Instance) (instances engines.Placement) {
+	recipe, on, given := b.Arg("engine"), b.Arg("on"), b.Arg("gpu_ids")
+	wrong := func(x lang.Setting, format string, args ...any) { b.Fail(x.At, "Wrong role", format, args...) }
+	missing := func(name, detail string) { b.Missing(b.Header, name, "Missing argument", "%s", detail) }
 	if in.Role == engines.Route || !slices.Contains(roleOrder, in.Role) {
-		b.fail(b.header, "Wrong role", unknownRole, in.Role)
+		b.Fail(b.Header, "Wrong role", unknownRole, in.Role)
 	}
 	switch e := in.Engine; {
-	case !recipe.said():
+	case !recipe.IsSet():
 		missing("engine", noRecipe)
 	case e == nil:
 	case engines.ByOthers(e):
@@ -198,24 +199,24 @@ func placeRole(b *block, in engines.Instance) (instances engines.Placement) {
 	case e.GPUIDs() != nil:
 		wrong(recipe, recipeGPUs, e.Address())
 	case e.Placement[0].Port != 0:
-		b.warn(recipe.at, "No effect", recipePort, e.Address())
+		b.Warn(recipe.At, "No effect", recipePort, e.Address())
 	}
-	span, _ := b.arg("span").value.(int)
+	span, _ := b.Arg("span").Value.(int)
 	for hosts := range slices.Chunk(in.Hosts, max(span, 1)) {
 		instances = append(instances, engines.Instance{Role: in.Role, Engine: in.Engine, Hosts: hosts})
 	}
-	lists, _ := given.value.([][]string)
+	lists, _ := given.Value.([][]string)
 	switch n := len(instances); {
-	case !on.said():
+	case !on.IsSet():
 		missing("on", noPlaces)
-	case !on.fits():
+	case !on.IsValid():
 	case n == 0:
 		wrong(on, emptyPlaces)
 	case span > 1 && len(in.Hosts)%span != 0:
-		wrong(b.arg("span"), unevenSpan, span, len(in.Hosts))
-	case given.fits() && len(lists) != n:
+		wrong(b.Arg("span"), unevenSpan, span, len(in.Hosts))
+	case given.IsValid() && len(lists) != n:
 		wrong(given, gpusPerOne, plain.Count(len(lists), "instance"), n)
-	case given.fits():
+	case given.IsValid():
 		for i, ids := range lists {
 			instances[i].GPUIDs = ids
 		}
@@ -224,18 +225,18 @@ func placeRole(b *block, in engines.Instance) (instances engines.Placement) {
 }
 
 // placeRouter holds a router against what its kind knows.
-func placeRouter(b *block, in engines.Instance) engines.Placement {
+func placeRouter(b *lang.Block, in engines.Instance) engines.Placement {
 	r := in.Engine
-	r.Pos = pos(b.header)
-	if r.Kind != "" && !b.arg("host").said() {
-		b.missing(b.header, "host", "Missing argument", routerPlace)
+	r.Pos = lang.Pos(b.Header)
+	if r.Kind != "" && !b.Arg("host").IsSet() {
+		b.Missing(b.Header, "host", "Missing argument", routerPlace)
 	}
-	if b.incomplete = b.incomplete || r.Kind == ""; b.incomplete {
+	if b.Incomplete = b.Incomplete || r.Kind == ""; b.Incomplete {
 		return nil
 	}
 	settleFlags(b, r)
 	reportMistakes(b, r)
-	if !b.incomplete {
+	if !b.Incomplete {
 		warnOfEngine(b, r)
 	}
 	in.Hosts, in.Port, r.Placement = r.Placement[0].Hosts, r.Placement[0].Port, nil

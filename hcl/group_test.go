@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 )
 
 // nodes are four hosts of one fabric, a model, a data set and two recipes.
@@ -164,7 +165,7 @@ group "matrix" {
     prefill = [1, 3]
     engine  = [group.matrix]
   }
-`, ""), Vars{})
+`, ""), lang.Vars{})
 	var got []string
 	for _, x := range c.Benchmarks[0].Cells {
 		got = append(got, fmt.Sprint(x.Axes[len(x.Axes)-1].Value)+": "+topology(x.Engine))
@@ -236,7 +237,7 @@ engine "sglang" "recipe" {
     engine = [engine.sglang.wide, engine.sglang.narrow, engine.sglang.again, group.recipe, group.own]
   }
   exclude { when = matrix.n == 3 && matrix.engine.name != "again" }
-`, ""), Vars{})
+`, ""), lang.Vars{})
 	var got []string
 	for _, x := range c.Benchmarks[0].Cells {
 		said := x.Engine.Label() + ":"

@@ -7,76 +7,77 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/hcl/lang"
 	"hclbench/plain"
 	"hclbench/provision"
 )
 
-func hostBlock() *blockType {
+func hostBlock() *lang.BlockType {
 	type host = provision.Host
-	return &blockType{
-		name: "host", labels: []label{{what: "name", form: identifier}}, root: "host",
-		args: []argument{
-			forEach(),
-			arg("address", text, func(h *host, s string) { h.Address = s }),
-			arg("cluster", clusterOfLab, func(h *host, c *provision.Cluster) { h.Cluster, h.Runtime = c, provision.Process }),
-			arg("user", text, func(h *host, s string) { h.User = s }),
-			arg("identity_file", text, func(h *host, s string) { h.IdentityFile = s }),
-			arg("host_key", text, func(h *host, s string) { h.HostKey = s }),
-			arg("jump", jumpHost, func(h *host, jump *host) { h.Jump = jump }),
-			arg("gpus", gpus, func(h *host, g provision.GPUs) { h.GPUs = g }),
-			arg("requests", quantities, func(h *host, m map[string]string) { h.Requests = m }),
-			arg("limits", quantities, func(h *host, m map[string]string) { h.Limits = m }),
-			arg("runtime", engineRuntime, func(h *host, r provision.Runtime) { h.Runtime = r }),
-			arg("docker", text, func(h *host, s string) { h.Docker = s }),
-			arg("image_from", imageFrom, func(h *host, from provision.ImageFrom) { h.ImageFrom = from }),
-			arg("price_per_hour", number(0, 1e6), func(h *host, usd float64) { h.PricePerHour = usd }),
-			described(func(h *host, s string) { h.Description = s }),
+	return &lang.BlockType{
+		Name: "host", Labels: []lang.Label{{What: "name", Form: lang.Identifier}}, Root: "host",
+		Args: []lang.Argument{
+			lang.ForEach(),
+			lang.Arg("address", lang.Text, func(h *host, s string) { h.Address = s }),
+			lang.Arg("cluster", clusterOfLab, func(h *host, c *provision.Cluster) { h.Cluster, h.Runtime = c, provision.Process }),
+			lang.Arg("user", lang.Text, func(h *host, s string) { h.User = s }),
+			lang.Arg("identity_file", lang.Text, func(h *host, s string) { h.IdentityFile = s }),
+			lang.Arg("host_key", lang.Text, func(h *host, s string) { h.HostKey = s }),
+			lang.Arg("jump", jumpHost, func(h *host, jump *host) { h.Jump = jump }),
+			lang.Arg("gpus", gpus, func(h *host, g provision.GPUs) { h.GPUs = g }),
+			lang.Arg("requests", quantities, func(h *host, m map[string]string) { h.Requests = m }),
+			lang.Arg("limits", quantities, func(h *host, m map[string]string) { h.Limits = m }),
+			lang.Arg("runtime", engineRuntime, func(h *host, r provision.Runtime) { h.Runtime = r }),
+			lang.Arg("docker", lang.Text, func(h *host, s string) { h.Docker = s }),
+			lang.Arg("image_from", imageFrom, func(h *host, from provision.ImageFrom) { h.ImageFrom = from }),
+			lang.Arg("price_per_hour", lang.Number(0, 1e6), func(h *host, usd float64) { h.PricePerHour = usd }),
+			lang.Description(func(h *host, s string) { h.Description = s }),
 		},
-		blocks: []nested{
-			part(fabricBlock(), func(h *host) *provision.Fabric { return &h.Fabric }),
-			part(requireBlock(), func(h *host) *provision.Require { return fresh(&h.Require) }),
-			part(prepareBlock(), func(h *host) *provision.Prepare { return fresh(&h.Prepare) }),
+		Blocks: []lang.Nested{
+			lang.Part(fabricBlock(), func(h *host) *provision.Fabric { return &h.Fabric }),
+			lang.OptionalPart(requireBlock(), func(h *host) **provision.Require { return &h.Require }),
+			lang.OptionalPart(prepareBlock(), func(h *host) **provision.Prepare { return &h.Prepare }),
 		},
-		make: becomes(func(d *declared) *host {
+		Make: lang.Makes(func(d *lang.Declared) *host {
 			return &host{
-				Name: d.fullName(), Pos: pos(d.header), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
+				Name: d.FullName(), Pos: lang.Pos(d.Header), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
 			}
 		}),
-		check: checks(checkHost),
+		Check: lang.Checks(checkHost),
 	}
 }
 
-func fabricBlock() *blockType {
+func fabricBlock() *lang.BlockType {
 	type fabric = provision.Fabric
-	return blockOf("fabric",
-		arg("address", text, func(f *fabric, s string) { f.Address = s }),
-		arg("interface", text, func(f *fabric, s string) { f.Interface = s }),
-		arg("rdma", texts, func(f *fabric, list []string) { f.RDMA = list }),
-		arg("gid_index", whole(0, 255), func(f *fabric, n int) { f.GIDIndex = &n }),
+	return lang.BlockOf("fabric",
+		lang.Arg("address", lang.Text, func(f *fabric, s string) { f.Address = s }),
+		lang.Arg("interface", lang.Text, func(f *fabric, s string) { f.Interface = s }),
+		lang.Arg("rdma", lang.Texts, func(f *fabric, list []string) { f.RDMA = list }),
+		lang.Arg("gid_index", lang.Whole(0, 255), func(f *fabric, n int) { f.GIDIndex = &n }),
 	)
 }
 
-func requireBlock() *blockType {
+func requireBlock() *lang.BlockType {
 	type require = provision.Require
-	return blockOf("require",
-		arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }),
-		arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }),
-		arg("gpu_memory", size, func(r *require, n int64) { r.GPUMemory = n }),
-		arg("memory", size, func(r *require, n int64) { r.Memory = n }),
-		arg("disk_free", size, func(r *require, n int64) { r.DiskFree = n }),
-		arg("idle_gpus", truth, func(r *require, on bool) { r.IdleGPUs = on }),
-		arg("numa_balancing", truth, func(r *require, on bool) { r.NUMABalancing = &on }),
+	return lang.BlockOf("require",
+		lang.Arg("driver", versions, func(r *require, v provision.Versions) { r.Driver = v }),
+		lang.Arg("rocm", versions, func(r *require, v provision.Versions) { r.ROCm = v }),
+		lang.Arg("gpu_memory", lang.Size, func(r *require, n int64) { r.GPUMemory = n }),
+		lang.Arg("memory", lang.Size, func(r *require, n int64) { r.Memory = n }),
+		lang.Arg("disk_free", lang.Size, func(r *require, n int64) { r.DiskFree = n }),
+		lang.Arg("idle_gpus", lang.Bool, func(r *require, on bool) { r.IdleGPUs = on }),
+		lang.Arg("numa_balancing", lang.Bool, func(r *require, on bool) { r.NUMABalancing = &on }),
 	)
 }
 
-func prepareBlock() *blockType {
+func prepareBlock() *lang.BlockType {
 	type prepare = provision.Prepare
-	return blockOf("prepare",
-		arg("persistence_mode", truth, func(p *prepare, on bool) { p.PersistenceMode = &on }),
-		arg("power_cap", number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }),
-		arg("lock_clocks", whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }),
-		arg("numa_balancing", truth, func(p *prepare, on bool) { p.NUMABalancing = &on }),
-		arg("ecc", truth, func(p *prepare, on bool) { p.ECC = &on }),
+	return lang.BlockOf("prepare",
+		lang.Arg("persistence_mode", lang.Bool, func(p *prepare, on bool) { p.PersistenceMode = &on }),
+		lang.Arg("power_cap", lang.Number(1, 10000), func(p *prepare, watts float64) { p.PowerCap = watts }),
+		lang.Arg("lock_clocks", lang.Whole[int64](1, 10000), func(p *prepare, mhz int64) { p.LockClocks = mhz }),
+		lang.Arg("numa_balancing", lang.Bool, func(p *prepare, on bool) { p.NUMABalancing = &on }),
+		lang.Arg("ecc", lang.Bool, func(p *prepare, on bool) { p.ECC = &on }),
 	)
 }
 
@@ -96,46 +97,46 @@ const (
 )
 
 // checkHost holds what a host block says against what hosts, keys and GPUs are.
-func checkHost(b *block, h *provision.Host) {
+func checkHost(b *lang.Block, h *provision.Host) {
 	checkPlace(b, h)
-	h.IdentityFile = b.vars.atHome(h.IdentityFile)
-	if !b.empty("address", emptyAddress) && h.Address != "" {
+	h.IdentityFile = b.Vars.AtHome(h.IdentityFile)
+	if !b.FailIfEmpty("address", emptyAddress) && h.Address != "" {
 		if why := wrongAddress(h.Address); why != nil {
-			b.failIn("address", "%q is not the address of a host. %s", h.Address, why)
+			b.FailIn("address", "%q is not the address of a host. %s", h.Address, why)
 		}
 	}
-	b.empty("identity_file", "Write the file of a private key."+orNull)
-	if !b.empty("host_key", "Write the host's public key."+orNull) && h.HostKey != "" {
+	b.FailIfEmpty("identity_file", "Write the file of a private key."+orNull)
+	if !b.FailIfEmpty("host_key", "Write the host's public key."+orNull) && h.HostKey != "" {
 		if err := provision.CheckHostKey(h.HostKey); err != nil {
-			b.failIn("host_key", notHostKey, plain.Cut(h.HostKey, maxShown), err)
+			b.FailIn("host_key", notHostKey, plain.Cut(h.HostKey, lang.MaxShown), err)
 		}
 	}
-	gpus := b.arg("gpus")
-	if raw, ok := asString(gpus.raw); gpus.said() && ok && strings.TrimSpace(raw) == "" {
-		b.failIn("gpus", emptyGPUs)
+	gpus := b.Arg("gpus")
+	if raw, ok := lang.AsString(gpus.Raw); gpus.IsSet() && ok && strings.TrimSpace(raw) == "" {
+		b.FailIn("gpus", emptyGPUs)
 	}
-	if model := h.GPUs.Model; gpus.said() && model != "" && !knownGPU(model) {
-		b.warn(gpus.at, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), didYouMean(model, gpuModels(), nil))
+	if model := h.GPUs.Model; gpus.IsSet() && model != "" && !knownGPU(model) {
+		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), lang.DidYouMean(model, gpuModels(), nil))
 	}
-	if x := b.arg("require.rocm"); x.said() && h.GPUs.Vendor == provision.NVIDIA {
-		b.fail(x.at, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
+	if x := b.Arg("require.rocm"); x.IsSet() && h.GPUs.Vendor == provision.NVIDIA {
+		b.Fail(x.At, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
 	}
 	if h.Prepare != nil {
 		checkPrepare(b, h)
 	}
 	checkFabric(b, h.Fabric)
-	jump := b.arg("jump")
+	jump := b.Arg("jump")
 	if h.Jump != nil && h.Jump.Pos == "" {
-		h.Jump.Pos = pos(jump.at)
+		h.Jump.Pos = lang.Pos(jump.At)
 	}
 	if h.Jump != nil && h.Jump.Local() {
-		b.fail(jump.at, "Wrong value",
+		b.Fail(jump.At, "Wrong value",
 			"This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.")
 	}
 	if h.Local() {
 		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {
-			if x := b.arg(name); x.said() {
-				b.warn(x.at, "No effect",
+			if x := b.Arg(name); x.IsSet() {
+				b.Warn(x.At, "No effect",
 					`The address is "local", the machine that hcl runs on, which needs no SSH: %s has no effect.`, name)
 			}
 		}
@@ -146,55 +147,55 @@ func checkHost(b *block, h *provision.Host) {
 var ofMachines = []string{"address", "user", "identity_file", "host_key", "jump", "runtime", "docker", "image_from"}
 
 // checkPlace: a host is a machine with an address, or a pod of a cluster.
-func checkPlace(b *block, h *provision.Host) {
+func checkPlace(b *lang.Block, h *provision.Host) {
 	if h.Cluster == nil {
 		for _, name := range []string{"requests", "limits"} {
-			if x := b.arg(name); x.said() && b.arg("address").said() {
-				b.fail(x.at, "A machine, not a pod", ofPod, h.Name, name)
+			if x := b.Arg(name); x.IsSet() && b.Arg("address").IsSet() {
+				b.Fail(x.At, "A machine, not a pod", ofPod, h.Name, name)
 			}
 		}
-		if !b.arg("address").said() && !b.arg("cluster").said() {
-			b.missing(b.header, "address", "Missing argument", "%s", noAddress)
+		if !b.Arg("address").IsSet() && !b.Arg("cluster").IsSet() {
+			b.Missing(b.Header, "address", "Missing argument", "%s", noAddress)
 		}
 		return
 	}
 	for _, name := range ofMachines {
-		if x := b.arg(name); x.said() {
-			b.fail(x.at, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
+		if x := b.Arg(name); x.IsSet() {
+			b.Fail(x.At, "A pod, not a machine", ofMachine, h.Name, h.Cluster.Name, name)
 		}
 	}
-	for _, name := range b.parts("prepare") {
-		b.fail(b.said[name].at, "A pod, not a machine", noPrepare)
+	for _, name := range b.Parts("prepare") {
+		b.Fail(b.Find(name).At, "A pod, not a machine", noPrepare)
 	}
 }
 
 // interfaceName is what Linux takes for the name of a network interface.
 var interfaceName = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 
-func checkFabric(b *block, f provision.Fabric) {
-	if x := b.arg("fabric.address"); x.fits() && net.ParseIP(f.Address) == nil {
-		b.failIn("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
+func checkFabric(b *lang.Block, f provision.Fabric) {
+	if x := b.Arg("fabric.address"); x.IsValid() && net.ParseIP(f.Address) == nil {
+		b.FailIn("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
 			"such as \"10.0.0.1\".", f.Address)
 	}
-	if x := b.arg("fabric.interface"); x.fits() && !interfaceName.MatchString(f.Interface) {
-		b.failIn("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
+	if x := b.Arg("fabric.interface"); x.IsValid() && !interfaceName.MatchString(f.Interface) {
+		b.FailIn("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
 	}
 }
 
-func checkPrepare(b *block, h *provision.Host) {
-	if x := b.arg("prepare.persistence_mode"); x.said() && h.GPUs.Vendor == provision.AMD {
-		b.fail(x.at, "No persistence mode here",
+func checkPrepare(b *lang.Block, h *provision.Host) {
+	if x := b.Arg("prepare.persistence_mode"); x.IsSet() && h.GPUs.Vendor == provision.AMD {
+		b.Fail(x.At, "No persistence mode here",
 			"It is NVIDIA's, and this host has %s, whose driver always keeps its settings. Remove the argument.", h.GPUs)
 	}
 	for _, name := range []string{"persistence_mode", "power_cap", "lock_clocks", "ecc"} {
-		if x := b.arg("prepare." + name); x.said() && h.GPUs.Count == 0 {
-			b.fail(x.at, "No GPUs here",
+		if x := b.Arg("prepare." + name); x.IsSet() && h.GPUs.Count == 0 {
+			b.Fail(x.At, "No GPUs here",
 				`%s is set on GPUs, and the host block names none. Add gpus, such as "8xH200".`, name)
 		}
 	}
 	set := h.Prepare.NUMABalancing
 	if h.Require != nil && set != nil && h.Require.NUMABalancing != nil && *h.Require.NUMABalancing != *set {
-		b.fail(b.arg("prepare.numa_balancing").at, "Contradiction",
+		b.Fail(b.Arg("prepare.numa_balancing").At, "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
 }
@@ -205,22 +206,22 @@ var likeIPv4 = regexp.MustCompile(`^\d+(\.\d+){3}$`)
 // wrongAddress says what is wrong with the address of a host.
 func wrongAddress(s string) error {
 	if user, rest, ok := strings.Cut(s, "@"); ok {
-		return wrong("The user has an argument of its own: address = %q, user = %q.", rest, user)
+		return lang.Wrong("The user has an argument of its own: address = %q, user = %q.", rest, user)
 	}
 	if _, rest, ok := strings.Cut(s, "://"); ok {
-		return wrong("It is not a URL. Write only the host, and the port where it is not 22: %q.", rest)
+		return lang.Wrong("It is not a URL. Write only the host, and the port where it is not 22: %q.", rest)
 	}
 	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
-		return wrong("Write a name or an IP address, and the port unless it is 22: " +
+		return lang.Wrong("Write a name or an IP address, and the port unless it is 22: " +
 			`"203.0.113.7", "gpu1.example.com:2222".`)
 	}
 	host, after, hasPort := strings.Cut(s, ":")
 	if likeIPv4.MatchString(host) && net.ParseIP(host) == nil {
-		return wrong("The numbers of an IP address are between 0 and 255.")
+		return lang.Wrong("The numbers of an IP address are between 0 and 255.")
 	}
 	if port, err := strconv.ParseUint(after, 10, 16); hasPort && !strings.Contains(after, ":") &&
 		(err != nil || port == 0 || host == "") {
-		return wrong("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", after)
+		return lang.Wrong("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", after)
 	}
 	return nil
 }

@@ -1,80 +1,84 @@
 package hcl
 
 import (
+	"math"
 	"math/big"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/provision"
 )
 
 // Kinds of single values.
 var (
-	leaseTime  = lasting[time.Duration](2*time.Second, 24*time.Hour)
-	longEnough = lasting[load.Duration](100*time.Millisecond, 0)
-	span       = lasting[load.Duration](time.Millisecond, 0) // of a load
-	rate       = parsed("rate", `a number above 0, or "inf"`, parseRate)
-	gpus       = parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
-	versions   = parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
-	hexDigest  = parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", formed(sha256Form))
-	htmlFile   = parsed("file", `the name of a page, such as "report.html"`, formed(htmlForm))
+	leaseTime  = lang.DurationBetween[time.Duration](2*time.Second, 24*time.Hour)
+	longEnough = lang.DurationBetween[load.Duration](100*time.Millisecond, 0)
+	span       = lang.DurationBetween[load.Duration](time.Millisecond, 0) // of a load
+	rate       = lang.Parsed("rate", `a number above 0, or "inf"`, parseRate)
+	gpus       = lang.Parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
+	versions   = lang.Parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
+	hexDigest  = lang.Parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", lang.Matching(sha256Form))
+	htmlFile   = lang.Parsed("file", `the name of a page, such as "report.html"`, lang.Matching(htmlForm))
 
-	engineVersion = inQuotes(parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
+	engineVersion = lang.Quoted(lang.Parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
 		return s, engines.CheckVersion(s)
-	}), noFit)
+	}), lang.NoFit)
 )
 
 // Kinds of words.
 var (
-	engineRuntime = word(provision.Docker, provision.Process)
-	imageFrom     = word(provision.FromRegistry, provision.FromCaller)
-	endpoint      = word(load.Endpoints()...)
-	convention    = word(load.ConventionSGLang, load.ConventionVLLM)
-	mode          = word(online, offline)
-	automatic     = wordList(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines)
+	engineRuntime = lang.OneOf(provision.Docker, provision.Process)
+	imageFrom     = lang.OneOf(provision.FromRegistry, provision.FromCaller)
+	endpoint      = lang.OneOf(load.Endpoints()...)
+	convention    = lang.OneOf(load.ConventionSGLang, load.ConventionVLLM)
+	mode          = lang.OneOf(online, offline)
+	automatic     = lang.SomeOf(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines)
 )
 
 // Kinds of lists.
 var (
-	mounts = listOf("list of mounts", `a list of mounts, such as ["/on/host:/in/container:ro"]`, asMount)
-	stages = filled(listOf("list of stages",
+	mounts = lang.ListOf("list of mounts", `a list of mounts, such as ["/on/host:/in/container:ro"]`, asMount)
+	stages = lang.NonEmpty(lang.ListOf("list of stages",
 		`a list of stages, such as [{ duration = "1m", rate = 2 }, { duration = "1m", rate = 4 }]`, asStage))
-	rows = filled(listOf("list of objects", `a list of objects, such as csvdecode(file("published.csv"))`, asRow))
+	rows = lang.NonEmpty(lang.ListOf("list of objects", `a list of objects, such as csvdecode(file("published.csv"))`, asRow))
 
-	percentiles = filled(listOf("list of numbers",
+	percentiles = lang.NonEmpty(lang.ListOf("list of numbers",
 		"a list of percentiles between 1 and 100, such as [50, 99, 99.9]", asPercentile))
-	gpuIDs = kindOf("list of lists of texts",
-		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs).checked(someForEach)
+	gpuIDs = lang.NewKind("list of lists of texts",
+		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs).Checked(someForEach)
 )
 
 // Kinds of objects.
 var (
-	flags       = sameKeys(merging(kindOf("map of flags", `an object, such as { tp = 8, trust-remote-code = true }`, asFlags)), engines.FlagKey)
-	environment = merging(kindOf("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
-	headers     = secretly(kindOf("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
-	adapters    = kindOf("map of numbers", `an object with shares, such as { sql = 0.5, chat = 0.25 }`, asAdapters)
-	imageSizes  = kindOf("map of numbers", `an object with shares, such as { "1280x720" = 0.5, "256x256" = 0.5 }`, asImageSizes)
-	ulimits     = kindOf("map of limits",
+	flags       = lang.SameKeys(lang.Merging(lang.NewKind("map of flags", `an object, such as { tp = 8, trust-remote-code = true }`, asFlags)), engines.FlagKey)
+	environment = lang.Merging(lang.NewKind("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
+	headers     = lang.Sensitive(lang.NewKind("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
+	adapters    = lang.NewKind("map of numbers", `an object with shares, such as { sql = 0.5, chat = 0.25 }`, asAdapters)
+	imageSizes  = lang.NewKind("map of numbers", `an object with shares, such as { "1280x720" = 0.5, "256x256" = 0.5 }`, asImageSizes)
+	ulimits     = lang.NewKind("map of limits",
 		`an object with whole numbers, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
 )
 
 // Kinds of references.
 var (
-	hostOfLab    = reference[provision.Host]("host", "host.name")
-	clusterOfLab = reference[provision.Cluster]("cluster", "cluster.name")
-	modelOfLab   = reference[engines.Model]("model", "model.name")
-	hostsOfLab   = referenceList[provision.Host]("host", "[host.a, host.b]")
-	clientsOfLab = orOne(hostsOfLab, "host", "host.client or [host.c0, host.c1]")
-	engineOfLab  = reference[engines.Engine]("engine", "engine.vllm.h200")
-	groupOfLab   = reference[engines.Engine]("group", "group.name")
-	measured     = reference[engines.Engine]("engine", "engine.vllm.h200", "group")
-	datasetOfLab = reference[load.Dataset]("dataset", "dataset.random.short")
-	jumpHost     = orElse(hostOfLab, `a host, such as host.bastion or "user@bastion:22"`, asJump)
+	hostOfLab    = lang.Reference[provision.Host]("host", "host.name")
+	clusterOfLab = lang.Reference[provision.Cluster]("cluster", "cluster.name")
+	modelOfLab   = lang.Reference[engines.Model]("model", "model.name")
+	hostsOfLab   = lang.ReferenceList[provision.Host]("host", "[host.a, host.b]")
+	clientsOfLab = lang.OrOne(hostsOfLab, "host", "host.client or [host.c0, host.c1]")
+	engineOfLab  = lang.Reference[engines.Engine]("engine", "engine.vllm.h200")
+	groupOfLab   = lang.Reference[engines.Engine]("group", "group.name")
+	measured     = lang.Reference[engines.Engine]("engine", "engine.vllm.h200", "group")
+	datasetOfLab = lang.Reference[load.Dataset]("dataset", "dataset.random.short")
+	jumpHost     = lang.OrElse(hostOfLab, `a host, such as host.bastion or "user@bastion:22"`, asJump)
 )
 
 var (
@@ -85,28 +89,28 @@ var (
 func parseRate(s string) (load.Rate, error) {
 	r, err := load.ParseRate(s)
 	if err == nil && r == 0 {
-		err = noFit
+		err = lang.NoFit
 	}
 	return r, err
 }
 
 func asPercentile(v cty.Value) (float64, error) {
-	f, ok := asFloat(v)
+	f, ok := lang.AsFloat(v)
 	switch {
 	case !ok || f <= 0 || f >= 100:
-		return 0, noFit
+		return 0, lang.NoFit
 	case f < 1:
-		return 0, wrong("Percentiles are percents: write %s for %s.",
-			formatNumber(big.NewFloat(f*100)), formatNumber(big.NewFloat(f)))
+		return 0, lang.Wrong("Percentiles are percents: write %s for %s.",
+			lang.FormatNumber(big.NewFloat(f*100)), lang.FormatNumber(big.NewFloat(f)))
 	}
 	return f, nil
 }
 
 // asJump is a host that the text says whole.
 func asJump(v cty.Value) (*provision.Host, error) {
-	s, ok := asString(v)
+	s, ok := lang.AsString(v)
 	if !ok || v.Type() != cty.String {
-		return nil, noFit
+		return nil, lang.NoFit
 	}
 	return HostAt(s)
 }
@@ -119,4 +123,244 @@ func HostAt(s string) (*provision.Host, error) {
 		h.User, h.Address = user, address
 	}
 	return h, wrongAddress(h.Address)
+}
+
+var flagName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// asFlags are the flags of an engine, sorted by name; of a list, one for each of its values.
+func asFlags(v cty.Value) ([]engines.Flag, error) {
+	var all []engines.Flag
+	err := lang.Entries(v, func(name string, e cty.Value) error {
+		values, err := asFlag(name, e)
+		if plain, _ := e.Unmark(); err == nil && !plain.IsNull() && plain.Type() == cty.Bool && plain.False() {
+			all = append(all, engines.Flag{Name: name, Off: true})
+		}
+		for _, value := range values {
+			all = append(all, engines.Flag{Name: name, Value: value})
+		}
+		return err
+	})
+	return all, err
+}
+
+// asFlag are the values of one flag: nil stands for a flag that has none.
+func asFlag(name string, v cty.Value) ([]*provision.Text, error) {
+	plain, _ := v.Unmark()
+	bare := strings.TrimLeft(name, "-")
+	switch isBool := !plain.IsNull() && plain.Type() == cty.Bool; {
+	case !flagName.MatchString(bare):
+		return nil, lang.Wrong("%q is not the name of a flag.", name)
+	case bare != name:
+		return nil, lang.Wrong("Write the name without dashes: %s instead of %q.", bare, name)
+	case isBool && v.IsMarked():
+		return nil, lang.Wrong("The flag %s is on or off, which the command line shows, so it cannot be sensitive.", name)
+	case isBool && plain.True():
+		return []*provision.Text{nil}, nil
+	case isBool || plain.IsNull():
+		return nil, nil
+	case lang.IsList(plain):
+		return lang.Elements(v, func(e cty.Value) (*provision.Text, error) {
+			if clear, _ := e.Unmark(); lang.IsObject(clear) { // as vLLM's own lora-modules has it
+				return asObjectFlag(e)
+			}
+			value, err := lang.AsText(e)
+			return &value, err
+		})
+	case lang.IsObject(plain):
+		value, err := asObjectFlag(v)
+		return []*provision.Text{value}, err
+	}
+	value, err := lang.AsText(v)
+	return []*provision.Text{&value}, err
+}
+
+// asObjectFlag is an object as a flag takes it.
+func asObjectFlag(v cty.Value) (*provision.Text, error) {
+	s, err := lang.AsJSON(v)
+	value := provision.Plain(s)
+	if v.ContainsMarked() {
+		value = provision.Secret(s)
+	}
+	return &value, err
+}
+
+type envVar = provision.EnvVar
+
+func asEnvironment(v cty.Value) ([]envVar, error) {
+	return asVariables(v, func(_ []envVar, x envVar) error {
+		if x.Name == "" || strings.ContainsAny(x.Name, "= \x00") {
+			return lang.Wrong("%q is not a name that an environment variable can have.", x.Name)
+		}
+		return nil
+	})
+}
+
+func asHeaders(v cty.Value) ([]envVar, error) {
+	return asVariables(v, func(before []envVar, x envVar) error {
+		if err := load.CheckHeader(x.Name, x.Value.Reveal()); err != nil {
+			return lang.Wrong("%s.", lang.Title(err.Error()))
+		}
+		if slices.ContainsFunc(before, func(h envVar) bool { return strings.EqualFold(h.Name, x.Name) }) {
+			return lang.Wrong("The header %s is there twice: capitals mean nothing in its name.", x.Name)
+		}
+		return nil
+	})
+}
+
+// asVariables are named texts, sorted by name. What is null is as if it were not there.
+func asVariables(v cty.Value, check func(before []envVar, x envVar) error) ([]envVar, error) {
+	list := []envVar{}
+	err := lang.Entries(v, func(name string, e cty.Value) error {
+		if e.IsNull() {
+			return nil
+		}
+		value, err := lang.AsText(e)
+		x := envVar{Name: name, Value: value}
+		if err == nil {
+			err = check(list, x)
+		}
+		list = append(list, x)
+		return err
+	})
+	return list, err
+}
+
+func asUlimits(v cty.Value) ([]engines.Ulimit, error) {
+	var out []engines.Ulimit
+	err := lang.Entries(v, func(name string, e cty.Value) error {
+		limit := engines.Ulimit{Name: name}
+		if !e.IsNull() {
+			n, err := lang.Whole[int64](-1, math.MaxInt64).Convert(e)
+			if err != nil {
+				return lang.NoFit
+			}
+			limit.Value = &n
+		}
+		out = append(out, limit)
+		return nil
+	})
+	return out, err
+}
+
+func asAdapters(v cty.Value) (list []load.Adapter, err error) {
+	err = lang.Entries(v, func(name string, e cty.Value) error {
+		share, ok := lang.AsFloat(e)
+		if !ok {
+			return lang.NoFit
+		}
+		list = append(list, load.Adapter{Name: name, Share: share})
+		return nil
+	})
+	return list, err
+}
+
+func asImageSizes(v cty.Value) (list []load.ImageSize, err error) {
+	err = lang.Entries(v, func(name string, e cty.Value) error {
+		share, ok := lang.AsFloat(e)
+		if !ok {
+			return lang.NoFit
+		}
+		size, err := load.ParseImageSize(name)
+		if err != nil {
+			return lang.Wrong("%s.", lang.Title(err.Error()))
+		}
+		size.Share = share
+		list = append(list, size)
+		return nil
+	})
+	load.SortImageSizes(list)
+	return list, err
+}
+
+func asMount(v cty.Value) (provision.Mount, error) {
+	s, _ := lang.AsString(v)
+	parts := strings.Split(s, ":")
+	m := provision.Mount{}
+	switch {
+	case len(parts) == 3 && (parts[2] == "ro" || parts[2] == "rw"):
+		m.ReadOnly = parts[2] == "ro"
+	case len(parts) != 2:
+		return m, lang.NoFit
+	}
+	m.Source, m.Target = parts[0], parts[1]
+	if !onHost(m.Source) || !strings.HasPrefix(m.Target, "/") {
+		return m, lang.Wrong("Both paths of %q must begin with a slash: the one on the host, then the one in the container.", s)
+	}
+	return m, nil
+}
+
+// asGPUIDs are the GPUs of each of several instances, or of the only one.
+func asGPUIDs(v cty.Value) ([][]string, error) {
+	ids := func(e cty.Value) ([]string, error) { return lang.Elements(e, lang.AsPlainText) }
+	if lists, err := lang.Elements(v, ids); err == nil && len(lists) > 0 {
+		return lists, nil
+	}
+	only, err := ids(v)
+	return [][]string{only}, err
+}
+
+// someForEach: without any, an instance would have all GPUs of its host.
+func someForEach(lists [][]string) error {
+	for i, ids := range lists {
+		if len(ids) == 0 {
+			return lang.Wrong("List %d is empty.%s", i+1, orNull)
+		}
+	}
+	return nil
+}
+
+// onHost reports whether a path names the same file from wherever it is used on a host.
+func onHost(path string) bool { return strings.HasPrefix(path, "/") || strings.HasPrefix(path, "~/") }
+
+var stageOf = lang.ObjectOf[load.Stage]("a stage", "A stage has a duration, and a rate or a concurrency, and no %q.",
+	lang.Arg("duration", span, func(s *load.Stage, d load.Duration) { s.Duration = d }),
+	lang.Arg("rate", rate, func(s *load.Stage, r load.Rate) { s.Rate = r }),
+	lang.Arg("concurrency", lang.Whole(1, 1_000_000), func(s *load.Stage, n int) { s.Concurrency = n }),
+)
+
+func asStage(v cty.Value) (load.Stage, error) {
+	s, err := stageOf(v)
+	switch {
+	case err != nil:
+		return s, err
+	case s.Duration == 0:
+		return s, lang.Wrong("Each stage needs a duration.")
+	case (s.Rate != 0) == (s.Concurrency != 0):
+		return s, lang.Wrong("Each stage has either a rate or a concurrency.")
+	}
+	return s, nil
+}
+
+var numberForm = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// asRow reads a row of published numbers. A text that is a number counts as one,
+// because CSV knows only texts; what is empty is left out.
+func asRow(v cty.Value) (map[string]any, error) {
+	row := map[string]any{}
+	return row, lang.Entries(v, func(name string, e cty.Value) error {
+		if e.IsNull() {
+			return nil
+		}
+		switch e.Type() {
+		case cty.Bool, cty.Number:
+			row[name] = lang.Scalar(e)
+		case cty.String:
+			if x := asColumn(strings.TrimSpace(e.AsString())); x != "" {
+				row[name] = x
+			}
+		default:
+			return lang.Wrong("The column %q has %s, and a cell of a table is a number, a text, true or false.", name, lang.Describe(e))
+		}
+		return nil
+	})
+}
+
+func asColumn(s string) any {
+	if i, err := strconv.ParseInt(s, 10, 64); err == nil && numberForm.MatchString(s) {
+		return i
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
+		return f
+	}
+	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"hclbench/hcl/lang"
 	"hclbench/provision"
 )
 
@@ -45,41 +46,41 @@ const DefaultIdle = 10 * time.Minute
 // DefaultLease is the lease of a lab that does not say.
 const DefaultLease = 15 * time.Minute
 
-func labBlock() *blockType {
-	return &blockType{
-		name: "lab", labels: []label{{what: "name", form: labName}}, once: true,
-		args: []argument{
-			arg("lease", leaseTime, func(l *Lab, d time.Duration) { l.Lease = d }),
-			arg("max_duration", duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }),
-			described(func(l *Lab, s string) { l.Description = s }),
+func labBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "lab", Labels: []lang.Label{{What: "name", Form: lang.DottedName}}, Once: true,
+		Args: []lang.Argument{
+			lang.Arg("lease", leaseTime, func(l *Lab, d time.Duration) { l.Lease = d }),
+			lang.Arg("max_duration", lang.Duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }),
+			lang.Description(func(l *Lab, s string) { l.Description = s }),
 		},
-		blocks: []nested{{typ: noticeBlock(), many: true}},
-		check:  checks(checkLab),
+		Blocks: []lang.Nested{{Type: noticeBlock(), Many: true}},
+		Check:  lang.Checks(checkLab),
 	}
 }
 
-func noticeBlock() *blockType {
-	return &blockType{
-		name: "notice",
-		args: []argument{
-			arg("on", wordList(NoticeEnd, NoticeFailure, NoticeIdle), func(n *Notice, on []string) { n.On = on }),
-			arg("command", words, func(n *Notice, argv []provision.Text) { n.Command = argv }),
-			arg("url", secretText, func(n *Notice, s provision.Text) { n.URL = s }),
-			arg("idle", duration, func(n *Notice, d time.Duration) { n.Idle = d }),
+func noticeBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "notice",
+		Args: []lang.Argument{
+			lang.Arg("on", lang.SomeOf(NoticeEnd, NoticeFailure, NoticeIdle), func(n *Notice, on []string) { n.On = on }),
+			lang.Arg("command", lang.Words, func(n *Notice, argv []provision.Text) { n.Command = argv }),
+			lang.Arg("url", lang.SecretText, func(n *Notice, s provision.Text) { n.URL = s }),
+			lang.Arg("idle", lang.Duration, func(n *Notice, d time.Duration) { n.Idle = d }),
 		},
-		check: checks(checkNotice),
+		Check: lang.Checks(checkNotice),
 	}
 }
 
 // readLab reads the lab block, or says what holds without one.
-func readLab(r *reader) Lab {
-	lab := Lab{Name: dirName(r.src.Dir), Lease: DefaultLease}
-	for _, b := range r.topBlocks("lab") {
-		lab.Name = b.label
-		b.read(&lab, nil)
-		for _, n := range b.inner("notice") {
+func readLab(r *lang.Reader) Lab {
+	lab := Lab{Name: dirName(r.Source.Dir), Lease: DefaultLease}
+	for _, b := range r.Blocks("lab") {
+		lab.Name = b.Label
+		b.Read(&lab, nil)
+		for _, n := range b.Inner("notice") {
 			notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
-			n.read(&notice, nil)
+			n.Read(&notice, nil)
 			lab.Notices = append(lab.Notices, notice)
 		}
 	}
@@ -95,7 +96,7 @@ func dirName(path string) string {
 		dir = path
 	}
 	name := notInLabName.ReplaceAllString(filepath.Base(dir), "-")
-	if !labName.form.MatchString(name) {
+	if !lang.DottedName.Allows(name) {
 		return "lab"
 	}
 	return name
@@ -105,13 +106,13 @@ func dirName(path string) string {
 const shortLease = 10 * time.Second
 
 // checkLab is about leases that end runs too early, or for nothing.
-func checkLab(b *block, lab *Lab) {
-	if x := b.arg("lease"); x.fits() && lab.Lease < shortLease {
-		b.warn(x.at, "Short lease",
+func checkLab(b *lang.Block, lab *Lab) {
+	if x := b.Arg("lease"); x.IsValid() && lab.Lease < shortLease {
+		b.Warn(x.At, "Short lease",
 			"When the network fails for %s, a host with this lease cleans itself in the middle of a measurement.", lab.Lease)
 	}
-	if x := b.arg("max_duration"); x.fits() && lab.MaxDuration < lab.Lease {
-		b.warn(x.at, "Shorter than the lease", "Nothing of the lab lives longer than %s, which is less than its lease "+
+	if x := b.Arg("max_duration"); x.IsValid() && lab.MaxDuration < lab.Lease {
+		b.Warn(x.At, "Shorter than the lease", "Nothing of the lab lives longer than %s, which is less than its lease "+
 			"of %s. Longer runs are cut off.", lab.MaxDuration, lab.Lease)
 	}
 }
@@ -120,46 +121,46 @@ const cutOff = "Nothing of the lab lives longer than %s, and a cell of benchmark
 	"Allow more time, or measure for less."
 
 // checkLengths: no cell is longer than all of the lab may be.
-func checkLengths(r *reader, c *Config) {
-	for _, b := range r.topBlocks("lab") {
+func checkLengths(r *lang.Reader, c *Config) {
+	for _, b := range r.Blocks("lab") {
 		if c.Lab.MaxDuration == 0 {
 			return
 		}
 		for _, of := range c.Benchmarks {
 			for _, x := range of.Cells {
 				if takes := x.Workload.Takes(); takes > c.Lab.MaxDuration {
-					r.fail(b.written("max_duration"), "Too short for a cell", cutOff, c.Lab.MaxDuration, of.Name, takes)
+					r.Fail(b.Written("max_duration"), "Too short for a cell", cutOff, c.Lab.MaxDuration, of.Name, takes)
 				}
 			}
 		}
 	}
 }
 
-func checkNotice(b *block, n *Notice) {
-	command, address := b.arg("command"), b.arg("url")
-	if !command.said() && !address.said() {
-		b.missing(b.header, "", "Nobody to tell",
+func checkNotice(b *lang.Block, n *Notice) {
+	command, address := b.Arg("command"), b.Arg("url")
+	if !command.IsSet() && !address.IsSet() {
+		b.Missing(b.Header, "", "Nobody to tell",
 			`A notice block needs url = "https://…" or command = ["program", …]. Write one, or remove the block.`)
 	}
 	switch {
-	case !command.fits():
+	case !command.IsValid():
 	case len(n.Command) == 0:
-		b.fail(command.at, "Wrong value",
+		b.Fail(command.At, "Wrong value",
 			`"command" is empty. Write the program and its arguments, such as ["notify-send", "hcl"].`)
 	default:
-		checkProgram(b, command.at, n.Command[0].Reveal())
+		checkProgram(b, command.At, n.Command[0].Reveal())
 	}
-	if address.fits() {
+	if address.IsValid() {
 		u, err := url.Parse(n.URL.Reveal())
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			b.fail(address.at, "Wrong value", `"url" must be an address such as "https://hooks.example.com/T0001".`)
+			b.Fail(address.At, "Wrong value", `"url" must be an address such as "https://hooks.example.com/T0001".`)
 		}
 	}
 }
 
 // checkProgram warns of a program that is not there; without a PATH, nothing is known.
-func checkProgram(b *block, at hcl.Range, name string) {
-	search, _ := b.vars.lookup("PATH")
+func checkProgram(b *lang.Block, at hcl.Range, name string) {
+	search, _ := b.Vars.Lookup("PATH")
 	places := filepath.SplitList(search)
 	if strings.ContainsRune(name, filepath.Separator) {
 		places = []string{""}
@@ -170,7 +171,7 @@ func checkProgram(b *block, at hcl.Range, name string) {
 		}
 	}
 	if len(places) > 0 {
-		b.warn(at, "Program not found",
+		b.Warn(at, "Program not found",
 			"This machine has no program %q. That is fine only if hcl apply will run on another one.", name)
 	}
 }
@@ -179,8 +180,8 @@ func checkProgram(b *block, at hcl.Range, name string) {
 // directory's name. Nothing is evaluated, so it needs no variables. An error when a
 // file does not parse and none of the others has a lab block: the name may stand in
 // what was lost.
-func NameOf(src *Source) (string, error) {
-	name, err := src.labelOf(labBlock())
+func NameOf(src *lang.Source) (string, error) {
+	name, err := src.LabelOf(labBlock())
 	if err != nil {
 		return "", fmt.Errorf("read the lab's name: %w; hcl validate shows why", err)
 	}

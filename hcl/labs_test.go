@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	"hclbench/hcl/lang"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden messages and the tables of the reference")
@@ -30,8 +32,8 @@ func TestLabs(t *testing.T) {
 			// The directory is another one in every run, and has to be as long as ever:
 			// messages are wrapped with its name in them.
 			dir := t.TempDir()
-			src := &Source{Dir: filepath.Join(dir, strings.Repeat("d", max(1, 200-len(dir)))), Files: map[string][]byte{}}
-			var vars Vars
+			src := &lang.Source{Dir: filepath.Join(dir, strings.Repeat("d", max(1, 200-len(dir)))), Files: map[string][]byte{}}
+			var vars lang.Vars
 			golden := -1
 			for i, f := range a.Files {
 				switch f.Name {

@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/function"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/provision"
 )
@@ -60,14 +61,14 @@ type Axis struct {
 
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
 // that the text can show are among the Problems, which are never nil.
-func Load(src *Source, vars Vars) (*Config, *Problems) {
-	return readConfig(newReader(src, vars, language(), functions()))
+func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
+	return readConfig(lang.NewReader(src, vars, language(), functions()))
 }
 
 // language is every block that may stand by itself, in the order of the reference.
-func language() []*blockType {
-	return []*blockType{
-		labBlock(), variableBlock(), localsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
+func language() []*lang.BlockType {
+	return []*lang.BlockType{
+		labBlock(), lang.VariableBlock(), lang.LocalsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
 		datasetBlock(), benchmarkBlock(), reportBlock(),
 	}
 }
@@ -78,27 +79,27 @@ func functions() map[string]function.Function {
 }
 
 // readConfig makes the Config of what is declared.
-func readConfig(r *reader) (*Config, *Problems) {
-	c := &Config{Dir: r.src.Dir, Lab: readLab(r)}
-	r.evaluateAll()
-	for _, h := range nouns[provision.Host](r) {
+func readConfig(r *lang.Reader) (*Config, *lang.Problems) {
+	c := &Config{Dir: r.Source.Dir, Lab: readLab(r)}
+	r.EvaluateAll()
+	for _, h := range lang.Nouns[provision.Host](r) {
 		c.Hosts = append(c.Hosts, h)
 	}
-	for _, b := range r.topBlocks("benchmark") {
+	for _, b := range r.Blocks("benchmark") {
 		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
 	checkLengths(r, c)
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
 	checkNamespaces(r, c.Hosts)
-	r.checkAll()
+	r.CheckAll()
 	if !r.HasErrors() && len(c.Benchmarks) > 0 {
-		r.warnOfUnused()
-	} else if at, ok := r.start(); ok && !r.HasErrors() {
-		r.warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
+		r.WarnOfUnused()
+	} else if at, ok := r.Start(); ok && !r.HasErrors() {
+		r.Warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
 	}
-	r.finish()
-	c.Secrets = r.secretTexts()
+	r.Finish()
+	c.Secrets = r.Secrets()
 	if r.HasErrors() {
 		return nil, r.Problems
 	}
@@ -107,7 +108,7 @@ func readConfig(r *reader) (*Config, *Problems) {
 
 // allEngines are all engines of the lab, in the order of their blocks: of one that uses
 // matrix.* every form that a cell gives it; without any, what can be said without one.
-func allEngines(r *reader, benchmarks []Benchmark) []*engines.Engine {
+func allEngines(r *lang.Reader, benchmarks []Benchmark) []*engines.Engine {
 	inCells := map[*engines.Engine]bool{}
 	for _, b := range benchmarks {
 		for _, c := range b.Cells {
@@ -115,11 +116,11 @@ func allEngines(r *reader, benchmarks []Benchmark) []*engines.Engine {
 		}
 	}
 	var all []*engines.Engine
-	for _, d := range r.declaredOf("engine", "group") {
+	for _, d := range r.Declared("engine", "group") {
 		var forms []*engines.Engine // that can be started by themselves: one that only takes roles cannot
-		for _, i := range d.evaluated {
-			e, ok := i.noun.(*engines.Engine)
-			if ok && (e.Kind == engines.GroupKind && !i.incomplete || e.Host() != nil && e.Kind != engines.GroupKind || engines.ByOthers(e)) {
+		for _, i := range d.Evaluated {
+			e, ok := i.Noun.(*engines.Engine)
+			if ok && (e.Kind == engines.GroupKind && !i.Incomplete || e.Host() != nil && e.Kind != engines.GroupKind || engines.ByOthers(e)) {
 				forms = append(forms, e)
 			}
 		}

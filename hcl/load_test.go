@@ -15,18 +15,19 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/provision"
 )
 
 // loadText loads a lab of one file.
-func loadText(t testing.TB, s string, vars Vars) (*Config, *Problems) {
+func loadText(t testing.TB, s string, vars lang.Vars) (*Config, *lang.Problems) {
 	t.Helper()
-	return Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(s)}}, vars)
+	return Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(s)}}, vars)
 }
 
 // mustLoad is loadText for a lab without errors.
-func mustLoad(t testing.TB, s string, vars Vars) *Config {
+func mustLoad(t testing.TB, s string, vars lang.Vars) *Config {
 	t.Helper()
 	c, p := loadText(t, s, vars)
 	if p.HasErrors() {
@@ -35,7 +36,7 @@ func mustLoad(t testing.TB, s string, vars Vars) *Config {
 	return c
 }
 
-func printed(t testing.TB, p *Problems) string {
+func printed(t testing.TB, p *lang.Problems) string {
 	t.Helper()
 	var b strings.Builder
 	if err := p.Write(&b, 80, false); err != nil {
@@ -129,7 +130,7 @@ func TestMatrixOrder(t *testing.T) {
 		"engine=vllm.z zeta=q alpha=0 z", "engine=vllm.z zeta=q alpha=1 z",
 	}
 	for range 20 { // a map's order would show
-		if diff := cmp.Diff(want, cells(mustLoad(t, lab, Vars{}))); diff != "" {
+		if diff := cmp.Diff(want, cells(mustLoad(t, lab, lang.Vars{}))); diff != "" {
 			t.Fatalf("cells (-want +got):\n%s", diff)
 		}
 	}
@@ -153,7 +154,7 @@ engine "vllm" "plain" {
   }
   exclude { when = matrix.engine.flags == {} && matrix.load == 2 }
   exclude { when = try(matrix.engine.flags.max-num-seqs, 0) == 64 && matrix.load == 2 }
-`, `  repeat = 3`), Vars{})
+`, `  repeat = 3`), lang.Vars{})
 	want := []string{
 		"engine=vllm.base tp=4 load=1 base --tensor-parallel-size 4",
 		"engine=vllm.base tp=4 load=2 base --tensor-parallel-size 4",
@@ -219,7 +220,7 @@ engine "vllm" "each" {
     seqs   = [16, 8]
   }
   exclude { when = matrix.engine.name == "gone" }
-`, ""), Vars{})
+`, ""), lang.Vars{})
 	want := []string{
 		"vllm.axes max-num-seqs=16", "vllm.axes max-num-seqs=8", "vllm.gone", "vllm.idle max-num-seqs=1",
 		`vllm.each["a"]`, `vllm.each["b"] max-num-seqs=16`, `vllm.each["b"] max-num-seqs=8`,
@@ -242,7 +243,7 @@ func TestNullInObjects(t *testing.T) {
   inherits = engine.vllm.parent
   env      = { Z = null, Y = true ? null : "1", X = "x" }
 }
-`+benchmarkOf(`matrix { engine = [engine.vllm.child] }`, ""), Vars{})
+`+benchmarkOf(`matrix { engine = [engine.vllm.child] }`, ""), lang.Vars{})
 	e := c.Benchmarks[0].Cells[0].Engine
 	if want := []provision.EnvVar{{Name: "X", Value: provision.Plain("x")}}; !cmp.Equal(e.Env, want,
 		cmp.AllowUnexported(provision.Text{})) || len(e.Flags) != 0 {
@@ -255,7 +256,7 @@ func TestNullInObjects(t *testing.T) {
 func TestEnvironmentOfVariables(t *testing.T) {
 	_, p := loadText(t, common+`
 variable "address" { default = "a" }
-`, Vars{Env: []string{"HCL_VAR_adress=secret", "HCL_VAR_other_lab=x", "HCL_VAR_address=b"}})
+`, lang.Vars{Env: []string{"HCL_VAR_adress=secret", "HCL_VAR_other_lab=x", "HCL_VAR_address=b"}})
 	all := printed(t, p)
 	if !strings.Contains(all, "HCL_VAR_address?") || strings.Count(all, "Unknown variable") != 1 {
 		t.Errorf("one slip is told, and its name; got\n%s", all)
@@ -268,7 +269,7 @@ variable "address" { default = "a" }
 // TestListOnCommandLine: who writes a list without brackets is told how it is written.
 func TestListOnCommandLine(t *testing.T) {
 	for _, given := range []string{"1,2,3", "a", "1 2"} {
-		_, p := loadText(t, `variable "l" { type = list(number) }`, Vars{Values: []string{"l=" + given}})
+		_, p := loadText(t, `variable "l" { type = list(number) }`, lang.Vars{Values: []string{"l=" + given}})
 		if text := printed(t, p); !strings.Contains(text, "--var 'l=[1, 2]'") || strings.Contains(text, "Extra characters") {
 			t.Errorf("--var l=%s:\n%s", given, text)
 		}
@@ -285,7 +286,7 @@ func TestValuesAreBounded(t *testing.T) {
 			fmt.Fprintf(&b, "  v%d = "+double+"\n", i+1, i, i)
 		}
 		b.WriteString("}\n")
-		_, p := loadText(t, b.String(), Vars{})
+		_, p := loadText(t, b.String(), lang.Vars{})
 		if text := printed(t, p); !strings.Contains(text, "Value too large") {
 			t.Errorf("%s:\n%.2000s", double, text)
 		}
@@ -313,7 +314,7 @@ engine "sglang" "parent" {
   container   { shm_size = "32GB" }
   ready       { stall = "20m" }
 }
-`+benchmarkOf(`matrix { engine = [engine.sglang.child] }`, ""), Vars{})
+`+benchmarkOf(`matrix { engine = [engine.sglang.child] }`, ""), lang.Vars{})
 	got := c.Benchmarks[0].Cells[0].Engine
 	text := func(s string) *provision.Text { v := provision.Plain(s); return &v }
 	want := &engines.Engine{
@@ -345,7 +346,7 @@ variable "key" {
     list    = ["x", 2]
     object  = { b = [1, true], a = null }
     hf-token = "k-${upper(var.key)}"
-  }`)+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{})
+  }`)+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), lang.Vars{})
 	want := []string{`engine=vllm.a a --decimal 0.9 --hf-token (sensitive) --list x --list 2 --object {"a":null,"b":[1,true]} --on --text a b --whole 8`}
 	if diff := cmp.Diff(want, cells(c)); diff != "" {
 		t.Errorf("flags (-want +got):\n%s", diff)
@@ -389,7 +390,7 @@ engine "trtllm" "a" {
     keys              = { outer = var.key, list = [var.key, var.steps] }
   }
 }
-`+benchmarkOf(`matrix { engine = [engine.trtllm.a] }`, ""), Vars{})
+`+benchmarkOf(`matrix { engine = [engine.trtllm.a] }`, ""), lang.Vars{})
 	e := c.Benchmarks[0].Cells[0].Engine
 	want := `{
   "cuda_graph_config": {
@@ -468,7 +469,7 @@ engine "vllm" "a" {
     FILE  = split("", var.key)[0]
   }
 }
-`+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), Vars{
+`+benchmarkOf(`matrix { engine = [engine.vllm.a] }`, ""), lang.Vars{
 		Values: []string{"key=" + secret},
 		Env:    []string{"TOKEN=hunter2"},
 	})
@@ -517,7 +518,7 @@ func TestSensitiveProblems(t *testing.T) {
 		variable(`default = "hunter2"`) +
 			"engine \"external\" \"h\" {\n  url = var.key\n  env = { (var.key) = 1, A = [var.key] }\n  flags = { a = [[var.key]] }\n  command = [[var.key]]\n}",
 	} {
-		_, p := loadText(t, s, Vars{Env: []string{"TOKEN=hunter2"}})
+		_, p := loadText(t, s, lang.Vars{Env: []string{"TOKEN=hunter2"}})
 		if !p.HasErrors() {
 			t.Errorf("no error in\n%s", s)
 		}
@@ -534,7 +535,7 @@ func TestSensitiveProblems(t *testing.T) {
 		}
 	}
 	_, p := loadText(t, "variable \"key\" {\n  type = list(number)\n  sensitive = true\n}",
-		Vars{Values: []string{"key=[hunter2", "kye=hunter2"}})
+		lang.Vars{Values: []string{"key=[hunter2", "kye=hunter2"}})
 	if text := printed(t, p); strings.Contains(text, "hunter2") {
 		t.Errorf("a message shows the secret:\n%s", text)
 	}
@@ -552,10 +553,10 @@ func TestVariablePrecedence(t *testing.T) {
 	}
 	lab.WriteString("variable \"list\" {\n  type = list(number)\n}\nvariable \"object\" {\n  type = object({ a = number, b = optional(string, \"two\") })\n}\n")
 	lab.WriteString("lab \"x\" {\n  description = \"${var.a} ${var.b} ${var.c} ${var.d} ${var.e} ${var.list[1]} ${var.object.a} ${var.object.b}\"\n}\n")
-	c, p := Load(&Source{Dir: dir, Files: map[string][]byte{
+	c, p := Load(&lang.Source{Dir: dir, Files: map[string][]byte{
 		"lab.hcl":     []byte(lab.String()),
 		"lab.hclvars": []byte("c = \"lab\"\nd = \"lab\"\ne = \"lab\"\n"),
-	}}, Vars{
+	}}, lang.Vars{
 		Env:    []string{"HCL_VAR_b=env", "HCL_VAR_c=env", "HCL_VAR_d=env", "HCL_VAR_e=env", "HCL_VAR_object={ a = 1 }", "HCL_VAR_other=1"},
 		Files:  []string{file},
 		Values: []string{"e=overridden", "e=a=b", "list=[1, 2]"},
@@ -602,7 +603,7 @@ host "bastion" {
   address = "203.0.113.1"
   jump    = "me@203.0.113.2:22"
 }
-`, Vars{Env: []string{"HOME=/home/me"}})
+`, lang.Vars{Env: []string{"HOME=/home/me"}})
 	want := &provision.Host{
 		Name: "gpu", Description: "eight of them", Address: "gpu1.example.com:2222", User: "ubuntu",
 		IdentityFile: "/home/me/.ssh/id_ed25519",
@@ -664,7 +665,7 @@ benchmark "b" {
     tpot        = "50ms"
   }
 }
-`, Vars{})
+`, lang.Vars{})
 	ratio := 0.5
 	b := c.Benchmarks[0]
 	want := load.Workload{
@@ -704,49 +705,18 @@ func TestFilesAreOneText(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	src, err := Read(dir)
+	src, err := lang.Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, p := Load(src, Vars{})
+	c, p := Load(src, lang.Vars{})
 	if p.HasErrors() {
 		t.Fatal(printed(t, p))
 	}
 	if diff := cmp.Diff([]string{"engine=sim.one one --itl 1ms --ttft 2ms"}, cells(c)); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
 	}
-	if _, err := Read(filepath.Join(dir, "nowhere")); err == nil {
+	if _, err := lang.Read(filepath.Join(dir, "nowhere")); err == nil {
 		t.Error("Read of a path that is not there succeeds")
-	}
-}
-
-func TestParseSize(t *testing.T) {
-	for in, want := range map[string]int64{
-		"32GB": 32e9, "32GiB": 32 << 30, "1.5TB": 15e11, "512 MiB": 512 << 20, "7B": 7,
-		"32": 0, "32G": 0, "GB": 0, "-1GB": 0, "1e3GB": 0, "99999999999TB": 0,
-	} {
-		if got, err := parseSize(in); (err == nil) != (want != 0) || got != want {
-			t.Errorf("parseSize(%q) = %d, %v, want %d", in, got, err, want)
-		}
-	}
-}
-
-func TestWrite(t *testing.T) {
-	_, p := loadText(t, "locals {\n\ta = \"日本 "+strings.Repeat("long ", 40)+"\" + nope\n}\n", Vars{})
-	var b strings.Builder
-	if err := p.Write(&b, 60, true); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
-		plain := line
-		for _, code := range []string{bold, red, yellow, dim, reset} {
-			plain = strings.ReplaceAll(plain, code, "")
-		}
-		if n := len([]rune(strings.TrimRight(plain, "\n"))); n > 60 {
-			t.Errorf("a line is %d columns wide, want at most 60: %q", n, plain)
-		}
-	}
-	if !strings.Contains(b.String(), "nope") || !strings.Contains(b.String(), red) {
-		t.Errorf("the message does not show what is wrong, in red:\n%s", b.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 )
 
 // operatedLab has an engine of manifests, whose block and files tests say.
@@ -47,7 +48,7 @@ benchmark "b" {
 
 // loadOperated loads a lab of an engine with these arguments more, and its files. What the
 // arguments say is not said twice.
-func loadOperated(t *testing.T, more string, files map[string]string) (*Config, *Problems) {
+func loadOperated(t *testing.T, more string, files map[string]string) (*Config, *lang.Problems) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -61,7 +62,7 @@ func loadOperated(t *testing.T, more string, files map[string]string) (*Config, 
 			lab = strings.Replace(lab, line, "", 1)
 		}
 	}
-	return Load(&Source{Dir: dir, Files: map[string][]byte{"lab.hcl": []byte(lab)}}, Vars{})
+	return Load(&lang.Source{Dir: dir, Files: map[string][]byte{"lab.hcl": []byte(lab)}}, lang.Vars{})
 }
 
 const webYAML = `# what serves
@@ -212,13 +213,13 @@ func TestMistakenManifests(t *testing.T) {
 		"files = [\"x.yaml\"]\n  service = \"a:80\"\n  host = host.m": "Wrong host",
 		`host = host.p`: "Missing argument",
 	} {
-		src := &Source{Dir: t.TempDir(), Files: map[string][]byte{
+		src := &lang.Source{Dir: t.TempDir(), Files: map[string][]byte{
 			"lab.hcl": []byte(strings.Replace(operatedFrom, "%s", arguments, 1)),
-		}, open: func(string) ([]byte, error) {
+		}, Open: func(string) ([]byte, error) {
 			return []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n"), nil
 		}}
-		c, p := Load(src, Vars{})
-		if c != nil || !slices.ContainsFunc(p.List(), func(x Problem) bool { return x.Summary == want }) {
+		c, p := Load(src, lang.Vars{})
+		if c != nil || !slices.ContainsFunc(p.List(), func(x lang.Problem) bool { return x.Summary == want }) {
 			t.Errorf("%s: got %v, want %q", arguments, p.List(), want)
 		}
 	}
@@ -248,7 +249,7 @@ group "g" {
 `
 	for runtime, want := range map[string]int{"docker": 1, "process": 0} {
 		text := strings.Replace(lab, "%s", runtime, 1)
-		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+		_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 		errors, _ := p.Count()
 		if errors != want || want > 0 && !strings.Contains(p.List()[0].Detail, "image") {
 			t.Errorf("%s: got %v, want %d errors about the image", runtime, p.List(), want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/hcl/lang"
 	"hclbench/load"
 )
 
@@ -60,7 +61,7 @@ zip {
 zip { o = [8, 9] }`, []string{"engine=sim.a n=1 o=8 a", "engine=sim.a n=1 o=9 a", "engine=sim.b n=2 o=8 b", "engine=sim.b n=2 o=9 b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, cells(mustLoad(t, twoEngines+benchmarkOf(c.text, ""), Vars{}))); diff != "" {
+			if diff := cmp.Diff(c.want, cells(mustLoad(t, twoEngines+benchmarkOf(c.text, ""), lang.Vars{}))); diff != "" {
 				t.Errorf("cells (-want +got):\n%s", diff)
 			}
 		})
@@ -84,7 +85,7 @@ include {
   engine = engine.sim.b
   o      = matrix.n
 }
-`, ""), Vars{})
+`, ""), lang.Vars{})
 	want := []string{"engine=sim.b n=7 b", "engine=sim.a n=1 o=1 a", "engine=sim.a n=2 o=1 a", "n=2 engine=sim.b o=2 b"}
 	if diff := cmp.Diff(want, cells(c)); diff != "" {
 		t.Errorf("cells (-want +got):\n%s", diff)
@@ -101,7 +102,7 @@ reference "published 2025-03" {
 reference "by hand" {
   rows = [{ z = 1.5, a = true }, { b = null, c = "c" }]
 }
-`, ""), Vars{})
+`, ""), lang.Vars{})
 	want := []Reference{
 		{
 			Name: "published 2025-03", Source: "https://example.com", Columns: []string{"engine", "concurrency",
@@ -141,7 +142,7 @@ benchmark "staged" {
     from          = host.h
   }
 }
-`, Vars{})
+`, lang.Vars{})
 	replayed, staged := c.Benchmarks[0].Cells[0].Workload, c.Benchmarks[1].Cells[0].Workload
 	want := []load.Stage{{Duration: load.Duration(60e9), Rate: 2.5}, {Duration: load.Duration(30e9), Rate: load.Inf}}
 	if !slices.Equal(staged.Stages, want) {
@@ -185,7 +186,7 @@ func TestLoadFrom(t *testing.T) {
 	} {
 		_, p := loadText(t, common+`
 host "client" { address = "client" }
-`+vllm("a", tt.argument)+sentFrom("host.client", "concurrency = 1"), Vars{})
+`+vllm("a", tt.argument)+sentFrom("host.client", "concurrency = 1"), lang.Vars{})
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && (!strings.Contains(said, tt.want) ||
 			!strings.Contains(said, "load.from") && !strings.Contains(said, "host.client")) {
@@ -214,7 +215,7 @@ func TestLoadFromSeveral(t *testing.T) {
 		for i := range 5 {
 			text += fmt.Sprintf("host \"c%d\" { address = \"c%d\" }\n", i, i)
 		}
-		_, p := loadText(t, text, Vars{})
+		_, p := loadText(t, text, lang.Vars{})
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && !strings.Contains(strings.Join(strings.Fields(said), " "), tt.want) {
 			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
@@ -245,7 +246,7 @@ func TestLoadFromPods(t *testing.T) {
 			text += "cluster \"" + c + "\" {\n" + where + "}\nhost \"" + c + "\" { cluster = cluster." + c + " }\n"
 		}
 		text += "host \"a1\" { cluster = cluster.a }\nhost \"a2\" { cluster = cluster.a }\n"
-		_, p := loadText(t, text, Vars{})
+		_, p := loadText(t, text, lang.Vars{})
 		said := printed(t, p)
 		if tt.want == "" && p.HasErrors() || tt.want != "" && !strings.Contains(strings.Join(strings.Fields(said), " "), tt.want) {
 			t.Errorf("%s: want %q, got\n%s", tt.name, tt.want, said)
@@ -262,7 +263,7 @@ engine "vllm" "a" {
 }
 ` + benchmarkOf("matrix { engine = [engine.vllm.a] }", "")
 	for _, locked := range []map[string]bool{nil, {"vllm/vllm-openai:latest": true}} {
-		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}, Locked: locked}, Vars{})
+		_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}, Locked: locked}, lang.Vars{})
 		if _, warnings := p.Count(); warnings != 1-len(locked) {
 			t.Errorf("with %v locked there are %d warnings:\n%s", locked, warnings, printed(t, p))
 		}

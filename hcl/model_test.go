@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 )
 
 // TestModel is a model block with each mistake that only the whole of it shows.
@@ -34,7 +35,7 @@ cache = "huggingface"`: `"huggingface" is not an absolute path`,
 		`repo = "org/model"
 download = "perhaps"`: "lab.hcl:7:12",
 	} {
-		_, p := loadText(t, strings.Replace(lab, "%MODEL%", block, 1)+benchmarkOf("matrix { engine = [engine.vllm.a] }", ""), Vars{})
+		_, p := loadText(t, strings.Replace(lab, "%MODEL%", block, 1)+benchmarkOf("matrix { engine = [engine.vllm.a] }", ""), lang.Vars{})
 		if got := printed(t, p); !p.HasErrors() || !strings.Contains(got, want) || strings.Count(got, "Error") != 1 {
 			t.Errorf("%s: one error with %q is wanted:\n%s", block, want, got)
 		}
@@ -46,7 +47,7 @@ download = true
 size = "689GB"`: {Name: "m", Repo: "org/model", Cache: "~/models", Download: true, Size: 689e9},
 		`repo = "/data/models/m"`: {Name: "m", Repo: "/data/models/m"},
 	} {
-		c := mustLoad(t, strings.Replace(lab, "%MODEL%", block, 1)+benchmarkOf("matrix { engine = [engine.vllm.a] }", ""), Vars{})
+		c := mustLoad(t, strings.Replace(lab, "%MODEL%", block, 1)+benchmarkOf("matrix { engine = [engine.vllm.a] }", ""), lang.Vars{})
 		got := *c.Engines[0].Model
 		got.Pos = ""
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"hclbench/hcl/lang"
 )
 
 func TestNameOf(t *testing.T) {
@@ -22,13 +24,13 @@ func TestNameOf(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := NameOf(&Source{Dir: "/srv/team a", Files: tt.files})
+			got, err := NameOf(&lang.Source{Dir: "/srv/team a", Files: tt.files})
 			if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("NameOf = %q, %v, want %q, %q", got, err, tt.want, tt.err)
 			}
 		})
 	}
-	if _, err := Read(t.TempDir()); !errors.Is(err, ErrNoLab) {
+	if _, err := lang.Read(t.TempDir()); !errors.Is(err, lang.ErrNoLab) {
 		t.Errorf("Read of an empty folder: %v, want ErrNoLab", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"hclbench/hcl/lang"
 )
 
 const referencePage = "../docs/language.md"
@@ -57,15 +59,15 @@ func TestReferenceTables(t *testing.T) {
 // schemaTables are what makes the regions of the page, by name, of what stands there.
 func schemaTables() map[string]func(page string) string {
 	all := map[string]func(string) string{"functions": func(string) string { return functionTable() }}
-	var walk func(b *blockType)
-	walk = func(b *blockType) {
-		all["block "+b.name] = func(page string) string { return blockTable(b, page) }
-		for _, v := range b.variants {
-			all["block "+b.name] = func(page string) string { return page }
-			all[b.name+" "+v.kind] = func(page string) string { return blockTable(v, page) }
+	var walk func(b *lang.BlockType)
+	walk = func(b *lang.BlockType) {
+		all["block "+b.Name] = func(page string) string { return blockTable(b, page) }
+		for _, v := range b.Variants {
+			all["block "+b.Name] = func(page string) string { return page }
+			all[b.Name+" "+v.Kind] = func(page string) string { return blockTable(v, page) }
 		}
-		for _, n := range b.blocks {
-			walk(n.typ)
+		for _, n := range b.Blocks {
+			walk(n.Type)
 		}
 	}
 	for _, b := range language() {
@@ -80,7 +82,7 @@ const untold = "| **?** | **?** |"
 var row = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .*? (\\| .* \\| .* \\|)$")
 
 // blockTable is the table of a block, with the words that the page has for it.
-func blockTable(b *blockType, page string) string {
+func blockTable(b *lang.BlockType, page string) string {
 	words := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(page, -1) {
 		words[m[1]] = m[2]
@@ -88,38 +90,38 @@ func blockTable(b *blockType, page string) string {
 	doc, _, _ := strings.Cut(page, "\n\n")
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s\n\n", doc)
-	for i, a := range b.args {
+	for i, a := range b.Args {
 		if i == 0 {
 			s.WriteString("| argument | type | default | |\n|---|---|---|---|\n")
 		}
-		said := words[a.name]
-		if needed := strings.HasPrefix(said, "| **required** |"); said == "" || a.required && !needed {
+		said := words[a.Name]
+		if needed := strings.HasPrefix(said, "| **required** |"); said == "" || a.Must && !needed {
 			said = untold
 		}
-		fmt.Fprintf(&s, "| `%s` | %s %s\n", a.name, a.kind.noun, said)
+		fmt.Fprintf(&s, "| `%s` | %s %s\n", a.Name, a.Noun(), said)
 	}
-	if len(b.args) > 0 {
+	if len(b.Args) > 0 {
 		s.WriteByte('\n')
 	}
-	for _, n := range b.blocks {
+	for _, n := range b.Blocks {
 		how := "at most one"
-		if n.required {
+		if n.Required {
 			how = "exactly one"
 		}
-		if n.many {
+		if n.Many {
 			how = "any number"
 		}
-		fmt.Fprintf(&s, "- block `%s` (%s)\n", n.typ.name, how)
+		fmt.Fprintf(&s, "- block `%s` (%s)\n", n.Type.Name, how)
 	}
-	if len(b.blocks) > 0 {
+	if len(b.Blocks) > 0 {
 		s.WriteByte('\n')
 	}
 	return s.String()
 }
 
 func functionTable() string {
-	names := slices.Sorted(maps.Keys(newReader(&Source{}, Vars{}, language(), functions()).functions))
-	return strings.Join(ticked(names), ", ") + ".\n"
+	names := lang.NewReader(&lang.Source{}, lang.Vars{}, language(), functions()).FunctionNames()
+	return strings.Join(lang.Ticked(names), ", ") + ".\n"
 }
 
 // TestReferenceExamples reads every example of the page. Those that are marked
@@ -140,7 +142,7 @@ func TestReferenceExamples(t *testing.T) {
 			continue
 		}
 		complete++
-		if _, p := loadText(t, text, Vars{}); len(p.List()) > 0 {
+		if _, p := loadText(t, text, lang.Vars{}); len(p.List()) > 0 {
 			t.Errorf("the example at line %d has problems:\n%s", line, printed(t, p))
 		}
 	}

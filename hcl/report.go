@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"hclbench/engines"
+	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/load/metric"
 	"hclbench/where"
@@ -49,64 +50,64 @@ const (
 	AutomaticTimeLines     = "time-lines"
 )
 
-func reportBlock() *blockType {
-	return &blockType{
-		name: "report", once: true,
-		args: []argument{
-			arg("title", text, func(r *Report, s string) { r.Title = s }),
-			arg("description", text, func(r *Report, s string) { r.Description = s }),
-			arg("headline", text, func(r *Report, s string) { r.Headline = s }),
-			arg("notes", texts, func(r *Report, list []string) { r.Notes = list }),
-			arg("output", htmlFile, func(r *Report, s string) { r.Output = s }),
-			arg("series", names, func(r *Report, list []string) { r.Series = list }),
-			arg("baseline", measured, func(r *Report, e *engines.Engine) { r.Baseline = e }),
-			arg("columns", names, func(r *Report, list []string) { r.Columns = list }),
-			arg("automatic", automatic, func(r *Report, list []string) { r.Automatic = list }),
-			arg("references", truth, func(r *Report, on bool) { r.References = on }),
-			arg("prices", truth, func(r *Report, on bool) { r.Prices = on }),
+func reportBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "report", Once: true,
+		Args: []lang.Argument{
+			lang.Arg("title", lang.Text, func(r *Report, s string) { r.Title = s }),
+			lang.Arg("description", lang.Text, func(r *Report, s string) { r.Description = s }),
+			lang.Arg("headline", lang.Text, func(r *Report, s string) { r.Headline = s }),
+			lang.Arg("notes", lang.Texts, func(r *Report, list []string) { r.Notes = list }),
+			lang.Arg("output", htmlFile, func(r *Report, s string) { r.Output = s }),
+			lang.Arg("series", lang.Names, func(r *Report, list []string) { r.Series = list }),
+			lang.Arg("baseline", measured, func(r *Report, e *engines.Engine) { r.Baseline = e }),
+			lang.Arg("columns", lang.Names, func(r *Report, list []string) { r.Columns = list }),
+			lang.Arg("automatic", automatic, func(r *Report, list []string) { r.Automatic = list }),
+			lang.Arg("references", lang.Bool, func(r *Report, on bool) { r.References = on }),
+			lang.Arg("prices", lang.Bool, func(r *Report, on bool) { r.Prices = on }),
 		},
-		blocks: []nested{{typ: chartBlock(), many: true}},
+		Blocks: []lang.Nested{{Type: chartBlock(), Many: true}},
 	}
 }
 
-func chartBlock() *blockType {
-	return &blockType{
-		name: "chart", labels: []label{{what: "title", form: anyText}},
-		args: []argument{
-			arg("x", text, func(c *Chart, s string) { c.X = s }).must("Along the axis: " +
-				inWords(ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
-			arg("y", oneOrMore, func(c *Chart, list []string) { c.Y = list }).
-				must("A metric, or a list of metrics with a panel for each."),
-			arg("where", text, func(c *Chart, s string) { c.Where = s }),
-			arg("label", word(loadColumns()...), func(c *Chart, s string) { c.Label = s }),
-			arg("note", text, func(c *Chart, s string) { c.Note = s }),
+func chartBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "chart", Labels: []lang.Label{{What: "title", Form: lang.AnyText}},
+		Args: []lang.Argument{
+			lang.Arg("x", lang.Text, func(c *Chart, s string) { c.X = s }).Required("Along the axis: " +
+				lang.InWords(lang.Ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
+			lang.Arg("y", lang.OneOrMoreNames, func(c *Chart, list []string) { c.Y = list }).
+				Required("A metric, or a list of metrics with a panel for each."),
+			lang.Arg("where", lang.Text, func(c *Chart, s string) { c.Where = s }),
+			lang.Arg("label", lang.OneOf(loadColumns()...), func(c *Chart, s string) { c.Label = s }),
+			lang.Arg("note", lang.Text, func(c *Chart, s string) { c.Note = s }),
 		},
 	}
 }
 
 // reportReader reads the report block, and holds its names against what results have.
 type reportReader struct {
-	*block
+	*lang.Block
 	axes    []string
 	columns []string // and axes
 	metrics []metric.Metric
 }
 
-func readReport(r *reader, benchmarks []Benchmark) Report {
+func readReport(r *lang.Reader, benchmarks []Benchmark) Report {
 	out := Report{References: true, Prices: true}
-	x := &reportReader{axes: r.axisNames(), metrics: withPercentiles(load.DefaultPercentiles())}
+	x := &reportReader{axes: r.AxisNames(), metrics: withPercentiles(load.DefaultPercentiles())}
 	x.columns = slices.Concat(ColumnNames(), x.axes)
 	for _, b := range benchmarks {
 		x.metrics = append(x.metrics, withPercentiles(b.Percentiles)...)
 	}
-	for _, b := range r.topBlocks("report") {
-		x.block = b.read(&out, nil)
+	for _, b := range r.Blocks("report") {
+		x.Block = b.Read(&out, nil)
 		x.checkBaseline(out.Baseline, benchmarks)
 		x.eachName("series", out.Series, x.checkSeries)
 		x.eachName("columns", out.Columns, x.checkMetric)
-		for _, chart := range b.inner("chart") {
-			c := Chart{Title: chart.label}
-			x.block = chart.read(&c, nil)
+		for _, chart := range b.Inner("chart") {
+			c := Chart{Title: chart.Label}
+			x.Block = chart.Read(&c, nil)
 			x.checkChart(c)
 			out.Charts = append(out.Charts, c)
 		}
@@ -116,12 +117,12 @@ func readReport(r *reader, benchmarks []Benchmark) Report {
 
 // checkBaseline: only what is measured has figures that others can be held against.
 func (x *reportReader) checkBaseline(e *engines.Engine, benchmarks []Benchmark) {
-	if e == nil || !x.settled() || slices.ContainsFunc(benchmarks, func(b Benchmark) bool {
+	if e == nil || !x.Settled() || slices.ContainsFunc(benchmarks, func(b Benchmark) bool {
 		return slices.ContainsFunc(b.Cells, func(c Cell) bool { return c.Engine.Label() == e.Label() })
 	}) {
 		return
 	}
-	x.warn(x.arg("baseline").at, "Nothing to compare",
+	x.Warn(x.Arg("baseline").At, "Nothing to compare",
 		"No benchmark measures %s, so nothing is held against it. Name an engine that one measures.", e.Address())
 }
 
@@ -129,38 +130,38 @@ func (x *reportReader) checkMetric(at hcl.Range, name string) {
 	if isMetric(name) {
 		return
 	}
-	hint := didYouMean(name, metric.Names(x.metrics), nil)
+	hint := lang.DidYouMean(name, metric.Names(x.metrics), nil)
 	if hint == "" {
 		var timings []string
 		for _, t := range metric.Timings() {
 			timings = append(timings, t.Key)
 		}
 		hint = fmt.Sprintf(" There are %s, and %s, or a percentile, of %s: p99_ttft_ms.",
-			inWords(metric.Names(metric.Figures()), "and"), inWords(metric.Statistics(), "or"), inWords(timings, "or"))
+			lang.InWords(metric.Names(metric.Figures()), "and"), lang.InWords(metric.Statistics(), "or"), lang.InWords(timings, "or"))
 	}
-	x.fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
+	x.Fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
 
 func (x *reportReader) checkSeries(at hcl.Range, name string) {
 	if known := slices.Concat(seriesColumns(), x.axes); !slices.Contains(known, name) {
-		x.missing(at, "", "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
-			name, didYouMean(name, known, nil), inWords(seriesColumns(), "or"))
+		x.Missing(at, "", "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
+			name, lang.DidYouMean(name, known, nil), lang.InWords(seriesColumns(), "or"))
 	}
 }
 
 func (x *reportReader) checkChart(c Chart) {
 	all := slices.Concat(x.columns, metric.Names(x.metrics))
-	if along := x.arg("x"); along.fits() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
-		x.missing(along.at, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
-			"or a metric.", c.X, didYouMean(c.X, all, nil), inWords(loadColumns(), "or"))
+	if along := x.Arg("x"); along.IsValid() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
+		x.Missing(along.At, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
+			"or a metric.", c.X, lang.DidYouMean(c.X, all, nil), lang.InWords(loadColumns(), "or"))
 	}
-	if label := x.arg("label"); label.fits() && c.X != "" && !isMetric(c.X) {
-		x.fail(label.at, "No effect",
+	if label := x.Arg("label"); label.IsValid() && c.X != "" && !isMetric(c.X) {
+		x.Fail(label.At, "No effect",
 			"The points of this chart lie along %s and need no label. Remove it, or let x be a metric.", c.X)
 	}
 	x.eachName("y", c.Y, x.checkMetric)
-	if condition := x.arg("where"); condition.fits() && !x.broken {
-		x.checkCondition(condition.at, c.Where, slices.Concat(all, headings(x.metrics)))
+	if condition := x.Arg("where"); condition.IsValid() && !x.Broken {
+		x.checkCondition(condition.At, c.Where, slices.Concat(all, headings(x.metrics)))
 	}
 }
 
@@ -168,45 +169,45 @@ func (x *reportReader) checkCondition(at hcl.Range, condition string, names []st
 	var mistake *where.Error
 	_, comparisons, err := where.Read(condition, names)
 	if errors.As(err, &mistake) {
-		detail := strings.TrimSuffix(title(mistake.Detail), ".") + "."
+		detail := strings.TrimSuffix(lang.Title(mistake.Detail), ".") + "."
 		if name := mistake.Name; name != "" {
 			detail = fmt.Sprintf("Results have no column %q.%s Write an axis of a benchmark, %s, or a metric.",
-				name, didYouMean(name, names, nil), inWords(ColumnNames(), "or"))
+				name, lang.DidYouMean(name, names, nil), lang.InWords(ColumnNames(), "or"))
 		}
-		x.fail(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
+		x.Fail(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 	}
 	for _, c := range comparisons {
-		there := namesIn(x.reader, c.Name)
+		there := namesIn(x.Reader, c.Name)
 		matches := func(name string) bool { return where.Match(c.Value, name) }
 		if c.Negated || len(there) == 0 || c.Op != "=" && c.Op != "==" || slices.ContainsFunc(there, matches) {
 			continue
 		}
-		x.warn(at, "Nothing to compare", "The lab has no %s %q, so the condition %[1]s = %[2]s never holds.%[3]s",
-			c.Name, c.Value, didYouMean(c.Value, there, nil))
+		x.Warn(at, "Nothing to compare", "The lab has no %s %q, so the condition %[1]s = %[2]s never holds.%[3]s",
+			c.Name, c.Value, lang.DidYouMean(c.Value, there, nil))
 	}
 }
 
 // namesIn are what results of this lab can have in a column; nil: anything.
-func namesIn(r *reader, column string) []string {
+func namesIn(r *lang.Reader, column string) []string {
 	var names []string
-	for _, d := range r.declaredOf("engine", "group", "host") {
-		_, label, _ := strings.Cut(d.address, ".")
+	for _, d := range r.Declared("engine", "group", "host") {
+		_, label, _ := strings.Cut(d.Address, ".")
 		switch {
-		case column == "engine" && d.typ.name == "engine":
-			names = append(names, label, d.kind, d.name, d.address, d.fullName())
-		case column == "kind" && d.typ.name == "engine":
-			names = append(names, d.kind)
-		case column == "engine" && d.typ.name == "group":
-			names = append(names, d.address, d.name, d.fullName())
-		case column == "kind" && d.typ.name == "group":
-			names = append(names, d.typ.name)
-		case column == "host" && d.typ.name == "host":
-			names = append(names, d.fullName(), label, d.address)
+		case column == "engine" && d.Type.Name == "engine":
+			names = append(names, label, d.Kind, d.Name, d.Address, d.FullName())
+		case column == "kind" && d.Type.Name == "engine":
+			names = append(names, d.Kind)
+		case column == "engine" && d.Type.Name == "group":
+			names = append(names, d.Address, d.Name, d.FullName())
+		case column == "kind" && d.Type.Name == "group":
+			names = append(names, d.Type.Name)
+		case column == "host" && d.Type.Name == "host":
+			names = append(names, d.FullName(), label, d.Address)
 		}
 	}
 	if column == "benchmark" {
-		for _, b := range r.topBlocks("benchmark") {
-			names = append(names, b.label)
+		for _, b := range r.Blocks("benchmark") {
+			names = append(names, b.Label)
 		}
 	}
 	return names
@@ -215,7 +216,7 @@ func namesIn(r *reader, column string) []string {
 // eachName calls do for the names in an argument, with their places.
 func (x *reportReader) eachName(argument string, names []string, do func(hcl.Range, string)) {
 	for i, name := range names {
-		do(x.elementRange(argument, i), name)
+		do(x.ElementRange(argument, i), name)
 	}
 }
 

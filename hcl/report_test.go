@@ -1,6 +1,10 @@
 package hcl
 
-import "testing"
+import (
+	"testing"
+
+	"hclbench/hcl/lang"
+)
 
 // TestBaseline: a report's baseline is an engine as results call it: also one that is another in each
 // cell, an instance of a repeated block, or a group.
@@ -52,7 +56,7 @@ benchmark "online" {
 	for said, want := range map[string]string{
 		"engine.vllm.a": "vllm.a", `engine.vllm.each["y"]`: `vllm.each["y"]`, "group.twice": "group.twice",
 	} {
-		c := mustLoad(t, lab+"report { baseline = "+said+" }\n", Vars{})
+		c := mustLoad(t, lab+"report { baseline = "+said+" }\n", lang.Vars{})
 		if c.Report.Baseline == nil || c.Report.Baseline.Label() != want {
 			t.Errorf("%s becomes %v, want %s", said, c.Report.Baseline, want)
 		}

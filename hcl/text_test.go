@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hclbench/hcl/lang"
 )
 
 // keptText is what is kept of a lab's files, all of it.
-func keptText(t *testing.T, src *Source) string {
+func keptText(t *testing.T, src *lang.Source) string {
 	t.Helper()
-	_, problems := Load(src, Vars{})
+	_, problems := Load(src, lang.Vars{})
 	if problems.HasErrors() || len(problems.Text()) != len(src.Files) {
 		t.Fatal(printed(t, problems))
 	}
@@ -20,7 +22,7 @@ func keptText(t *testing.T, src *Source) string {
 
 // TestText: none of the canaries is in the text that is kept, everything else is.
 func TestText(t *testing.T) {
-	src := &Source{Dir: ".", Files: map[string][]byte{
+	src := &lang.Source{Dir: ".", Files: map[string][]byte{
 		"lab.hcl": []byte(`lab "kept" {
   description = "stays" # canary-default, too
 }
@@ -58,7 +60,7 @@ engine "vllm" "box" {
   env     = { HF_TOKEN = var.token, OTHER = sensitive("canary-literal"), MORE = "${var.keys.a}${var.given}", PLAIN = "shown" }
 }
 `),
-		VarsFile: []byte("given = \"canary-given\"\n"),
+		lang.VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
 	all := keptText(t, src)
 	if strings.Contains(all, "canary-") {
@@ -75,7 +77,7 @@ engine "vllm" "box" {
 // TestTextFollows: a key that a local or a plain variable holds is not kept either, and
 // of two secrets of which one begins like the other nothing stays.
 func TestTextFollows(t *testing.T) {
-	src := &Source{Dir: ".", Files: map[string][]byte{
+	src := &lang.Source{Dir: ".", Files: map[string][]byte{
 		"lab.hcl": []byte(`locals {
   key    = "canary-local"
   longer = "${local.key}-and-more"
@@ -104,7 +106,7 @@ locals {
   two = [sensitive("canary-abcd"), sensitive("canary-abcdefgh")] # canary-abcdefgh
 }
 `),
-		VarsFile: []byte("given = \"canary-given\"\n"),
+		lang.VarsFile: []byte("given = \"canary-given\"\n"),
 	}}
 	all := keptText(t, src)
 	if strings.Contains(all, "canary") || strings.Contains(all, "efgh") || !strings.Contains(all, "stays here") {
@@ -125,14 +127,14 @@ func TestSecretInMistake(t *testing.T) {
 		`urls = ["http://a:8000/?api_key=canary-1234567", "http://b:8000"]`,
 	} {
 		text := "engine \"external\" \"e\" {\n  url = \"http://203.0.113.7:8000\"\n  " + wrong + "\n}\n"
-		_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+		_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 		if said := printed(t, p); !p.HasErrors() || strings.Contains(said, "canary") {
 			t.Errorf("%s: no error, or the key is shown:\n%s", wrong, said)
 		}
 	}
 	body := `load { extra_body = { api_key = "canary-1234567" } }`
 	text := "benchmark \"b\" {\n  " + body + "\n}\n"
-	_, p := Load(&Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, Vars{})
+	_, p := Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if said := printed(t, p); strings.Contains(said, "canary") || !strings.Contains(said, "would show") {
 		t.Errorf("a key in extra_body is taken, or shown:\n%s", said)
 	}
@@ -141,9 +143,9 @@ func TestSecretInMistake(t *testing.T) {
 // TestTextOfVarFiles: two files of values that are named alike are both kept.
 func TestTextOfVarFiles(t *testing.T) {
 	text := map[string]string{"a/x.hclvars": "one = 1\n", "b/x.hclvars": "two = 2\n"}
-	src := &Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte("variable \"one\" {}\nvariable \"two\" {}\n")},
-		open: func(path string) ([]byte, error) { return []byte(text[path]), nil }}
-	_, p := Load(src, Vars{Files: []string{"a/x.hclvars", "b/x.hclvars"}})
+	src := &lang.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte("variable \"one\" {}\nvariable \"two\" {}\n")},
+		Open: func(path string) ([]byte, error) { return []byte(text[path]), nil }}
+	_, p := Load(src, lang.Vars{Files: []string{"a/x.hclvars", "b/x.hclvars"}})
 	kept := p.Text()
 	if string(kept["x.hclvars"]) != "one = 1\n" || string(kept["x-2.hclvars"]) != "two = 2\n" || len(kept) != 3 {
 		t.Errorf("got %q, want both files of values beside the lab", kept)

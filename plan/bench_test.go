@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 )
 
 // BenchmarkPlan reads and plans a lab of 10,000 cells over 1,000 hosts. The goal
 // is under 1 s and 300 MB; heap-MB is what is in use at the end, garbage included.
 func BenchmarkPlan(b *testing.B) {
-	src := &hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(`
+	src := &lang.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(`
 lab "large" {}
 locals {
   boxes = { for i in range(1000) : "h${i}" => "10.0.${floor(i / 250)}.${i % 250 + 1}" }
@@ -50,7 +51,7 @@ benchmark "b" {
 }
 `)}}
 	for b.Loop() {
-		c, problems := hcl.Load(src, hcl.Vars{})
+		c, problems := hcl.Load(src, lang.Vars{})
 		if problems.HasErrors() {
 			b.Fatal(problems.List()[0])
 		}

@@ -6,6 +6,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 )
 
 // The lab of the table of edits. ENGINE stands for the engine block, whose name is e.
@@ -107,7 +108,7 @@ engine "manifests" "e" {
 
 func readLab(t *testing.T, text string) *hcl.Config {
 	t.Helper()
-	cfg, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(text)}}, hcl.Vars{})
+	cfg, problems := hcl.Load(&lang.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if problems.HasErrors() {
 		t.Fatalf("the lab is wrong: %+v\n%s", problems.List()[0], text)
 	}

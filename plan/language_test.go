@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 )
 
@@ -23,7 +24,7 @@ func TestReferenceExamplesPlan(t *testing.T) {
 		text := page[m[2]:m[3]]
 		plans := [2]string{}
 		for i := range plans {
-			c, p := hcl.Load(&hcl.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": text}}, hcl.Vars{})
+			c, p := hcl.Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": text}}, lang.Vars{})
 			if p.HasErrors() {
 				t.Fatalf("the example at line %d is wrong: %+v", line, p.List())
 			}

@@ -14,6 +14,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
@@ -415,7 +416,7 @@ func TestHeaders(t *testing.T) {
 // has no burstiness.
 func TestSaidTwice(t *testing.T) {
 	lab := strings.NewReplacer("ENGINE", editedEngines[engines.VLLM], "KIND", engines.VLLM, "X-Key", "x-team").Replace(editedLab)
-	if _, problems := hcl.Load(&hcl.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(lab)}}, hcl.Vars{}); !problems.HasErrors() {
+	if _, problems := hcl.Load(&lang.Source{Dir: ".", Files: map[string][]byte{"lab.hcl": []byte(lab)}}, lang.Vars{}); !problems.HasErrors() {
 		t.Error("one header with two values is let pass")
 	}
 	of := func(more string) *hcl.Config {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 )
 
@@ -75,8 +76,8 @@ benchmark "b" {
 
 // TestSecretsNowhere: a secret is nowhere in what is shown or kept, whatever made it one.
 func TestSecretsNowhere(t *testing.T) {
-	src := &hcl.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(secretsLab)}}
-	c, problems := hcl.Load(src, hcl.Vars{})
+	src := &lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(secretsLab)}}
+	c, problems := hcl.Load(src, lang.Vars{})
 	var shown bytes.Buffer
 	if err := problems.Write(&shown, 100, false); err != nil || c == nil {
 		t.Fatal(err, shown.String())

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plain"
 	"hclbench/report"
 	"hclbench/results"
@@ -215,7 +215,7 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	}
 	rows = newest(rows)
 	l, err := of.read(t)
-	if errors.Is(err, hcl.ErrNoLab) {
+	if errors.Is(err, lang.ErrNoLab) {
 		return rows, nil
 	}
 	if err == nil && l.text == nil { // what is current cannot be said

@@ -15,7 +15,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 
-	"hclbench/hcl"
+	"hclbench/hcl/lang"
 )
 
 type fmtOptions struct{ check, diff, recursive bool }
@@ -116,7 +116,7 @@ func (o fmtOptions) format(t *console, name string) (differs bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	out, problems := hcl.Format(name, text)
+	out, problems := lang.Format(name, text)
 	if err := problems.Write(t.stderr, t.width(100), t.colours()); err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 )
 
@@ -64,15 +65,15 @@ func TestTemplates(t *testing.T) {
 			dir := t.TempDir()
 			for name, text := range files {
 				if name != ".gitignore" {
-					if out, p := hcl.Format(name, []byte(text)); p.HasErrors() || string(out) != text {
+					if out, p := lang.Format(name, []byte(text)); p.HasErrors() || string(out) != text {
 						t.Errorf("%s is not in canonical form: %s", name, cmp.Diff(text, string(out)))
 					}
 				}
 				must(t, writeNew(filepath.Join(dir, name), text))
 			}
-			src, err := hcl.Read(dir)
+			src, err := lang.Read(dir)
 			must(t, err)
-			cfg, problems := hcl.Load(src, hcl.Vars{Env: []string{"HOME=/home/ada"}})
+			cfg, problems := hcl.Load(src, lang.Vars{Env: []string{"HOME=/home/ada"}})
 			if len(problems.List()) > 0 {
 				t.Fatalf("problems: %+v", problems.List())
 			}
@@ -93,7 +94,7 @@ func TestExamplesAreFormatted(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		out, p := hcl.Format(path, text)
+		out, p := lang.Format(path, text)
 		if p.HasErrors() || !bytes.Equal(out, text) {
 			t.Errorf("%s is not in canonical form; hcl fmt writes it", path)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/lock"
 	"hclbench/plan"
 	"hclbench/provision/kube"
@@ -50,7 +51,7 @@ func (f labFlags) dir() string {
 // lab is a lab that was opened. There is no other way to open one, so that every verb sees the same lab.
 type lab struct {
 	text     *hcl.Config // what the text says; nil: it has mistakes
-	problems *hcl.Problems
+	problems *lang.Problems
 
 	locked   *lock.File // nil: there is no hcl.lock, or it cannot be read
 	lockText []byte     // as it was read
@@ -72,7 +73,7 @@ func (f labFlags) open(t *console) (*lab, error) {
 
 // read is open without a word; the lab may have mistakes.
 func (f labFlags) read(t *console) (*lab, error) {
-	src, err := hcl.Read(f.path)
+	src, err := lang.Read(f.path)
 	if err != nil {
 		return nil, &exit{exitUsage, err}
 	}
@@ -85,7 +86,7 @@ func (f labFlags) read(t *console) (*lab, error) {
 			src.Locked[image] = true
 		}
 	}
-	l.text, l.problems = hcl.Load(src, hcl.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
+	l.text, l.problems = hcl.Load(src, lang.Vars{Files: f.varFiles, Values: f.vars, Env: os.Environ()})
 	return l, nil
 }
 
@@ -156,12 +157,12 @@ func runValidate(t *console, lab labFlags, asJSON bool) error {
 	}
 	errors, warnings := l.problems.Count()
 	err = t.json(struct {
-		FormatVersion string        `json:"format_version"`
-		Valid         bool          `json:"valid"`
-		Errors        int           `json:"errors"`
-		Warnings      int           `json:"warnings"`
-		Problems      []hcl.Problem `json:"problems"`
-	}{"1.0", errors == 0, errors, warnings, slices.Concat([]hcl.Problem{}, l.problems.List())})
+		FormatVersion string         `json:"format_version"`
+		Valid         bool           `json:"valid"`
+		Errors        int            `json:"errors"`
+		Warnings      int            `json:"warnings"`
+		Problems      []lang.Problem `json:"problems"`
+	}{"1.0", errors == 0, errors, warnings, slices.Concat([]lang.Problem{}, l.problems.List())})
 	if err == nil && errors > 0 {
 		err = &exit{code: exitUsage}
 	}

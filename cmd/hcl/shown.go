@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/report"
 	"hclbench/results"
 )
@@ -109,7 +110,7 @@ const textIsWrong = "the lab's text has mistakes or lacks variables, so that wha
 // lab, only what was published and what was planned is in its text.
 func (f labFlags) planned(ctx context.Context, t *console) (*hcl.Config, error) {
 	l, err := f.read(t)
-	if errors.Is(err, hcl.ErrNoLab) {
+	if errors.Is(err, lang.ErrNoLab) {
 		return nil, nil // a folder with results alone
 	}
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/results"
 )
 
@@ -149,8 +150,8 @@ func (f labFlags) labIn(store *results.Store) (string, error) {
 
 // name is the lab's; empty: there is none. One whose name cannot be read is an error.
 func (f labFlags) name() (string, error) {
-	src, err := hcl.Read(f.path)
-	if errors.Is(err, hcl.ErrNoLab) {
+	src, err := lang.Read(f.path)
+	if errors.Is(err, lang.ErrNoLab) {
 		return "", nil
 	}
 	name := ""

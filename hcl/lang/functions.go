@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"errors"
@@ -50,6 +50,9 @@ func functionSet(src *Source, vars Vars, mark func(cty.Value) cty.Value) map[str
 	}
 }
 
+// FunctionNames are the functions that expressions can call, sorted.
+func (s *scope) FunctionNames() []string { return slices.Sorted(maps.Keys(s.functions)) }
+
 // unknownFunction is what is said of a function that there is not.
 func unknownFunction(name string, ctx *hcl.EvalContext) (summary, detail string) {
 	var known []string
@@ -57,7 +60,7 @@ func unknownFunction(name string, ctx *hcl.EvalContext) (summary, detail string)
 		known = slices.AppendSeq(known, maps.Keys(ctx.Functions))
 	}
 	slices.Sort(known)
-	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, didYouMean(name, known, plainly))
+	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, DidYouMean(name, known, Plainly))
 }
 
 // textFunc makes a text of one.
@@ -78,7 +81,7 @@ func fileIn(src *Source) func(path string) (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(src.Dir, path)
 		}
-		text, err := src.read(path)
+		text, err := src.ReadFile(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", function.NewArgErrorf(0, "there is no file %s; paths are relative to the lab's directory", path)
@@ -93,7 +96,7 @@ func fileIn(src *Source) func(path string) (string, error) {
 
 // orEmpty reads the environment; what is not set is the empty text.
 func (v Vars) orEmpty(name string) (string, error) {
-	s, _ := v.lookup(name)
+	s, _ := v.Lookup(name)
 	return s, nil
 }
 
@@ -157,12 +160,12 @@ func grows(length func(args []cty.Value) float64) func(args []cty.Value) error {
 
 // textOf is a text argument; "" where it is another, which the function says itself.
 func textOf(v cty.Value) string {
-	s, _ := asString(v)
+	s, _ := AsString(v)
 	return s
 }
 
 func indentedLength(args []cty.Value) float64 {
-	width, _ := asFloat(args[0])
+	width, _ := AsFloat(args[0])
 	s := textOf(args[1])
 	return float64(len(s)) + width*float64(strings.Count(s, "\n"))
 }

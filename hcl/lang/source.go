@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"errors"
@@ -27,13 +27,13 @@ type Source struct {
 	// is warned that they may come to mean something else.
 	Locked map[string]bool
 
-	open func(path string) ([]byte, error) // reads another file that the text names; nil: this machine's
+	Open func(path string) ([]byte, error) // reads another file that the text names; nil: this machine's
 }
 
-// read returns the text of a file that the lab names.
-func (s *Source) read(path string) ([]byte, error) {
-	if s.open != nil {
-		return s.open(path)
+// ReadFile returns the text of a file that the lab names.
+func (s *Source) ReadFile(path string) ([]byte, error) {
+	if s.Open != nil {
+		return s.Open(path)
 	}
 	return readRegular(path)
 }
@@ -113,8 +113,8 @@ type Vars struct {
 	Env    []string // as os.Environ; HCL_VAR_name=value, and what env() reads
 }
 
-// lookup returns a variable of the environment.
-func (v Vars) lookup(name string) (string, bool) {
+// Lookup returns a variable of the environment.
+func (v Vars) Lookup(name string) (string, bool) {
 	for _, kv := range slices.Backward(v.Env) {
 		if k, value, ok := strings.Cut(kv, "="); ok && k == name {
 			return value, true
@@ -123,9 +123,9 @@ func (v Vars) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// atHome expands a leading ~ to the caller's home directory.
-func (v Vars) atHome(path string) string {
-	home, known := v.lookup("HOME")
+// AtHome expands a leading ~ to the caller's home directory.
+func (v Vars) AtHome(path string) string {
+	home, known := v.Lookup("HOME")
 	if !known {
 		home, _ = os.UserHomeDir()
 	}

@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"bytes"
@@ -18,10 +18,10 @@ import (
 func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 	p.labText.read(name, text)
 	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
-	p.broken = p.broken || diags.HasErrors()
+	p.Broken = p.Broken || diags.HasErrors()
 	if at, open := openQuote(diags, text); open {
-		p.syntax[pos(at)] = true
-		p.add(SeverityError, at, "Text without an end", "",
+		p.syntax[Pos(at)] = true
+		p.Add(SeverityError, at, "Text without an end", "",
 			`This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`)
 		diags = nil
 	}
@@ -30,11 +30,11 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 			d.Detail += " If the value is text, put all of it in quotes."
 		}
 		// After the first mistake in a line, the others mean little.
-		if d.Subject == nil || !p.syntax[pos(*d.Subject)] {
-			p.report(hcl.Diagnostics{d})
+		if d.Subject == nil || !p.syntax[Pos(*d.Subject)] {
+			p.Report(hcl.Diagnostics{d})
 		}
 		if d.Subject != nil {
-			p.syntax[pos(*d.Subject)] = true
+			p.syntax[Pos(*d.Subject)] = true
 		}
 	}
 	if f == nil {
@@ -51,15 +51,15 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 		return nil
 	})
 	if diags.HasErrors() {
-		p.report(diags)
+		p.Report(diags)
 		return &hclsyntax.Body{}
 	}
 	return body
 }
 
-// labelOf is the label of the first block of a type whose label is good; "": there is none. An error
+// LabelOf is the label of the first block of a type whose label is good; "": there is none. An error
 // where a file does not parse and no other has such a block.
-func (s *Source) labelOf(t *blockType) (string, error) {
+func (s *Source) LabelOf(t *BlockType) (string, error) {
 	names, _ := s.labFiles()
 	var broken error
 	for _, name := range names {
@@ -70,7 +70,7 @@ func (s *Source) labelOf(t *blockType) (string, error) {
 			continue
 		}
 		for _, b := range body.Blocks {
-			if b.Type == t.name && len(b.Labels) == 1 && t.labels[0].form.form.MatchString(b.Labels[0]) {
+			if b.Type == t.Name && len(b.Labels) == 1 && t.Labels[0].Form.form.MatchString(b.Labels[0]) {
 				return b.Labels[0], nil
 			}
 		}
@@ -122,8 +122,8 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 			continue
 		}
 		if at, twice := first[key]; twice {
-			p.fail(item.KeyExpr.Range(), "Key given twice",
-				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, pos(at))
+			p.Fail(item.KeyExpr.Range(), "Key given twice",
+				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, Pos(at))
 			continue
 		}
 		first[key] = item.KeyExpr.Range()
@@ -136,7 +136,7 @@ func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
 	if diags.HasErrors() || !v.IsKnown() {
 		return "", false
 	}
-	return asString(v)
+	return AsString(v)
 }
 
 // Format returns the text of a lab's file, or of a file of values, in its
@@ -150,7 +150,7 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	p.bodies = []*hclsyntax.Body{p.parse(name, text)}
 	if at, ok := invalid(name, text); ok {
 		// The scanner takes some broken characters for others.
-		p.add(SeverityError, at, "Not UTF-8", "",
+		p.Add(SeverityError, at, "Not UTF-8", "",
 			"Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
 	}
 	p.finish()

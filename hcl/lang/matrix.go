@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"fmt"
@@ -12,23 +12,30 @@ import (
 	"github.com/zclconf/go-cty/cty"
 )
 
-func matrixBlock() *blockType {
-	return &blockType{name: "matrix", free: freeAxis(axisKind.kind), blocks: []nested{{typ: zipBlock(), many: true}}}
+// MatrixBlocks are the blocks that make the cells of the block in which they stand.
+func MatrixBlocks() []Nested {
+	return []Nested{
+		{Type: matrixBlock(), Many: true}, {Type: zipBlock(), Many: true}, {Type: includeBlock(), Many: true}, {Type: excludeBlock(), Many: true},
+	}
 }
 
-func zipBlock() *blockType { return &blockType{name: "zip", free: freeAxis(axisKind.kind)} }
+func matrixBlock() *BlockType {
+	return &BlockType{Name: "matrix", Free: freeAxis(axisKind.kind), Blocks: []Nested{{Type: zipBlock(), Many: true}}}
+}
 
-func includeBlock() *blockType { return &blockType{name: "include", free: freeAxis(pointKind.kind)} }
+func zipBlock() *BlockType { return &BlockType{Name: "zip", Free: freeAxis(axisKind.kind)} }
+
+func includeBlock() *BlockType { return &BlockType{Name: "include", Free: freeAxis(pointKind.kind)} }
 
 // freeAxis is an axis whose values are of a kind.
-func freeAxis(k kind) *argument {
-	return &argument{kind: k, named: identifier.form.MatchString, hint: "An axis has a name of " + identifier.rule}
+func freeAxis(k kind) *Argument {
+	return &Argument{kind: k, Named: Identifier.Allows, Hint: "An axis has a name of " + Identifier.rule}
 }
 
-func excludeBlock() *blockType {
-	return blockOf("exclude",
-		arg("when", truth, func(out *bool, on bool) { *out = on }).
-			must("True for the cells that are left out, in terms of `matrix.*`."),
+func excludeBlock() *BlockType {
+	return BlockOf("exclude",
+		Arg("when", Bool, func(out *bool, on bool) { *out = on }).
+			Required("True for the cells that are left out, in terms of `matrix.*`."),
 	)
 }
 
@@ -111,8 +118,8 @@ func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
 	return expr.Range()
 }
 
-// cell is one point of a matrix while the text is evaluated in it.
-type cell struct {
+// Cell is one point of a matrix while the text is evaluated in it.
+type Cell struct {
 	of       string   // the block whose cell it is: benchmark "sweep"
 	axes     []string // all axes of the matrix block, in order
 	values   map[string]cty.Value
@@ -122,10 +129,10 @@ type cell struct {
 }
 
 // anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
-var anyCell = &cell{}
+var anyCell = &Cell{}
 
 // key tells apart the cells in which an engine that uses these axes differs.
-func (c *cell) key(axes map[string]hcl.Range) string {
+func (c *Cell) key(axes map[string]hcl.Range) string {
 	if c == anyCell {
 		return "*"
 	}
@@ -144,11 +151,11 @@ func (c *cell) key(axes map[string]hcl.Range) string {
 	return key
 }
 
-// point are the values of the cell's axes, in order; nil for what is wrong or not known.
-func (c *cell) point() iter.Seq2[string, any] {
+// Axes are the values of the cell's axes, in order; nil for what is wrong or not known.
+func (c *Cell) Axes() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range c.axes {
-			if !yield(name, axisValue(c.values[name])) {
+			if !yield(name, Scalar(c.values[name])) {
 				return
 			}
 		}
@@ -156,9 +163,9 @@ func (c *cell) point() iter.Seq2[string, any] {
 }
 
 // id tells the cells of a block apart: the same cell, in whatever order its axes are written.
-func (c *cell) id() string {
+func (c *Cell) id() string {
 	parts := make([]string, 0, len(c.axes))
-	for name, v := range c.point() {
+	for name, v := range c.Axes() {
 		parts = append(parts, fmt.Sprintf("%s=%#v", name, v))
 	}
 	slices.Sort(parts)
@@ -166,20 +173,20 @@ func (c *cell) id() string {
 }
 
 // matrixValue is what matrix stands for in a cell.
-func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
+func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	at := t.SourceRange()
 	switch {
 	case c == nil:
-		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *blockType) bool { return t.perCell })].name
-		if in := s.top(); in != nil && !in.typ.perCell {
-			if _, named := outer.argument(in.typ.name); named {
-				s.fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
-					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", title(withArticle(in.typ.name)), in.typ.name, in.address)
+		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *BlockType) bool { return t.PerCell })].Name
+		if in := s.top(); in != nil && !in.Type.PerCell {
+			if _, named := outer.Argument(in.Type.Name); named {
+				s.Fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
+					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
 				return cty.DynamicVal, false
 			}
 		}
-		s.fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
-			withArticle(outer.name), outer.name, recipe)
+		s.Fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
+			withArticle(outer.Name), outer.Name, recipe)
 		return cty.DynamicVal, false
 	case c == anyCell:
 		return cty.DynamicVal, true
@@ -195,32 +202,32 @@ func (s *scope) matrixValue(t hcl.Traversal, c *cell) (cty.Value, bool) {
 		return cty.DynamicVal, true
 	}
 	const unknown = "Unknown matrix axis"
-	hint := didYouMean(axis, c.axes, below(matrixRoot))
+	hint := DidYouMean(axis, c.axes, below(matrixRoot))
 	switch {
 	case c.partial && slices.Contains(c.axes, axis):
-		s.fail(at, unknown,
+		s.Fail(at, unknown,
 			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
 	case c.included != "":
-		s.fail(at, unknown,
+		s.Fail(at, unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.fail(at, unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
-			title(c.of), axis)
+		s.Fail(at, unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+			Title(c.of), axis)
 	default:
 		if hint == "" {
-			hint = fmt.Sprintf(" Its axes are %s.", inWords(quoted(c.axes), "and"))
+			hint = fmt.Sprintf(" Its axes are %s.", InWords(quoted(c.axes), "and"))
 		}
 		if inside {
-			s.fail(at, unknown, "%s names this %s, but its matrix has no axis %q.%s", title(c.of), s.top().typ.name, axis, hint)
+			s.Fail(at, unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
 		} else {
-			s.fail(at, unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
+			s.Fail(at, unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
 		}
 	}
 	return cty.DynamicVal, false
 }
 
 // settle makes what expressions see as matrix: engines among the axes are as in this very cell.
-func (s *scope) settle(c *cell) {
+func (s *scope) settle(c *Cell) {
 	c.object = cty.ObjectVal(c.values)
 	settled := maps.Clone(c.values)
 	again := false
@@ -237,30 +244,34 @@ func (s *scope) settle(c *cell) {
 	}
 }
 
-// matrixType is the type of block whose cells matrix.* is.
-func (g *register) matrixType() *blockType {
-	i := slices.IndexFunc(g.types, func(t *blockType) bool { return t.inner("matrix") != nil })
-	return g.types[i]
+// matrixType is the type of block whose cells matrix.* is; without one, of no name.
+func (g *register) matrixType() *BlockType {
+	for _, t := range g.types {
+		if t.inner("matrix") != nil {
+			return t
+		}
+	}
+	return &BlockType{}
 }
 
-// maxCells bounds a matrix: more is a slip in an axis, and would fill the memory.
-const maxCells = 100_000
+// MaxCells bounds a matrix: more is a slip in an axis, and would fill the memory.
+const MaxCells = 100_000
 
 // expansion turns a block with a matrix into its cells.
 type expansion struct {
-	*block
-	add      func(c *cell) bool
-	excludes []*block
-	held     map[*block]bool // those that left something out
+	*Block
+	add      func(c *Cell) bool
+	excludes []*Block
+	held     map[*Block]bool // those that left something out
 	seen     map[string]bool // the cells, by id
 	count    int             // of cells in the matrix
 	left     int             // how many of them are excluded
 }
 
-// expand calls add for the cells that the block's matrix, zip and include blocks make, in the order in
+// Expand calls add for the cells that the block's matrix, zip and include blocks make, in the order in
 // which they are written, and once where it has none. Add is false for a cell in which something is wrong.
-func (b *block) expand(add func(c *cell) bool) {
-	x := &expansion{block: b, add: add, excludes: b.inner("exclude"), held: map[*block]bool{}, seen: map[string]bool{}}
+func (b *Block) Expand(add func(c *Cell) bool) {
+	x := &expansion{Block: b, add: add, excludes: b.Inner("exclude"), held: map[*Block]bool{}, seen: map[string]bool{}}
 	next := tables(b.body)
 	one := len(next) == 0
 	for _, n := range b.body.Blocks {
@@ -277,41 +288,41 @@ func (b *block) expand(add func(c *cell) bool) {
 	}
 	if c := x.newCell(); one && !x.excluded(c) {
 		c.object = cty.EmptyObjectVal
-		x.keep(c, b.header)
+		x.keep(c, b.Header)
 	}
 	if x.left > 0 && x.left == x.count && len(x.seen) == 0 {
-		x.warn(x.excludes[0].header, "Every cell is excluded",
+		x.Warn(x.excludes[0].Header, "Every cell is excluded",
 			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, b.name())
 	}
-	if x.settled() {
+	if x.Settled() {
 		x.warnOfExcludes()
 		x.warnOfAxes()
 	}
 }
 
 // name is the block as messages name it: benchmark "sweep".
-func (b *block) name() string { return b.typ.name + " " + quote(b.label) }
+func (b *Block) name() string { return b.Type.Name + " " + quote(b.Label) }
 
-func (x *expansion) newCell() *cell { return &cell{of: x.name(), values: map[string]cty.Value{}} }
+func (x *expansion) newCell() *Cell { return &Cell{of: x.name(), values: map[string]cty.Value{}} }
 
 // keep adds a cell that is not there yet.
-func (x *expansion) keep(c *cell, from hcl.Range) {
+func (x *expansion) keep(c *Cell, from hcl.Range) {
 	switch id := c.id(); {
 	case x.seen[id]:
-		x.warn(from, "Cell given twice",
+		x.Warn(from, "Cell given twice",
 			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
 	case x.add(c):
 		x.seen[id] = true
 	default:
-		x.reader.lost = append(x.reader.lost, x.header)
+		x.Reader.lost = append(x.Reader.lost, x.Header)
 	}
 }
 
 // excluded reports whether an exclude block leaves the cell out, and notes which.
-func (x *expansion) excluded(c *cell) bool {
+func (x *expansion) excluded(c *Cell) bool {
 	for _, e := range x.excludes {
 		var out bool
-		if e.read(&out, c); out {
+		if e.Read(&out, c); out {
 			x.held[e] = true
 			return true
 		}
@@ -332,10 +343,10 @@ func (x *expansion) multiply(t table) {
 	for i, f := range t.factors {
 		if !slices.ContainsFunc(f.attrs, func(a *hclsyntax.Attribute) bool { return mentionsMatrix(a.Expr) }) {
 			fixed[i] = x.rows(f, nil)
-			product = min(product*len(fixed[i]), maxCells+1)
+			product = min(product*len(fixed[i]), MaxCells+1)
 		}
 	}
-	if product > maxCells {
+	if product > MaxCells {
 		x.tooManyCells(t.block)
 		return
 	}
@@ -343,9 +354,9 @@ func (x *expansion) multiply(t table) {
 }
 
 // turn goes through the values of the factors from the i-th on; false: there are too many cells.
-func (x *expansion) turn(t table, base *cell, fixed [][][]cty.Value, i int) bool {
+func (x *expansion) turn(t table, base *Cell, fixed [][][]cty.Value, i int) bool {
 	if i == len(t.factors) {
-		return x.point(t, &cell{of: base.of, axes: base.axes, values: maps.Clone(base.values)})
+		return x.point(t, &Cell{of: base.of, axes: base.axes, values: maps.Clone(base.values)})
 	}
 	f, rows := t.factors[i], fixed[i]
 	if rows == nil {
@@ -367,9 +378,9 @@ func (x *expansion) turn(t table, base *cell, fixed [][][]cty.Value, i int) bool
 }
 
 // point adds a cell that is not excluded.
-func (x *expansion) point(t table, c *cell) bool {
+func (x *expansion) point(t table, c *Cell) bool {
 	x.settle(c)
-	if x.count++; x.count > maxCells {
+	if x.count++; x.count > MaxCells {
 		x.tooManyCells(t.block)
 		return false
 	}
@@ -382,12 +393,12 @@ func (x *expansion) point(t table, c *cell) bool {
 }
 
 func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
-	x.fail(matrix.DefRange(), "Too many cells",
-		"The matrix has more than %d cells. An axis is probably longer than was meant.", maxCells)
+	x.Fail(matrix.DefRange(), "Too many cells",
+		"The matrix has more than %d cells. An axis is probably longer than was meant.", MaxCells)
 }
 
 // nameAxes sets the axes of a table's cells; false: it can have none.
-func (x *expansion) nameAxes(t table, c *cell) bool {
+func (x *expansion) nameAxes(t table, c *Cell) bool {
 	good := len(t.factors) > 0
 	at := map[string]hcl.Range{}
 	for _, f := range t.factors {
@@ -396,8 +407,8 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 		}
 		for _, a := range f.attrs {
 			if first, twice := at[a.Name]; twice {
-				x.fail(a.NameRange, "Axis given twice",
-					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, pos(first))
+				x.Fail(a.NameRange, "Axis given twice",
+					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, Pos(first))
 				good = false
 			}
 			at[a.Name] = a.NameRange
@@ -412,13 +423,13 @@ func (x *expansion) nameAxes(t table, c *cell) bool {
 
 // empty reports a block without the axes that it is for.
 func (x *expansion) empty(b *hclsyntax.Block, each, write string) (good bool) {
-	x.missing(b.DefRange(), "", "Empty "+b.Type,
+	x.Missing(b.DefRange(), "", "Empty "+b.Type,
 		"Each argument of %s block is %s, and this one has none. Write %s.", withArticle(b.Type), each, write)
 	return false
 }
 
 // rows are the values that a factor's axes take, one after the other.
-func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
+func (x *expansion) rows(f factor, c *Cell) [][]cty.Value {
 	var lists [][]cty.Value
 	var have []string
 	unknown, uneven := false, false
@@ -429,8 +440,8 @@ func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
 		uneven = uneven || len(list) != len(lists[0])
 	}
 	if uneven && !unknown {
-		x.fail(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
-			"To multiply axes, put them into a matrix block.", inWords(have, "and"))
+		x.Fail(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
+			"To multiply axes, put them into a matrix block.", InWords(have, "and"))
 	}
 	if f.zip != nil && (unknown || uneven) {
 		return [][]cty.Value{slices.Repeat([]cty.Value{cty.DynamicVal}, len(lists))}
@@ -445,10 +456,10 @@ func (x *expansion) rows(f factor, c *cell) [][]cty.Value {
 }
 
 // included is the one cell of an include block; nil: it says none.
-func (x *expansion) included(b *hclsyntax.Block) *cell {
+func (x *expansion) included(b *hclsyntax.Block) *Cell {
 	attrs := inOrder(b.Body.Attributes)
 	c := x.newCell()
-	c.partial, c.included = true, pos(b.DefRange())
+	c.partial, c.included = true, Pos(b.DefRange())
 	c.axes = mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name })
 	if len(attrs) == 0 {
 		x.empty(b, "the value of an axis", "concurrency = 4")
@@ -475,20 +486,20 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 	at := elementRange(a.Expr, n-1)
 	switch {
 	case v.IsMarked():
-		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
+		x.Fail(at, "Sensitive value would show", secretAxis, a.Name)
 	case !v.IsKnown():
 		x.noteUnknown(at)
-	case axisValue(v) == nil:
+	case Scalar(v) == nil:
 		what, hint := quote(a.Name), ""
 		if n > 0 {
 			what = fmt.Sprintf("Value %d of %q", n, a.Name)
-		} else if isList(v) {
+		} else if IsList(v) {
 			hint = " An include block is one cell: write one for each, or a matrix block."
 		}
 		if g := repeatedOf(v); g != nil && n > 0 {
-			hint = fmt.Sprintf(severalOf, g.address)
+			hint = fmt.Sprintf(severalOf, g.Address)
 		}
-		x.fail(at, "Wrong value", notAPoint, what, describe(v), hint)
+		x.Fail(at, "Wrong value", notAPoint, what, Describe(v), hint)
 	default:
 		return v
 	}
@@ -496,23 +507,23 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 }
 
 // axisValues evaluates an axis.
-func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *cell) []cty.Value {
+func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []cty.Value {
 	at, list := a.Expr.Range(), x.eval(a.Expr, c)
 	switch {
 	case list.IsMarked():
-		x.fail(at, "Sensitive value would show", secretAxis, a.Name)
+		x.Fail(at, "Sensitive value would show", secretAxis, a.Name)
 	case !list.IsKnown():
 		x.noteUnknown(at)
-	case !isList(list):
+	case !IsList(list):
 		hint := ""
-		if axisValue(list) != nil {
-			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, describe(list))
+		if Scalar(list) != nil {
+			hint = fmt.Sprintf(" For a single value, write %s = [%s].", a.Name, Describe(list))
 		} else if g := repeatedOf(list); g != nil {
-			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.address)
+			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.Address)
 		}
-		x.fail(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, describe(list), hint)
+		x.Fail(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, Describe(list), hint)
 	case list.LengthInt() == 0:
-		x.fail(at, "Empty axis",
+		x.Fail(at, "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
 	default:
 		return x.points(a, zipped, list)
@@ -531,8 +542,8 @@ func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) 
 		if v.IsKnown() && !zipped {
 			key := axisKey(v)
 			if seen[key] {
-				x.warn(elementRange(a.Expr, n-1), "Value given twice", "The axis %q has %s more than once, "+
-					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, describe(v))
+				x.Warn(elementRange(a.Expr, n-1), "Value given twice", "The axis %q has %s more than once, "+
+					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, Describe(v))
 				continue
 			}
 			seen[key] = true
@@ -548,7 +559,7 @@ func (x *expansion) warnOfExcludes() {
 	for _, e := range x.excludes {
 		a, ok := e.body.Attributes["when"]
 		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
-			x.warn(a.Expr.Range(), "Exclude without effect",
+			x.Warn(a.Expr.Range(), "Exclude without effect",
 				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
 		}
 	}
@@ -577,15 +588,15 @@ func (x *expansion) warnOfAxes() {
 			// What advances with other axes, in a zip, may be there as a name.
 			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
 			if _, ok := used[a.Name]; !ok && (m.Type == "matrix" || alone) {
-				x.warn(a.NameRange, "Axis without effect",
+				x.Warn(a.NameRange, "Axis without effect",
 					"Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it.", a.Name)
 			}
 		}
 	}
 }
 
-// matrixAxes are the axes of the block's matrix blocks, and where they are written.
-func (b *block) matrixAxes() iter.Seq2[string, hcl.Range] {
+// MatrixAxes are the axes of the block's matrix blocks, and where they are written.
+func (b *Block) MatrixAxes() iter.Seq2[string, hcl.Range] {
 	return func(yield func(string, hcl.Range) bool) {
 		for _, m := range blocksOf(b.body, "matrix") {
 			for _, a := range inOrder(m.Body.Attributes) {

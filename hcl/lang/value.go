@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"bytes"
@@ -19,29 +19,29 @@ import (
 	"hclbench/provision"
 )
 
-func isObject(v cty.Value) bool {
+func IsObject(v cty.Value) bool {
 	return v.IsKnown() && !v.IsMarked() && !v.IsNull() && (v.Type().IsObjectType() || v.Type().IsMapType())
 }
 
-func isList(v cty.Value) bool {
+func IsList(v cty.Value) bool {
 	t := v.Type()
 	return !v.IsNull() && (t.IsTupleType() || t.IsListType() || t.IsSetType())
 }
 
-// entries calls do for each entry of an object, sorted, and returns the first mistake.
-func entries(v cty.Value, do func(name string, e cty.Value) error) error {
-	if !isObject(v) {
-		return noFit
+// Entries calls do for each entry of an object, sorted, and returns the first mistake.
+func Entries(v cty.Value, do func(name string, e cty.Value) error) error {
+	if !IsObject(v) {
+		return NoFit
 	}
 	var first error
 	for it := v.ElementIterator(); it.Next(); {
 		k, e := it.Element()
 		name := k.AsString()
 		err := do(name, e)
-		if errors.Is(err, noFit) {
-			err = wrong("The value of %s is %s.", name, describe(e))
+		if errors.Is(err, NoFit) {
+			err = Wrong("The value of %s is %s.", name, Describe(e))
 			if e.IsMarked() {
-				err = wrong("The value of %s does not fit.", name)
+				err = Wrong("The value of %s does not fit.", name)
 			}
 		}
 		if first == nil {
@@ -51,18 +51,18 @@ func entries(v cty.Value, do func(name string, e cty.Value) error) error {
 	return first
 }
 
-// elements converts each element of a list, tuple or set. A mark on the whole is laid on each.
-func elements[T any](v cty.Value, do func(e cty.Value) (T, error)) ([]T, error) {
+// Elements converts each element of a list, tuple or set. A mark on the whole is laid on each.
+func Elements[T any](v cty.Value, do func(e cty.Value) (T, error)) ([]T, error) {
 	plain, marks := v.Unmark()
-	if !isList(plain) {
-		return nil, noFit
+	if !IsList(plain) {
+		return nil, NoFit
 	}
 	out := []T{}
 	for it := plain.ElementIterator(); it.Next(); {
 		_, e := it.Element()
 		x, err := do(e.WithMarks(marks))
-		if errors.Is(err, noFit) && !e.IsMarked() && len(marks) == 0 {
-			err = wrong("Element %d is %s.", len(out)+1, describe(e))
+		if errors.Is(err, NoFit) && !e.IsMarked() && len(marks) == 0 {
+			err = Wrong("Element %d is %s.", len(out)+1, Describe(e))
 		}
 		if err != nil {
 			return nil, err
@@ -72,11 +72,11 @@ func elements[T any](v cty.Value, do func(e cty.Value) (T, error)) ([]T, error) 
 	return out, nil
 }
 
-// asText converts texts, numbers and bools; a marked value becomes a secret.
-func asText(v cty.Value) (provision.Text, error) {
+// AsText converts texts, numbers and bools; a marked value becomes a secret.
+func AsText(v cty.Value) (provision.Text, error) {
 	plain, marks := v.Unmark()
 	if plain.IsNull() || !plain.Type().IsPrimitiveType() {
-		return provision.Text{}, noFit
+		return provision.Text{}, NoFit
 	}
 	var s string
 	switch plain.Type() {
@@ -85,34 +85,34 @@ func asText(v cty.Value) (provision.Text, error) {
 	case cty.Bool:
 		s = strconv.FormatBool(plain.True())
 	case cty.Number:
-		s = formatNumber(plain.AsBigFloat())
+		s = FormatNumber(plain.AsBigFloat())
 	}
 	switch {
 	case strings.ContainsRune(s, 0):
-		return provision.Text{}, wrong("It holds a zero byte, which no command or environment can carry.")
+		return provision.Text{}, Wrong("It holds a zero byte, which no command or environment can carry.")
 	case len(marks) > 0:
 		return provision.Secret(s), nil
 	}
 	return provision.Plain(s), nil
 }
 
-// asPlainText is asText for what is shown.
-func asPlainText(v cty.Value) (string, error) {
-	if s, ok := asString(v); ok {
+// AsPlainText is asText for what is shown.
+func AsPlainText(v cty.Value) (string, error) {
+	if s, ok := AsString(v); ok {
 		return s, nil
 	}
-	return "", noFit
+	return "", NoFit
 }
 
-func asString(v cty.Value) (string, bool) {
-	t, err := asText(v)
+func AsString(v cty.Value) (string, bool) {
+	t, err := AsText(v)
 	return t.Reveal(), err == nil && !t.IsSecret()
 }
 
 func asBool(v cty.Value) (bool, error) {
 	b, err := convert.Convert(v, cty.Bool)
 	if err != nil || b.IsNull() {
-		return false, noFit
+		return false, NoFit
 	}
 	return b.True(), nil
 }
@@ -125,7 +125,7 @@ func asNumber(v cty.Value) (n *big.Float, ok bool) {
 	return v.AsBigFloat(), true
 }
 
-func asFloat(v cty.Value) (float64, bool) {
+func AsFloat(v cty.Value) (float64, bool) {
 	n, ok := asNumber(v)
 	if !ok {
 		return 0, false
@@ -134,8 +134,8 @@ func asFloat(v cty.Value) (float64, bool) {
 	return f, !math.IsInf(f, 0)
 }
 
-// formatNumber writes the shortest decimal; with an exponent what would fill the memory.
-func formatNumber(f *big.Float) string {
+// FormatNumber writes the shortest decimal; with an exponent what would fill the memory.
+func FormatNumber(f *big.Float) string {
 	if i, exact := f.Int64(); exact == big.Exact {
 		return strconv.FormatInt(i, 10)
 	}
@@ -146,12 +146,12 @@ func formatNumber(f *big.Float) string {
 	return strconv.FormatFloat(x, 'f', -1, 64)
 }
 
-// asJSON is the compact JSON text of a value without references in it.
-func asJSON(v cty.Value) (string, error) {
+// AsJSON is the compact JSON text of a value without references in it.
+func AsJSON(v cty.Value) (string, error) {
 	v, _ = v.UnmarkDeep()
 	b, err := ctyjson.Marshal(v, v.Type())
 	if err != nil || !json.Valid(b) {
-		return "", wrong("Something in it has no form as JSON.")
+		return "", Wrong("Something in it has no form as JSON.")
 	}
 	return string(b), nil
 }
@@ -160,7 +160,7 @@ func asJSON(v cty.Value) (string, error) {
 func parseSize(s string) (int64, error) {
 	m := sizeForm.FindStringSubmatch(s)
 	if m == nil {
-		return 0, noFit
+		return 0, NoFit
 	}
 	base := 1000.0
 	if m[3] == "i" {
@@ -169,16 +169,16 @@ func parseSize(s string) (int64, error) {
 	n, err := strconv.ParseFloat(m[1], 64)
 	n *= math.Pow(base, float64(strings.Index(" KMGT", cmp.Or(m[2], " "))))
 	if err != nil || n < 1 || n >= 1<<62 {
-		return 0, noFit
+		return 0, NoFit
 	}
 	return int64(n), nil
 }
 
-// maxShown bounds how much of a text a message quotes, in characters.
-const maxShown = 60
+// MaxShown bounds how much of a text a message quotes, in characters.
+const MaxShown = 60
 
-// describe names a value in a message: no long text whole, and nothing that is sensitive.
-func describe(v cty.Value) string {
+// Describe names a value in a message: no long text whole, and nothing that is sensitive.
+func Describe(v cty.Value) string {
 	switch t := v.Type(); {
 	case v.ContainsMarked():
 		return provision.Redacted
@@ -188,35 +188,35 @@ func describe(v cty.Value) string {
 		return "null"
 	case t == cty.String:
 		s := v.AsString()
-		if r := []rune(s); len(r) > maxShown {
-			s = string(r[:maxShown]) + "…"
+		if r := []rune(s); len(r) > MaxShown {
+			s = string(r[:MaxShown]) + "…"
 		}
 		return strconv.Quote(s)
 	case t == cty.Number:
-		return formatNumber(v.AsBigFloat())
+		return FormatNumber(v.AsBigFloat())
 	case t == cty.Bool:
 		return strconv.FormatBool(v.True())
-	case isList(v):
+	case IsList(v):
 		return "a list"
-	case isObject(v):
+	case IsObject(v):
 		if d := referred(v, ""); d != nil {
-			return d.address
+			return d.Address
 		}
 		if g := repeatedOf(v); g != nil {
-			return g.address
+			return g.Address
 		}
 		return "an object"
 	}
 	return "something else"
 }
 
-// axisValue is a value of an axis as a Config holds it; nil for what cannot be one.
-func axisValue(v cty.Value) any {
+// Scalar is a value of an axis as a Config holds it; nil for what cannot be one.
+func Scalar(v cty.Value) any {
 	if d := referred(v, ""); d != nil {
-		if d.typ.whole {
-			return d.address
+		if d.Type.Addressed {
+			return d.Address
 		}
-		_, name, _ := strings.Cut(d.address, ".")
+		_, name, _ := strings.Cut(d.Address, ".")
 		return name
 	}
 	if !v.IsKnown() || v.IsNull() {
@@ -240,7 +240,7 @@ func axisValue(v cty.Value) any {
 }
 
 // axisKey tells apart the values of an axis, whose kinds axisValue limits.
-func axisKey(v cty.Value) string { return fmt.Sprintf("%#v", axisValue(v)) }
+func axisKey(v cty.Value) string { return fmt.Sprintf("%#v", Scalar(v)) }
 
 // A value is bounded, so that a lab that doubles a text forty times cannot take all of
 // the machine's memory.
@@ -281,16 +281,16 @@ func tooLarge(v cty.Value) bool {
 
 // asObject is the JSON text of an object.
 func asObject(v cty.Value) (string, error) {
-	if !isObject(v) {
-		return "", noFit
+	if !IsObject(v) {
+		return "", NoFit
 	}
-	return asJSON(v)
+	return AsJSON(v)
 }
 
-// asDocument is the indented JSON text of an object, without members that are null.
-func asDocument(v cty.Value) (provision.Text, error) {
-	if !isObject(v) {
-		return provision.Text{}, noFit
+// AsDocument is the indented JSON text of an object, without members that are null.
+func AsDocument(v cty.Value) (provision.Text, error) {
+	if !IsObject(v) {
+		return provision.Text{}, NoFit
 	}
 	members := v.AsValueMap()
 	maps.DeleteFunc(members, func(_ string, m cty.Value) bool { return m.IsNull() })
@@ -298,38 +298,38 @@ func asDocument(v cty.Value) (provision.Text, error) {
 		return provision.Text{}, nil
 	}
 	v = cty.ObjectVal(members)
-	clear, err := asJSON(v)
+	clear, err := AsJSON(v)
 	if err != nil {
 		return provision.Text{}, err
 	}
 	var secrets []string
-	shown, err := asJSON(redacted(v, &secrets))
+	shown, err := AsJSON(Redacted(v, &secrets))
 	return provision.Partly(indented(clear), indented(shown), secrets), err
 }
 
-// redacted replaces what is sensitive in a value, and notes the texts in it.
-func redacted(v cty.Value, secrets *[]string) cty.Value {
+// Redacted replaces what is sensitive in a value, and notes the texts in it.
+func Redacted(v cty.Value, secrets *[]string) cty.Value {
 	switch {
 	case v.IsMarked():
 		plain, _ := v.UnmarkDeep()
 		cty.Walk(plain, func(_ cty.Path, inner cty.Value) (bool, error) {
-			if t, err := asText(inner); err == nil {
+			if t, err := AsText(inner); err == nil {
 				*secrets = append(*secrets, t.Reveal())
 			}
 			return true, nil
 		})
 		return cty.StringVal(provision.Redacted)
-	case isObject(v):
+	case IsObject(v):
 		members := map[string]cty.Value{}
 		for it := v.ElementIterator(); it.Next(); { // in a fixed order
 			name, m := it.Element()
-			members[name.AsString()] = redacted(m, secrets)
+			members[name.AsString()] = Redacted(m, secrets)
 		}
 		return cty.ObjectVal(members)
-	case isList(v):
+	case IsList(v):
 		list := v.AsValueSlice()
 		for i := range list {
-			list[i] = redacted(list[i], secrets)
+			list[i] = Redacted(list[i], secrets)
 		}
 		return cty.TupleVal(list)
 	}

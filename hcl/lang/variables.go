@@ -1,4 +1,4 @@
-package hcl
+package lang
 
 import (
 	"fmt"
@@ -12,30 +12,30 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
-func variableBlock() *blockType {
-	return &blockType{
-		name: "variable", labels: []label{{what: "name", form: identifier}}, root: "var",
-		args: []argument{
-			unbound("type", typeExpression),
-			unbound("default", anything),
-			unbound("sensitive", truth),
-			forPeople(),
+func VariableBlock() *BlockType {
+	return &BlockType{
+		Name: "variable", Labels: []Label{{What: "name", Form: Identifier}}, Root: "var",
+		Args: []Argument{
+			Unbound("type", typeExpression),
+			Unbound("default", anything),
+			Unbound("sensitive", Bool),
+			Comment(),
 		},
-		blocks: []nested{{typ: validationBlock(), many: true}},
+		Blocks: []Nested{{Type: validationBlock(), Many: true}},
 	}
 }
 
-func validationBlock() *blockType {
-	return blockOf("validation",
-		unbound("condition", truth).must("True when the value is good."),
-		unbound("error_message", text).must("What to say otherwise: a full sentence."),
+func validationBlock() *BlockType {
+	return BlockOf("validation",
+		Unbound("condition", Bool).Required("True when the value is good."),
+		Unbound("error_message", Text).Required("What to say otherwise: a full sentence."),
 	)
 }
 
-func localsBlock() *blockType {
-	return &blockType{
-		name: "locals", root: "local",
-		free: &argument{kind: anything.kind},
+func LocalsBlock() *BlockType {
+	return &BlockType{
+		Name: "locals", Root: "local",
+		Free: &Argument{kind: anything.kind},
 	}
 }
 
@@ -51,38 +51,38 @@ type given struct {
 
 // variables gives the variables of a lab their values.
 type variables struct {
-	*reader
+	*Reader
 	names []string
 	given map[string]given
 }
 
 // setVariables gives every variable its value, the strongest of: --var,
 // --var-file, lab.hclvars, HCL_VAR_name, default.
-func (r *reader) setVariables(varsFile string) {
-	x := &variables{reader: r, given: map[string]given{}}
-	var all []*declared
+func (r *Reader) setVariables(varsFile string) {
+	x := &variables{Reader: r, given: map[string]given{}}
+	var all []*Declared
 	for _, d := range r.order {
-		if d.typ.root == "var" {
-			all, x.names = append(all, d), append(x.names, d.name)
+		if d.Type.Root == "var" {
+			all, x.names = append(all, d), append(x.names, d.Name)
 		}
 	}
 	x.readEnvironment()
 	if varsFile != "" {
-		x.readFile(varsFile, r.src.Files[varsFile])
+		x.readFile(varsFile, r.Source.Files[varsFile])
 	}
-	for _, path := range r.vars.Files {
-		text, err := r.src.read(path)
+	for _, path := range r.Vars.Files {
+		text, err := r.Source.ReadFile(path)
 		if err != nil {
-			r.fail(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
+			r.Fail(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
 			continue
 		}
 		x.readFile(path, text)
 	}
-	for _, arg := range r.vars.Values {
+	for _, arg := range r.Vars.Values {
 		x.readArgument(arg)
 	}
 	for _, d := range all {
-		if !d.wrong {
+		if !d.Wrong {
 			x.set(d)
 		}
 	}
@@ -99,11 +99,11 @@ func (x *variables) readArgument(arg string) {
 	name, s, ok := strings.Cut(arg, "=")
 	switch {
 	case !ok || name == "":
-		x.fail(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
+		x.Fail(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
 	case !slices.Contains(x.names, name):
 		at := x.typed("--var "+name, arg, 0)
 		x.hidden = append(x.hidden, at) // perhaps a secret whose name is misspelt
-		x.missing(at, "", "Unknown variable", "The lab declares no variable %q.%s", name, didYouMean(name, x.names, nil))
+		x.missing(at, "", "Unknown variable", "The lab declares no variable %q.%s", name, DidYouMean(name, x.names, nil))
 	default:
 		x.given[name] = given{cty.StringVal(s), true, x.typed("--var "+name, arg, len(name)+1)}
 	}
@@ -112,18 +112,18 @@ func (x *variables) readArgument(arg string) {
 // readEnvironment reads HCL_VAR_name. What is like no variable may be meant for another lab.
 func (x *variables) readEnvironment() {
 	for _, name := range x.names {
-		if s, ok := x.vars.lookup(envPrefix + name); ok {
+		if s, ok := x.Vars.Lookup(envPrefix + name); ok {
 			x.given[name] = given{cty.StringVal(s), true, x.typed(envPrefix+name, s, 0)}
 		}
 	}
-	for _, kv := range x.vars.Env {
+	for _, kv := range x.Vars.Env {
 		full, _, _ := strings.Cut(kv, "=")
 		name, ok := strings.CutPrefix(full, envPrefix)
 		if !ok || slices.Contains(x.names, name) {
 			continue
 		}
-		if hint := didYouMean(name, x.names, func(s string) string { return envPrefix + s }); hint != "" {
-			x.warn(x.typed(full, "", 0), "Unknown variable",
+		if hint := DidYouMean(name, x.names, func(s string) string { return envPrefix + s }); hint != "" {
+			x.Warn(x.typed(full, "", 0), "Unknown variable",
 				"The lab declares no variable %q, so %s in the environment has no effect.%s", name, full, hint)
 		}
 	}
@@ -147,14 +147,14 @@ func (x *variables) readFile(name string, text []byte) {
 		// What the text around a mistake holds cannot be told from a secret.
 		x.hidden = append(x.hidden, hcl.Range{Filename: name, End: hcl.Pos{Byte: len(text) + 1}})
 	}
-	x.report(diags)
+	x.Report(diags)
 	body, ok := f.Body.(*hclsyntax.Body)
 	if !ok {
 		return
 	}
 	x.bodies = append(x.bodies, body)
 	for _, b := range body.Blocks {
-		x.fail(b.DefRange(), "Block among values",
+		x.Fail(b.DefRange(), "Block among values",
 			`A file of values has only lines such as name = "value". Blocks belong in the lab's *.hcl files.`)
 	}
 	for _, a := range inOrder(body.Attributes) {
@@ -163,14 +163,14 @@ func (x *variables) readFile(name string, text []byte) {
 			x.hidden = append(x.hidden, a.Expr.Range())
 		}
 		if !known {
-			if !x.broken {
-				x.warn(a.NameRange, "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s",
-					a.Name, didYouMean(a.Name, x.names, nil))
+			if !x.Broken {
+				x.Warn(a.NameRange, "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s",
+					a.Name, DidYouMean(a.Name, x.names, nil))
 			}
 			continue
 		}
 		v, diags := a.Expr.Value(nil)
-		x.report(diags)
+		x.Report(diags)
 		if diags.HasErrors() {
 			v = cty.DynamicVal
 		}
@@ -179,8 +179,8 @@ func (x *variables) readFile(name string, text []byte) {
 }
 
 // isSensitive is decided from the text: what is not plainly false counts.
-func isSensitive(d *declared) bool {
-	if d.wrong {
+func isSensitive(d *Declared) bool {
+	if d.Wrong {
 		return true
 	}
 	a, said := d.body.Attributes["sensitive"]
@@ -193,25 +193,25 @@ func isSensitive(d *declared) bool {
 
 // variable is one of them, with the type that its values have.
 type variable struct {
-	*declared
+	*Declared
 	secret   bool
 	want     cty.Type
 	defaults *typeexpr.Defaults
 }
 
 // set gives a variable its value, or reports why it has none.
-func (x *variables) set(d *declared) {
+func (x *variables) set(d *Declared) {
 	v, ok := x.readType(d)
 	if !ok {
 		return
 	}
 	if a, ok := d.body.Attributes["sensitive"]; ok {
 		on := x.literal(a.Expr)
-		if on == cty.NilVal || x.convert(unbound(a.Name, truth), on, a.Expr, nil) == nil && !on.IsNull() {
+		if on == cty.NilVal || x.convert(Unbound(a.Name, Bool), on, a.Expr, nil) == nil && !on.IsNull() {
 			return
 		}
 	}
-	g, isGiven := x.given[d.name]
+	g, isGiven := x.given[d.Name]
 	if a, ok := d.body.Attributes["default"]; ok {
 		if v.secret {
 			x.hidden = append(x.hidden, a.Expr.Range())
@@ -222,8 +222,8 @@ func (x *variables) set(d *declared) {
 		}
 		d.val = x.fit(v, otherwise, a.Expr.Range()) // even where another value is given
 	} else if !isGiven {
-		x.fail(d.header, "Variable without a value", "The variable %q has no default and no value. "+
-			"Write --var %[1]s=…, or put it in %s, or in %s%[1]s.", d.name, VarsFile, envPrefix)
+		x.Fail(d.Header, "Variable without a value", "The variable %q has no default and no value. "+
+			"Write --var %[1]s=…, or put it in %s, or in %s%[1]s.", d.Name, VarsFile, envPrefix)
 	}
 	if !isGiven {
 		return
@@ -241,8 +241,8 @@ func (x *variables) set(d *declared) {
 }
 
 // readType reads what values a variable takes.
-func (x *variables) readType(d *declared) (v variable, ok bool) {
-	v = variable{declared: d, secret: isSensitive(d), want: cty.DynamicPseudoType}
+func (x *variables) readType(d *Declared) (v variable, ok bool) {
+	v = variable{Declared: d, secret: isSensitive(d), want: cty.DynamicPseudoType}
 	a, said := d.body.Attributes["type"]
 	if !said {
 		return v, true
@@ -252,7 +252,7 @@ func (x *variables) readType(d *declared) (v variable, ok bool) {
 	for _, d := range diags {
 		d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
 	}
-	x.report(diags)
+	x.Report(diags)
 	return v, !diags.HasErrors()
 }
 
@@ -272,13 +272,13 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		if v.want.IsMapType() || v.want.IsObjectType() {
 			example = `{ name = "value" }`
 		}
-		x.fail(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
-			v.name, typeexpr.TypeString(v.want), example)
+		x.Fail(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
+			v.Name, typeexpr.TypeString(v.want), example)
 	case diags.HasErrors() && v.secret:
-		x.fail(g.at, "Wrong value",
-			"The value of the sensitive variable %q cannot be read as an expression.", v.name)
+		x.Fail(g.at, "Wrong value",
+			"The value of the sensitive variable %q cannot be read as an expression.", v.Name)
 	default:
-		x.report(diags)
+		x.Report(diags)
 	}
 	return value, !diags.HasErrors()
 }
@@ -290,12 +290,12 @@ func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 	}
 	out, err := convert.Convert(value, v.want)
 	if err != nil {
-		why := fmt.Sprintf(" %s.", title(err.Error()))
+		why := fmt.Sprintf(" %s.", Title(err.Error()))
 		if v.secret {
 			why = ""
 		}
-		x.fail(at, "Wrong value",
-			"The variable %q is of type %s, and this value is not.%s", v.name, typeexpr.TypeString(v.want), why)
+		x.Fail(at, "Wrong value",
+			"The variable %q is of type %s, and this value is not.%s", v.Name, typeexpr.TypeString(v.want), why)
 		return nil
 	}
 	if v.secret {
@@ -305,7 +305,7 @@ func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 }
 
 // validate holds a variable against its validation blocks.
-func (x *variables) validate(d *declared) {
+func (x *variables) validate(d *Declared) {
 	for _, b := range blocksOf(d.body, "validation") {
 		condition, hasCondition := b.Body.Attributes["condition"]
 		message, hasMessage := b.Body.Attributes["error_message"]
@@ -319,15 +319,15 @@ func (x *variables) validate(d *declared) {
 		}
 		good, err := asBool(plain)
 		if err != nil {
-			x.fail(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, describe(verdict))
+			x.Fail(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, Describe(verdict))
 			continue
 		}
 		if good {
 			continue
 		}
 		if said, ok := x.message(message.Expr); ok {
-			x.add(SeverityError, d.header, "Invalid value for variable", pos(b.DefRange()),
-				said+"\n\nThis was checked by the rule at "+pos(b.DefRange())+".", x.explain(condition.Expr, nil)...)
+			x.Add(SeverityError, d.Header, "Invalid value for variable", Pos(b.DefRange()),
+				said+"\n\nThis was checked by the rule at "+Pos(b.DefRange())+".", x.explain(condition.Expr, nil)...)
 		}
 	}
 }
@@ -340,6 +340,6 @@ func (x *variables) message(expr hclsyntax.Expression) (string, bool) {
 	case !v.IsKnown():
 		return "", false
 	default:
-		return asString(v)
+		return AsString(v)
 	}
 }

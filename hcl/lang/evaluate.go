@@ -1,0 +1,720 @@
+package lang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// scope is what the expressions of a lab can refer to, and what it stands for.
+type scope struct {
+	*Problems
+	*register
+	functions map[string]function.Function
+
+	stack     []*Declared // what is being evaluated
+	refs      map[hclsyntax.Expression]*references
+	constants map[hclsyntax.Expression]cty.Value // those that are the same in every cell
+	unknown   hcl.Range                          // where a value is unknown, and no problem says why
+
+	fill func(i *Instance, c *Cell) // reads a block
+}
+
+// Instance is a declared block, evaluated: once, or once per values of the axes that it uses.
+type Instance struct {
+	of         *Declared
+	said       settings
+	Noun       any       // what the block becomes: *provision.Host, *engines.Model, …
+	object     cty.Value // what expressions see
+	Incomplete bool      // something in it is wrong or unknown: no more is said about it
+	lost       bool      // not all that it says is known: what it inherits is not
+}
+
+// all are the block, or with for_each its instances.
+func (s *scope) all(d *Declared) []*Declared {
+	if d.isRepeated() {
+		return s.expandEach(d)
+	}
+	return []*Declared{d}
+}
+
+// referenceType carries the identity of a block inside the object that expressions see.
+var referenceType = cty.Capsule("reference", reflect.TypeOf(Declared{}))
+
+// identity is the attribute that holds it; no identifier can name it.
+const identity = "(reference)"
+
+// referred returns the block that an object stands for, if it is of a type ("" for any).
+func referred(v cty.Value, block string) *Declared {
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(identity) {
+		return nil
+	}
+	id := v.GetAttr(identity)
+	if id.Type() != referenceType || !id.IsKnown() || id.IsNull() {
+		return nil
+	}
+	d := id.EncapsulatedValue().(*Declared)
+	if block != "" && d.Type.Name != block {
+		return nil
+	}
+	return d
+}
+
+// references are the references that an expression makes.
+type references struct {
+	all    []hcl.Traversal
+	matrix bool // its value depends on the cell
+	each   bool // its value depends on the instance of for_each
+}
+
+func (s *scope) referencesOf(expr hclsyntax.Expression) *references {
+	if r, ok := s.refs[expr]; ok {
+		return r
+	}
+	r := &references{all: expr.Variables()}
+	s.refs[expr] = r
+	for _, t := range r.all {
+		r.matrix = r.matrix || t.RootName() == matrixRoot
+		r.each = r.each || t.RootName() == eachRoot
+		for _, d := range s.targets(t) {
+			r.matrix = r.matrix || len(s.axesOf(d)) > 0
+		}
+	}
+	return r
+}
+
+// silence takes an expression for one of which nothing is known.
+func (s *scope) silence(expr hclsyntax.Expression) {
+	s.constants[expr] = cty.DynamicVal
+	s.refs[expr] = &references{}
+}
+
+// noteUnknown remembers where a value is unknown, for the case that nothing else says why.
+func (s *scope) noteUnknown(at hcl.Range) {
+	if s.unknown.Filename == "" {
+		s.unknown = at
+	}
+}
+
+// within evaluates something as a part of a declared thing, so that circles show.
+func (s *scope) within(d *Declared, do func()) {
+	outer := s.Problems.each
+	s.stack, s.Problems.each = append(s.stack, d), nil
+	if d.parent != nil {
+		s.Problems.each = d
+	}
+	do()
+	s.stack, s.Problems.each = s.stack[:len(s.stack)-1], outer
+}
+
+// top is what is being evaluated; nil: no block.
+func (s *scope) top() *Declared {
+	if len(s.stack) == 0 {
+		return nil
+	}
+	return s.stack[len(s.stack)-1]
+}
+
+// instance evaluates a block, or returns what it was evaluated to before.
+func (s *scope) instance(d *Declared, c *Cell) *Instance {
+	if d.Wrong {
+		return &Instance{of: d, object: cty.DynamicVal, Incomplete: true, lost: true}
+	}
+	c, key := s.cellOf(d, c)
+	if i, ok := d.instances[key]; ok {
+		return i
+	}
+	i := &Instance{of: d}
+	s.within(d, func() { s.fill(i, c) })
+	i.object = i.asObject()
+	if d.instances == nil {
+		d.instances = map[string]*Instance{}
+	}
+	d.instances[key] = i
+	d.Evaluated = append(d.Evaluated, i)
+	return i
+}
+
+// cellOf is the cell in which a block is evaluated, and what tells such cells apart.
+func (s *scope) cellOf(d *Declared, c *Cell) (*Cell, string) {
+	axes := s.axesOf(d)
+	if len(axes) == 0 {
+		return nil, ""
+	}
+	if c == nil {
+		c = anyCell
+	}
+	return c, c.key(axes)
+}
+
+// asObject is what expressions see of a block: its arguments as written, null
+// where it does not say them, and its name and kind.
+func (i *Instance) asObject() cty.Value {
+	attrs := make(map[string]cty.Value, len(i.of.Type.Args)+4)
+	attrs[identity] = cty.CapsuleVal(referenceType, i.of)
+	attrs["name"] = cty.StringVal(i.of.Name)
+	if i.of.Type.ownKinds() {
+		attrs["kind"] = cty.StringVal(i.of.Kind)
+	}
+	if i.of.parent != nil {
+		attrs["key"] = i.of.each.GetAttr("key")
+	}
+	for _, a := range i.of.Type.Args {
+		if a.kind.convert == nil {
+			continue
+		}
+		attrs[a.Name] = cty.NullVal(cty.DynamicPseudoType)
+		if x, ok := i.said[a.Name]; ok {
+			attrs[a.Name] = x.Raw
+		}
+	}
+	return cty.ObjectVal(attrs)
+}
+
+// eval evaluates an expression in a cell, or outside of any (nil). Its problems are
+// reported; a value that is wrong, or depends on something wrong, is unknown.
+func (s *scope) eval(expr hclsyntax.Expression, c *Cell) cty.Value {
+	r := s.referencesOf(expr)
+	constant := !r.matrix && !r.each
+	if constant {
+		if v, ok := s.constants[expr]; ok {
+			return v
+		}
+	}
+	vars, good := s.variables(r, c)
+	v := cty.DynamicVal
+	if good {
+		value, diags := expr.Value(&hcl.EvalContext{Variables: vars, Functions: s.functions})
+		s.Report(diags)
+		switch {
+		case diags.HasErrors():
+		case tooLarge(value):
+			s.Fail(expr.Range(), "Value too large",
+				"The value has more than %d MiB, or %d parts. It probably grows by itself.", maxText>>20, maxParts)
+		default:
+			v = value
+		}
+	}
+	if constant {
+		s.constants[expr] = v
+	}
+	return v
+}
+
+// literal evaluates an expression that may refer to nothing; NilVal when it is wrong.
+func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
+	for _, t := range expr.Variables() {
+		s.Fail(t.SourceRange(), "Reference in a literal",
+			"A variable has its value before all else, so it cannot refer to %s. Use locals instead.", t.RootName())
+		return cty.NilVal
+	}
+	v, diags := expr.Value(&hcl.EvalContext{Functions: s.functions})
+	s.Report(diags)
+	if diags.HasErrors() {
+		return cty.NilVal
+	}
+	return v
+}
+
+// variables builds what an expression's references stand for; false: some, which are all
+// reported, stand for nothing.
+func (s *scope) variables(r *references, c *Cell) (map[string]cty.Value, bool) {
+	if len(r.all) == 0 {
+		return nil, true
+	}
+	good := true
+	vars := make(map[string]cty.Value, 1) // most expressions in a cell refer to matrix.* only
+	found := map[string]*Declared{}
+	for _, t := range r.all {
+		ok := true
+		switch root := t.RootName(); root {
+		case matrixRoot:
+			vars[root], ok = s.matrixValue(t, c)
+		case eachRoot:
+			vars[root], ok = s.eachValue(t)
+		default:
+			ok = s.find(t, found)
+		}
+		good = good && ok
+	}
+	if !good {
+		return nil, false
+	}
+	values := tree{}
+	for _, address := range slices.Sorted(maps.Keys(found)) {
+		d := found[address]
+		root, _, _ := strings.Cut(address, ".")
+		at := values.at(root)
+		if d.Kind != "" {
+			at = at.at(d.Kind)
+		}
+		at[d.Name] = s.value(d, c)
+	}
+	for root := range values {
+		vars[root] = values.at(root).object()
+	}
+	return vars, true
+}
+
+// find adds what a reference names. It reports what there is not.
+func (s *scope) find(t hcl.Traversal, found map[string]*Declared) bool {
+	if !s.known(t) {
+		return false
+	}
+	good := true
+	for _, d := range s.targets(t) {
+		if s.enter(d, t.SourceRange()) && s.knownMember(t, d) {
+			found[d.Address] = d
+		} else {
+			good = false
+		}
+	}
+	return good
+}
+
+// tree is an object of objects while it grows: of trees and values.
+type tree map[string]any
+
+func (t tree) at(name string) tree {
+	if t[name] == nil {
+		t[name] = tree{}
+	}
+	return t[name].(tree)
+}
+
+func (t tree) object() cty.Value {
+	values := make(map[string]cty.Value, len(t))
+	for name, x := range t {
+		if below, ok := x.(tree); ok {
+			x = below.object()
+		}
+		values[name] = x.(cty.Value)
+	}
+	return cty.ObjectVal(values)
+}
+
+// known reports a reference that names nothing.
+func (s *scope) known(t hcl.Traversal) bool {
+	root, at := t.RootName(), t.SourceRange()
+	if s.referenceLength(root) == 0 {
+		hint := DidYouMean(root, s.roots(), nil)
+		if len(t) == 1 {
+			s.Fail(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
+		} else {
+			s.Fail(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
+				root, hint, InWords(s.roots(), "or"))
+		}
+		return false
+	}
+	if targets := s.targets(t); len(targets) > 0 {
+		return s.knownAttribute(t, targets)
+	}
+	block := cmp.Or(map[string]string{"var": "variable", "local": "local value"}[root], root)
+	address, _ := s.addressOf(t)
+	known := mapped(s.below(root), func(d *Declared) string { return d.Address })
+	hint := DidYouMean(address, known, Plainly)
+	switch {
+	case hint != "":
+	case len(known) == 0:
+		hint = fmt.Sprintf(" It has no %s at all.", block)
+	case len(known) <= 5:
+		hint = fmt.Sprintf(" There is %s.", InWords(known, "and"))
+	}
+	s.missing(at, "", "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
+	return false
+}
+
+// knownAttribute reports a reference to an argument that the block's type does not have.
+func (s *scope) knownAttribute(t hcl.Traversal, targets []*Declared) bool {
+	d, n := targets[0], s.referenceLength(t.RootName())
+	if len(targets) != 1 || d.Type.Make == nil {
+		return true
+	}
+	names := append(d.Type.argumentNames(true), "name")
+	if d.isRepeated() {
+		names = append(names, "key")
+		n++
+	}
+	if d.Type.ownKinds() {
+		names = append(names, "kind")
+	}
+	if len(t) <= n {
+		return true
+	}
+	attr, ok := t[n].(hcl.TraverseAttr)
+	if !ok || slices.Contains(names, attr.Name) {
+		return true
+	}
+	s.Fail(attr.SrcRange, "Unknown attribute", "%s has no attribute %q.%s",
+		Title(d.Type.title()), attr.Name, DidYouMean(attr.Name, names, nil))
+	return false
+}
+
+// enter reports a circle: a reference to what is being evaluated just now.
+func (s *scope) enter(d *Declared, at hcl.Range) bool {
+	if s.top() != d {
+		d.used = true
+	}
+	i := slices.IndexFunc(s.stack, func(on *Declared) bool { return on == d || on.parent == d })
+	if i < 0 {
+		return true
+	}
+	names := mapped(s.stack[i:], func(on *Declared) string { return on.Address })
+	switch {
+	case len(names) > 1:
+		s.Fail(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
+			strings.Join(append(names, d.Address), " → "))
+	case s.stack[i].parent != nil:
+		s.Fail(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
+			"Put what they share into locals.", d.Address)
+	default:
+		s.Fail(at, "Circular reference", "%s refers to itself, so it has no value.", d.Address)
+	}
+	return false
+}
+
+// value is what a reference to d stands for.
+func (s *scope) value(d *Declared, c *Cell) cty.Value {
+	switch {
+	case d.Wrong:
+		return cty.DynamicVal
+	case d.Type.Make != nil && d.isRepeated():
+		return s.repeated(d, c)
+	case d.Type.Make != nil:
+		return s.instance(d, c).object
+	}
+	if d.val == nil && d.expr != nil {
+		var v cty.Value
+		s.within(d, func() { v = s.eval(d.expr, nil) })
+		d.val = &v
+	}
+	if d.val == nil { // a variable that was refused, and reported, when values were given
+		return cty.DynamicVal
+	}
+	return *d.val
+}
+
+// explain says what the references of an expression stand for, where a word can.
+func (s *scope) explain(expr hclsyntax.Expression, c *Cell) []string {
+	r := s.referencesOf(expr)
+	vars, good := s.variables(r, c)
+	if !good {
+		return nil
+	}
+	return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
+}
+
+func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
+	const most = 4
+	var out []string
+	for _, t := range all {
+		v, diags := t.TraverseAbs(ctx)
+		if diags.HasErrors() || !v.IsKnown() || len(out) == most {
+			continue
+		}
+		plain, _ := v.Unmark()
+		if plain.IsNull() || plain.Type().IsPrimitiveType() || referred(v, "") != nil && t.RootName() == matrixRoot {
+			at := t.SourceRange()
+			said := string(at.SliceBytes(p.files[at.Filename])) + " is " + Describe(v)
+			if !slices.Contains(out, said) {
+				out = append(out, said)
+			}
+		}
+	}
+	return out
+}
+
+// FillIn is the text that a template becomes with these values.
+func (s *scope) FillIn(path string, text []byte, values cty.Value) (string, hcl.Diagnostics) {
+	expr, diags := hclsyntax.ParseTemplate(text, path, hcl.InitialPos)
+	if diags.HasErrors() {
+		return "", diags
+	}
+	v, diags := expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: s.functions})
+	if diags.HasErrors() {
+		return "", diags
+	}
+	out, err := AsText(v) // a file that is one ${…} has the type of that
+	if err != nil || !v.IsKnown() || tooLarge(v) {
+		at := expr.Range()
+		return "", hcl.Diagnostics{{
+			Severity: hcl.DiagError, Summary: "Wrong template", Detail: "This template makes no text.", Subject: &at,
+		}}
+	}
+	return out.Reveal(), nil
+}
+
+// maxInstances bounds for_each: more is a slip.
+const maxInstances = 10_000
+
+// isRepeated reports whether the block has for_each, so that a reference to it is a map of instances.
+func (d *Declared) isRepeated() bool {
+	if d.parent != nil || d.body == nil || !d.Type.takesForEach() {
+		return false
+	}
+	_, ok := d.body.Attributes["for_each"]
+	return ok
+}
+
+// FullName is unique among the blocks of a type and kind: "h200", or "all-a" for all["a"].
+func (d *Declared) FullName() string {
+	if d.parent == nil {
+		return d.Name
+	}
+	return d.Name + "-" + strings.Trim(notInNames.ReplaceAllString(d.key, "-"), "-")
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// InstanceName is how an instance is referred to below its kind, `all["a"]`; "" without for_each.
+func (d *Declared) InstanceName() string {
+	if d.parent == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s[%q]", d.Name, d.key)
+}
+
+// instanceKey is what keys are made of: they are shown in quotes, and appear in results and exports.
+var instanceKey = regexp.MustCompile(`^[\p{L}\p{N}_.:/@+=,-]{1,100}$`)
+
+// expandEach returns the instances of a repeated block: as written for a list, by key for a map.
+// Where for_each is wrong, which is reported, there is one whose key is not known, so that
+// the rest of the block is still checked.
+func (s *scope) expandEach(d *Declared) []*Declared {
+	if d.expanded {
+		return d.members
+	}
+	d.expanded = true
+	if !s.makeMembers(d) {
+		d.Wrong = true
+		d.members = []*Declared{d.member("?", cty.UnknownVal(cty.String), cty.DynamicVal)}
+	}
+	return d.members
+}
+
+func (d *Declared) member(key string, keyValue, value cty.Value) *Declared {
+	return &Declared{
+		Type: d.Type, Kind: d.Kind, Name: d.Name, Header: d.Header, body: d.body, parent: d, key: key,
+		Address: fmt.Sprintf("%s[%q]", d.Address, key),
+		each:    cty.ObjectVal(map[string]cty.Value{"key": keyValue, "value": value}),
+	}
+}
+
+// makeMembers evaluates for_each.
+func (s *scope) makeMembers(d *Declared) (good bool) {
+	expr := d.body.Attributes["for_each"].Expr
+	at := expr.Range()
+	var v cty.Value
+	s.within(d, func() { v = s.eval(expr, nil) })
+	switch {
+	case v.IsMarked():
+		s.Fail(at, "Sensitive value would show",
+			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
+	case !v.IsKnown():
+		s.noteUnknown(at)
+	case v.IsNull() || !v.CanIterateElements():
+		s.Fail(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, Describe(v))
+	case v.LengthInt() > maxInstances:
+		s.Fail(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
+			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
+	default:
+		good = true
+	}
+	if !good {
+		return false
+	}
+	seen := map[string]bool{}
+	for it := v.ElementIterator(); it.Next(); {
+		k, value := it.Element()
+		if IsList(v) {
+			k, at = value, elementRange(expr, len(d.members))
+		}
+		key, ok := s.instanceKey(d, k, seen, at)
+		good = good && ok
+		seen[key] = true
+		d.members = append(d.members, d.member(key, cty.StringVal(key), value))
+	}
+	return good
+}
+
+// instanceKey is the key that an entry of for_each has. It reports one that cannot be.
+func (s *scope) instanceKey(d *Declared, k cty.Value, before map[string]bool, at hcl.Range) (key string, good bool) {
+	text := false
+	if k.IsKnown() {
+		key, text = AsString(k)
+	}
+	switch {
+	case k.IsMarked():
+		s.Fail(at, "Sensitive value would show",
+			"The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
+	case !k.IsKnown():
+		s.noteUnknown(at)
+	case !text:
+		s.Fail(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
+			len(d.members)+1, Describe(k))
+	case !instanceKey.MatchString(key):
+		s.Fail(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
+			"and are made of letters, digits and _ . : / @ + = , -", Describe(k))
+	case before[key]:
+		s.Fail(at, "Key given twice",
+			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", Describe(k))
+	default:
+		good = true
+	}
+	return key, good
+}
+
+// eachValue is what each stands for in the block that is being evaluated.
+func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
+	at, in := t.SourceRange(), s.top()
+	if in == nil || in.parent == nil {
+		var may []string
+		for _, t := range s.types {
+			if t.takesForEach() {
+				may = append(may, t.Name)
+			}
+		}
+		if in != nil && !in.Type.takesForEach() {
+			s.Fail(at, "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
+				"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
+			return cty.DynamicVal, false
+		}
+		s.Fail(at, "No for_each here",
+			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", InWords(may, "and"))
+		return cty.DynamicVal, false
+	}
+	if len(t) > 1 {
+		if name, ok := stepName(t[1]); ok && name != "key" && name != "value" {
+			hint := DidYouMean(name, []string{"key", "value"}, below(eachRoot))
+			if hint == "" {
+				hint = fmt.Sprintf(" Did you mean each.value.%s?", name)
+			}
+			s.Fail(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
+			return cty.DynamicVal, false
+		}
+	}
+	return in.each, true
+}
+
+// repeated is what a reference to a block with for_each stands for: an object of its instances.
+func (s *scope) repeated(d *Declared, c *Cell) cty.Value {
+	members := s.expandEach(d)
+	if d.Wrong {
+		return cty.DynamicVal
+	}
+	c, key := s.cellOf(d, c)
+	if v, ok := d.objects[key]; ok {
+		return v
+	}
+	objects := map[string]cty.Value{}
+	for _, m := range members {
+		objects[m.key] = s.instance(m, c).object
+	}
+	if d.objects == nil {
+		d.objects = map[string]cty.Value{}
+	}
+	d.objects[key] = cty.ObjectVal(objects)
+	return d.objects[key]
+}
+
+// knownMember reports a reference to an instance that there is not.
+func (s *scope) knownMember(t hcl.Traversal, d *Declared) bool {
+	n := s.referenceLength(t.RootName())
+	if !d.isRepeated() || len(t) <= n {
+		return true
+	}
+	key, ok := stepName(t[n])
+	keys := mapped(s.expandEach(d), func(m *Declared) string { return m.key })
+	if !ok || d.Wrong || slices.Contains(keys, key) {
+		return true
+	}
+	at := t[n].SourceRange()
+	_, bare := t[n].(hcl.TraverseAttr)
+	switch {
+	case len(keys) == 0:
+		s.Fail(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.Address)
+	case bare && slices.Contains(d.Type.argumentNames(true), key):
+		s.Fail(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
+			d.Address, d.Type.Name, keys[0], key)
+	default:
+		hint := DidYouMean(key, keys, nil)
+		if hint == "" && len(keys) <= 5 {
+			hint = fmt.Sprintf(" Its keys are %s.", InWords(quoted(keys), "and"))
+		}
+		s.Fail(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.Address, key, hint)
+	}
+	return false
+}
+
+// repeatedOf returns the block with for_each whose instances an object holds.
+func repeatedOf(v cty.Value) *Declared {
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() {
+		return nil
+	}
+	it := v.ElementIterator()
+	if !it.Next() {
+		return nil
+	}
+	_, first := it.Element()
+	if d := referred(first, ""); d != nil {
+		return d.parent
+	}
+	return nil
+}
+
+// splatRepeated lets a splat run over a map of blocks: engine.vllm[*], and engine.vllm.all[*]
+// with for_each. HCL's own splat would take the map for a single value.
+func (s *scope) splatRepeated(body *hclsyntax.Body) {
+	hclsyntax.VisitAll(body, func(n hclsyntax.Node) hcl.Diagnostics {
+		splat, ok := n.(*hclsyntax.SplatExpr)
+		if !ok {
+			return nil
+		}
+		source, ok := splat.Source.(*hclsyntax.ScopeTraversalExpr)
+		if !ok {
+			return nil
+		}
+		t := source.Traversal
+		steps, targets := s.referenceLength(t.RootName()), s.targets(t)
+		if len(targets) == 0 || targets[0].Type.Make == nil {
+			return nil
+		}
+		if len(t) == steps-1 || len(t) == steps && len(targets) == 1 && targets[0].isRepeated() {
+			at := source.Range()
+			splat.Source = &hclsyntax.FunctionCallExpr{
+				Name: "values", Args: []hclsyntax.Expression{source},
+				NameRange: at, OpenParenRange: at, CloseParenRange: at,
+			}
+		}
+		return nil
+	})
+}
+
+// checkNames finds instances named like another block: all["a"] is all-a in results and containers.
+func (s *scope) checkNames() {
+	taken := map[string]*Declared{}
+	for _, d := range s.order {
+		if !d.Type.takesForEach() {
+			continue
+		}
+		for _, m := range s.all(d) {
+			name := d.Type.Name + "." + m.Kind + "." + m.FullName()
+			if other, ok := taken[name]; ok {
+				s.Fail(d.Header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. "+
+					"Rename one.", other.Address, m.Address, m.FullName())
+			}
+			taken[name] = m
+		}
+	}
+}

@@ -1,0 +1,407 @@
+package lang
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/rivo/uniseg"
+
+	"hclbench/plain"
+	"hclbench/provision"
+	"hclbench/where"
+)
+
+// The severities of problems.
+const (
+	SeverityError   = "error"   // there is no Config
+	SeverityWarning = "warning" // the lab is right, but perhaps not what was meant
+)
+
+// Position is a place in a file. Line and Column count from 1 (columns in
+// characters as a reader sees them), Byte from 0.
+type Position struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	Byte   int `json:"byte"`
+}
+
+// Problem is one mistake in the text of a lab. No field ever holds a sensitive
+// value.
+type Problem struct {
+	Severity string   `json:"severity"`
+	Summary  string   `json:"summary"`           // short and constant: the same mistake has the same summary
+	Detail   string   `json:"detail"`            // full sentences: what is wrong, why, what to write instead
+	Values   []string `json:"values,omitempty"`  // what the expression's references stand for: "var.tp is 16"
+	Context  string   `json:"context,omitempty"` // the block around it: engine "vllm" "h200"
+	File     string   `json:"file"`
+	Start    Position `json:"start"`
+	End      Position `json:"end"`
+}
+
+// Problems are all the problems of a lab, ordered by file and position, and the text
+// that they are about.
+type Problems struct {
+	labText
+	list []Problem
+	seen map[[4]string]bool // summary, thing, file and byte of what was said
+	// Broken: a file does not parse, so what seems to be missing may stand in the
+	// part that was lost, and is not reported.
+	Broken bool
+	syntax map[string]bool // the lines that do not parse, "lab.hcl:12"
+	// misspelt are the names in each block that are a slip of others: what is there under
+	// a wrong name is not missing as well.
+	misspelt map[hcl.Range]map[string]bool
+	each     *Declared // the instance of for_each that is being read; nil: none
+}
+
+func newProblems() *Problems {
+	return &Problems{
+		labText:  labText{files: map[string][]byte{}, outside: map[string]bool{}, secrets: map[string]bool{}},
+		seen:     map[[4]string]bool{},
+		syntax:   map[string]bool{},
+		misspelt: map[hcl.Range]map[string]bool{},
+	}
+}
+
+// HasErrors reports whether one of the problems is an error.
+func (p *Problems) HasErrors() bool {
+	errors, _ := p.Count()
+	return errors > 0
+}
+
+// Count returns the numbers of errors and of warnings.
+func (p *Problems) Count() (errors, warnings int) {
+	for _, x := range p.list {
+		if x.Severity == SeverityError {
+			errors++
+		} else {
+			warnings++
+		}
+	}
+	return errors, warnings
+}
+
+// List returns the problems, ordered by file and position.
+func (p *Problems) List() []Problem { return slices.Clone(p.list) }
+
+// Fail reports what is wrong at a place; what is wrong there in one cell after the other only
+// once. Half of a line that does not parse means nothing.
+func (p *Problems) Fail(at hcl.Range, summary, format string, args ...any) {
+	p.failWith(p.ofInstance(), at, summary, format, args...)
+}
+
+// failWith is fail with values that explain it.
+func (p *Problems) failWith(values []string, at hcl.Range, summary, format string, args ...any) {
+	if !p.Broken || !p.syntax[Pos(at)] {
+		p.Add(SeverityError, at, summary, "", fmt.Sprintf(format, args...), values...)
+	}
+}
+
+// missing reports what is not there, under a name if it has one: not where it may stand under a
+// wrong name, or in a part of the text that was lost to a syntax error.
+func (p *Problems) missing(at hcl.Range, name, summary, format string, args ...any) {
+	if !p.Broken && (name == "" || !p.misspelt[at][name]) {
+		p.Add(SeverityError, at, summary, name, fmt.Sprintf(format, args...), p.ofInstance()...)
+	}
+}
+
+// Warn reports what is right, but perhaps not what was meant: in each cell where it is another.
+func (p *Problems) Warn(at hcl.Range, summary, format string, args ...any) {
+	detail := fmt.Sprintf(format, args...)
+	p.Add(SeverityWarning, at, summary, detail, detail)
+}
+
+// WarnOnce is warn for what is told once of a place.
+func (p *Problems) WarnOnce(at hcl.Range, summary, format string, args ...any) {
+	p.Add(SeverityWarning, at, summary, "", fmt.Sprintf(format, args...))
+}
+
+// ofInstance says which instance of for_each is being read, if one is.
+func (p *Problems) ofInstance() []string {
+	if p.each == nil || p.each.parent.Wrong {
+		return nil
+	}
+	return []string{fmt.Sprintf("each.key is %q", p.each.key)}
+}
+
+// IsMisspelt reports whether what a block lacks may stand there under a wrong name.
+func (p *Problems) IsMisspelt(header hcl.Range, name string) bool { return p.misspelt[header][name] }
+
+// Settled reports whether nothing is wrong: what hardly anybody means is told only then.
+func (p *Problems) Settled() bool { return !p.Broken && !p.HasErrors() }
+
+// Add keeps a problem unless the same was said of the place before, and of the same thing where
+// it can be of several: an expression in a matrix is evaluated once per cell.
+func (p *Problems) Add(severity string, at hcl.Range, summary, thing, detail string, values ...string) {
+	key := [...]string{summary, thing, at.Filename, fmt.Sprint(at.Start.Byte)}
+	if p.seen[key] {
+		return
+	}
+	p.seen[key] = true
+	if at.End.Byte < at.Start.Byte {
+		at.End = at.Start // the parser of an unclosed call does not say where it ends
+	}
+	p.list = append(p.list, Problem{
+		Severity: severity, Summary: summary, Detail: detail, Values: values, File: at.Filename,
+		Start: Position(at.Start), End: Position(at.End),
+	})
+}
+
+// finish puts the problems in order, and names the block around each.
+func (p *Problems) finish() {
+	p.hideIn()
+	slices.SortStableFunc(p.list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start.Byte, b.Start.Byte))
+	})
+	for i, x := range p.list {
+		for _, body := range p.bodies {
+			for _, b := range body.Blocks {
+				r := b.Range()
+				if r.Filename == x.File && r.Start.Byte < x.Start.Byte && x.Start.Byte < r.End.Byte {
+					p.list[i].Context = strings.Join(append([]string{b.Type}, quoted(b.Labels)...), " ")
+				}
+			}
+		}
+	}
+}
+
+// Report turns the HCL library's diagnostics into problems.
+func (p *Problems) Report(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		severity, at := SeverityError, hcl.Range{}
+		if d.Severity == hcl.DiagWarning {
+			severity = SeverityWarning
+		}
+		if where := cmp.Or(d.Subject, d.Context); where != nil {
+			at = *where
+		}
+		summary, detail := d.Summary, d.Detail
+		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
+		if ok && call.CalledFunctionName() != "" {
+			summary, detail = unknownFunction(call.CalledFunctionName(), d.EvalContext)
+		}
+		var values []string
+		if d.Expression != nil && d.EvalContext != nil {
+			if secretsInvolved(d) {
+				// The library and the functions quote what they were given, and what they
+				// computed from it.
+				detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
+			} else {
+				values = p.explainAll(d.Expression.Variables(), d.EvalContext)
+			}
+		}
+		p.Add(severity, at, summary, "", detail, values...)
+	}
+}
+
+// inOrder returns attributes as they are written; HCL keeps them in a map.
+func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
+	return slices.SortedFunc(maps.Values(attrs), func(a, b *hclsyntax.Attribute) int {
+		return a.SrcRange.Start.Byte - b.SrcRange.Start.Byte
+	})
+}
+
+// Pos is a range as people write it: "lab.hcl:12".
+func Pos(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
+
+// The colours of problems, as terminals understand them.
+const (
+	bold   = "\x1b[1m"
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	dim    = "\x1b[2m"
+	reset  = "\x1b[0m"
+)
+
+// Write prints the problems for people: what is wrong, where, the line with the
+// offending text underlined, and what to write instead. Text is wrapped at
+// width columns; 0 means 80.
+func (p *Problems) Write(w io.Writer, width int, color bool) error {
+	if width <= 0 {
+		width = 80
+	}
+	var b bytes.Buffer
+	for i, x := range p.list {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		p.write(&b, x, width, color)
+	}
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("write problems: %w", err)
+	}
+	return nil
+}
+
+func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
+	paint := func(code, s string) string {
+		if !color {
+			return s
+		}
+		return code + s + reset
+	}
+	tone, word := red, "Error"
+	if x.Severity == SeverityWarning {
+		tone, word = yellow, "Warning"
+	}
+	fmt.Fprintf(b, "%s%s\n\n", paint(bold+tone, word+": "), paint(bold, x.Summary))
+	if x.File != "" {
+		place := fmt.Sprintf("%s:%d:%d", x.File, x.Start.Line, x.Start.Column)
+		if p.outside[x.File] {
+			place = x.File
+		}
+		if x.Context != "" {
+			place += ", in " + x.Context
+		}
+		fmt.Fprintf(b, "  %s\n", place)
+		if before, marked, after, ok := p.snippet(x, width-10); ok {
+			number := fmt.Sprint(x.Start.Line)
+			fmt.Fprintf(b, "  %s %s%s%s\n", paint(dim, number+" |"), before, paint(bold, marked), after)
+			line := strings.Repeat("^", max(1, uniseg.StringWidth(marked)))
+			fmt.Fprintf(b, "  %s %s%s\n", paint(dim, blank(number)+" |"), blank(before), paint(tone, line))
+		}
+		for _, v := range x.Values {
+			fmt.Fprintf(b, "    %s\n", paint(dim, v))
+		}
+		b.WriteByte('\n')
+	}
+	for _, line := range wrap(x.Detail, width-2) {
+		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
+	}
+}
+
+// snippet is the first line of the offending text, in three parts; nothing that is sensitive.
+func (p *Problems) snippet(x Problem, width int) (before, marked, after string, ok bool) {
+	text, known := p.files[x.File]
+	if !known || x.Start.Byte > len(text) || x.End.Byte > len(text) || x.Start.Byte > x.End.Byte {
+		return "", "", "", false
+	}
+	from := bytes.LastIndexByte(text[:x.Start.Byte], '\n') + 1
+	behind, _, _ := bytes.Cut(text[x.Start.Byte:], []byte("\n"))
+	to := x.Start.Byte + len(behind)
+	end, tail := min(x.End.Byte, to), ""
+	for _, h := range p.hidden {
+		if h.Filename != x.File || h.Start.Byte >= to || h.End.Byte <= from {
+			continue
+		}
+		if h.Start.Byte < end {
+			return "", provision.Redacted, "", true
+		}
+		to, tail = h.Start.Byte, provision.Redacted
+	}
+	first, said, rest := string(text[from:x.Start.Byte]), string(text[x.Start.Byte:end]), string(text[end:to])
+	switch line := p.shown(first + said + rest); {
+	case line == first+said+rest:
+	case p.shown(said) != said || p.shown(first)+said+p.shown(rest) != line:
+		return "", provision.Redacted, "", true
+	default:
+		first, rest = p.shown(first), p.shown(rest)
+	}
+	// A line may be megabytes long.
+	const window = 400
+	first, said, rest = first[max(0, len(first)-window):], said[:min(len(said), window)], rest[:min(len(rest), window)]
+	before, marked = printable(first), printable(said)
+	after = strings.TrimRight(printable(rest)+tail, " ")
+	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
+		before = "…" + string([]rune(before)[cut:])
+	}
+	if room := width - uniseg.StringWidth(before); uniseg.StringWidth(marked) > room {
+		marked, after = cutTo(marked, room), ""
+	} else if room -= uniseg.StringWidth(marked); uniseg.StringWidth(after) > room {
+		after = cutTo(after, room)
+	}
+	return before, marked, after, true
+}
+
+// cutTo shortens s to about width columns.
+func cutTo(s string, width int) string {
+	r := []rune(s)
+	return string(r[:min(len(r), max(width-1, 1))]) + "…"
+}
+
+// printable shows tabs as four columns, and nothing that a terminal would obey.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '·'
+		}
+		return r
+	}, strings.ReplaceAll(strings.TrimSuffix(strings.ToValidUTF8(s, "·"), "\r"), "\t", "    "))
+}
+
+func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) }
+
+// wrap breaks text into lines; what is indented stays as it is.
+func wrap(text string, width int) []string {
+	var out []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, " ") || line == "" {
+			out = append(out, line)
+			continue
+		}
+		out = append(out, plain.Wrap(plain.Words(line), " ", width)...)
+	}
+	return out
+}
+
+// DidYouMean is " Did you mean x?" for the known name nearest to the wrong one,
+// or "" when none is near. The suggestion is shown as say(name); nil: in quotes.
+func DidYouMean(wrong string, known []string, say func(string) string) string {
+	best := where.Nearest(wrong, known)
+	switch {
+	case best == "":
+		return ""
+	case say == nil:
+		say = quote
+	}
+	return " Did you mean " + say(best) + "?"
+}
+
+// below is how a name is shown behind what it belongs to.
+func below(root string) func(string) string {
+	return func(name string) string { return root + "." + name }
+}
+
+func Plainly(s string) string { return s }
+
+// InWords joins names as a sentence does: "a, b or c".
+func InWords(names []string, last string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " " + last + " " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
+func withArticle(noun string) string {
+	if strings.ContainsRune("aeio", rune(noun[0])) || noun == "slo" {
+		return "an " + noun
+	}
+	return "a " + noun
+}
+
+func quote(s string) string { return strconv.Quote(s) }
+
+func quoted(names []string) []string { return mapped(names, quote) }
+
+// Ticked are names as Markdown shows code.
+func Ticked(names []string) []string {
+	return mapped(names, func(s string) string { return "`" + s + "`" })
+}
+
+func mapped[T any](list []T, do func(T) string) []string {
+	out := make([]string, len(list))
+	for i, x := range list {
+		out[i] = do(x)
+	}
+	return out
+}
+
+func Title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
