@@ -61,7 +61,13 @@ engine "vllm" "fetched" {
 engine "vllm" "broken" {
   host  = host.box
   model = model.broken
-}`, cache, broken) + measuring("engine = [engine.vllm.fetched, engine.vllm.broken]", "matrix.engine", "output_tokens = 4")
+}
+model "made" { repo = %q }
+engine "vllm" "made" {
+  host  = host.box
+  model = model.made
+  setup = ["mkdir -p %[3]s", "echo {} > %[3]s/config.json"]
+}`, cache, broken, filepath.Join(t.TempDir(), "made")) + measuring("engine = [engine.vllm.fetched, engine.vllm.broken, engine.vllm.made]", "matrix.engine", "output_tokens = 4")
 	r := b.apply(t.Context(), text, nil)
 	if r.err != nil {
 		t.Fatal(r.err)
@@ -71,6 +77,10 @@ engine "vllm" "broken" {
 		case "vllm.fetched":
 			if row.Summary == nil || row.Deployment.Versions["model commit"] != hub.Commit || row.Deployment.Phases[0].Name != "fetching the model" {
 				t.Errorf("fetched: %q, %+v", row.Error, row.Deployment)
+			}
+		case "vllm.made":
+			if row.Summary == nil {
+				t.Errorf("made by the engine's setup: %q", row.Error)
 			}
 		case "vllm.broken":
 			if row.Verdict().Verdict != load.Void || !strings.Contains(row.Error, "model broken (lab.hcl:") || !strings.Contains(row.Error, "model-00001-of-00001.safetensors is missing") {
@@ -94,7 +104,7 @@ engine "vllm" "broken" {
 		t.Errorf("%d files were fetched, want 2", got)
 	}
 	r = b.apply(t.Context(), strings.Replace(text, "requests = 4", "requests = 5", 1), nil)
-	if got := hub.Asked(); len(got) > 0 || r.Valid+r.Suspect != 1 {
+	if got := hub.Asked(); len(got) > 0 || r.Valid+r.Suspect != 2 {
 		t.Errorf("the next apply fetched %v, outcome %+v", got, r.Outcome)
 	}
 }

@@ -183,6 +183,9 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 		if there, err = agent.ModelIn(ctx, s.Conn, in.Container.OnHost(m.Repo)); err != nil {
 			return there, err
 		}
+		if !there.Known() && len(in.Engine.Setup) > 0 {
+			return there, nil // which may make it
+		}
 		if err = there.Whole(); err != nil {
 			err = fmt.Errorf("%s: %w. Copy it there again, or correct repo", in.Host, err)
 		}

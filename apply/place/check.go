@@ -242,6 +242,9 @@ func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Fin
 		if err != nil {
 			return f, err
 		}
+		if !there.Known() && len(e.Setup) > 0 {
+			return provision.Finding{Level: provision.Warning, Have: "not there", Advice: "the engine's setup has to make it"}, nil
+		}
 		if err := there.Whole(); err != nil {
 			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: copyAgain}, nil
 		}
