@@ -30,28 +30,28 @@ func sglangSplit(e *Engine, s *spot) {
 var vllmConnectors = map[string]struct {
 	name     string
 	since    setting.Version // of vLLM
-	both     bool            // its role is the same for prefill and decode
+	split    setting.Version // from which prefill and decode have roles of their own; zero: always
 	settings func(e *Engine, s *spot) map[string]any
 }{
-	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, true, func(e *Engine, s *spot) map[string]any {
+	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, setting.Version{0, 32, 0}, func(e *Engine, s *spot) map[string]any {
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host().Inside())
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
 		return nil
 	}},
-	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, false, func(e *Engine, s *spot) map[string]any {
+	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		if s.role == Prefill {
 			e.setVariable("VLLM_MOONCAKE_BOOTSTRAP_PORT", s.ports.use("bootstrap", bootstrapPort))
 		}
 		return nil
 	}},
-	"mori": {"MoRIIOConnector", setting.Version{0, 14, 0}, false, func(e *Engine, s *spot) map[string]any {
+	"mori": {"MoRIIOConnector", setting.Version{0, 14, 0}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_ping_port"] = s.routerPorts().at(discoveryPort)
 		settings["handshake_port"] = s.ports.use("handshake", handshakePort)
 		settings["notify_port"] = s.ports.use("notify", notifyPort)
 		return settings
 	}},
-	"p2p_nccl": {"P2pNcclConnector", setting.Version{0, 9, 2}, false, func(e *Engine, s *spot) map[string]any {
+	"p2p_nccl": {"P2pNcclConnector", setting.Version{0, 9, 2}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_port"] = s.routerPorts().at(discoveryPort)
 		return settings
@@ -87,7 +87,8 @@ func vllmSplit(e *Engine, s *spot) {
 		return // told by [Check]
 	}
 	config := map[string]any{"kv_connector": c.name, "kv_role": "kv_both"}
-	if !c.both {
+	// What the version is, is not always known: all take "kv_both".
+	if v := e.version(); !c.split.Known() || v.Known() && !v.Before(c.split) {
 		config["kv_role"] = map[string]string{Prefill: "kv_producer", Decode: "kv_consumer"}[s.role]
 	}
 	if s.transfer == "p2p_nccl" {
