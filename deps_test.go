@@ -139,7 +139,7 @@ var libraries = []struct {
 	{"github.com/containerd/errdefs", []string{"provision/docker"}, "kinds of the Docker client's errors"},
 
 	{"k8s.io/client-go/kubernetes", nil, "typed clients double the binary: objects are maps and small structs of our own"},
-	{"k8s.io", []string{"provision/kube"}, "kubeconfigs, credentials and exec are not ours to write"},
+	{"k8s.io", []string{"provision/kube"}, "kubeconfigs, credentials, exec and quantities are not ours to write"},
 	{"sigs.k8s.io/yaml", []string{"provision/kube", "hcl", "results/formats"}, "objects as kubectl takes them; Benchmark Reports are YAML"},
 
 	{"github.com/spf13/cobra", []string{"cmd/hcl"}, "flags and help are the command's"},

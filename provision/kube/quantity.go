@@ -1,46 +1,22 @@
 package kube
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"strconv"
-	"strings"
+
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
 )
 
-// quantity is how Kubernetes counts what there is of something: "8", "500m", "64Gi".
+// quantity is how much there is of something, which Kubernetes writes "8", "500m", "64Gi": a number to reckon with.
 type quantity float64
-
-var suffixes = []struct {
-	name string
-	of   float64
-}{
-	{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"Pi", 1 << 50}, {"Ei", 1 << 60},
-	{"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18},
-}
 
 // UnmarshalJSON reads a text, or a number.
 func (q *quantity) UnmarshalJSON(text []byte) error {
-	var s string
-	if json.Unmarshal(text, &s) != nil {
-		s = string(text)
+	var read apiresource.Quantity
+	if err := read.UnmarshalJSON(text); err != nil {
+		return err
 	}
-	scale := 1.0
-	if n, err := strconv.ParseFloat(s, 64); err == nil { // "1E3" is a number
-		*q = quantity(n)
-		return nil
-	}
-	for _, suffix := range suffixes {
-		if number, ok := strings.CutSuffix(s, suffix.name); ok {
-			s, scale = number, suffix.of
-			break
-		}
-	}
-	n, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return fmt.Errorf("%q is not a quantity", s)
-	}
-	*q = quantity(n * scale)
+	*q = quantity(read.AsApproximateFloat64())
 	return nil
 }
 
