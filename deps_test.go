@@ -98,7 +98,7 @@ var rooms = []room{
 	{"provision", []string{"plain"},
 		"the nouns of places and containers and what is good of them: pure, so that plans and labs need no SSH and no Docker"},
 	{"smi", []string{"plain"},
-		"forms of two tools' output, for whoever has run them"},
+		"forms of three tools' output, for whoever has run them"},
 	{"origin", []string{"plain"},
 		"the bottom: names, digests and bytes over HTTP; where they go, it is told"},
 

@@ -1,9 +1,9 @@
-// Package smi reads the JSON of AMD's tools, rocm-smi and amd-smi: values of GPUs by
-// the names that the tools give them.
+// Package smi reads what the vendors' tools print of GPUs, nvidia-smi, rocm-smi and amd-smi: values by the names that
+// the tools give them, and what more than one caller wants to know under one name.
 //
-// It knows the forms that releases from ROCm 5.7 on have printed, and that whatever
+// It knows the forms that drivers from 470 and releases from ROCm 5.7 on have printed, and that whatever
 // is not told is not a number. It knows no hosts and runs nothing: which command was
-// run, and which of its values mean what, is its caller's.
+// run, and which of its other values mean what, is its caller's.
 package smi
 
 import (
@@ -31,7 +31,7 @@ const maxGPUs = 1 << 10
 // Object is values by their names.
 type Object map[string]any
 
-// Parse reads what a tool has printed with --json, on either stream. GPUs come in the order of
+// Parse reads what one of AMD's tools has printed with --json, on either stream. GPUs come in the order of
 // their indices; system is what rocm-smi says of all together: its driver, the processes.
 //
 // rocm-smi prints an object with one entry for each card that has something to say. amd-smi prints a
@@ -140,6 +140,33 @@ func (o Object) At(path ...string) Value {
 	return Value{said}
 }
 
+// Name is what the GPU is called.
+func (g GPU) Name() string {
+	return cmp.Or(g.At("name").Text(), g.At("Card Series").Text(), g.At("Device Name").Text(), g.At("Card Model").Text(),
+		g.At("asic", "market_name").Text())
+}
+
+// Memory is how much memory it has, in bytes.
+func (g GPU) Memory() (bytes int64, ok bool) {
+	return g.firstBytes(g.At("memory.total"), g.At("VRAM Total Memory (B)"), g.At("vram", "size"))
+}
+
+// MemoryInUse is how much of it is in use, in bytes.
+func (g GPU) MemoryInUse() (bytes int64, ok bool) {
+	return g.firstBytes(g.At("memory.used"), g.At("VRAM Total Used Memory (B)"), g.At("mem_usage", "used_vram"))
+}
+
+// firstBytes is what nvidia-smi tells in MiB, rocm-smi in bytes, or amd-smi with its unit.
+func (g GPU) firstBytes(nvidia, rocm, amd Value) (bytes int64, ok bool) {
+	if bytes, ok = nvidia.Bytes("MB"); !ok {
+		bytes, ok = rocm.Bytes("B")
+	}
+	if !ok {
+		bytes, ok = amd.Bytes("")
+	}
+	return bytes, ok
+}
+
 // First is the first of these values that is a number, or one that is not known.
 func First(values ...Value) Value {
 	for _, v := range values {
@@ -151,14 +178,14 @@ func First(values ...Value) Value {
 }
 
 // Value is what a tool gives: a text, a number, {"value": 142, "unit": "W"}, or what
-// stands for none, such as "N/A", "N/A (Secondary die)" or "unknown".
+// stands for none, such as "N/A", "N/A (Secondary die)", "[Not Supported]" or "unknown".
 type Value struct{ any any }
 
 // Text is the value as a text; "" where it is not told.
 func (v Value) Text() string {
 	switch said := v.any.(type) {
 	case string:
-		if s := strings.TrimSpace(plain.Line(said)); !strings.HasPrefix(s, "N/A") {
+		if s := strings.TrimSpace(plain.Line(said)); !strings.HasPrefix(s, "N/A") && !strings.HasPrefix(s, "[") {
 			return s
 		}
 	case json.Number:
@@ -176,6 +203,12 @@ var number = regexp.MustCompile(`-?\d+(\.\d+)?`)
 func (v Value) Number() (n float64, ok bool) {
 	n, err := strconv.ParseFloat(number.FindString(v.Text()), 64)
 	return n, err == nil && n >= 0
+}
+
+// Mask are the bits of a value such as "0x0000000000000044".
+func (v Value) Mask() (bits uint64, ok bool) {
+	bits, err := strconv.ParseUint(strings.TrimPrefix(v.Text(), "0x"), 16, 64)
+	return bits, err == nil
 }
 
 // Bytes is the value in bytes. unit is that of a number which comes without one. The

@@ -134,3 +134,29 @@ func TestLists(t *testing.T) {
 		t.Errorf("items are %v", items)
 	}
 }
+
+// TestNVIDIA: a line of nvidia-smi for each GPU, under the names of the query; what else it says is told.
+func TestNVIDIA(t *testing.T) {
+	gpus, other := NVIDIA("index,name,memory.used,clocks_throttle_reasons.active",
+		"1, NVIDIA H200, 1024, 0x0000000000000044", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error", "",
+		"2, NVIDIA GB10, [N/A], [Not Supported]", "4096, NVIDIA H200, 1, 0x0", "-1, NVIDIA H200, 1, 0x0", "3, NVIDIA H200")
+	var got []string
+	for _, g := range gpus {
+		used, isKnown := g.MemoryInUse()
+		mask, isMask := g.At("clocks_throttle_reasons.active").Mask()
+		got = append(got, fmt.Sprint(g.Index, " ", g.Name(), " ", used, " ", isKnown, " ", mask, " ", isMask))
+	}
+	if want := []string{"1 NVIDIA H200 1073741824 true 68 true", "2 NVIDIA GB10 0 false 0 false"}; !slices.Equal(got, want) {
+		t.Errorf("GPUs %q, want %q", got, want)
+	}
+	if len(other) != 4 || !strings.HasPrefix(other[0], "Unable") {
+		t.Errorf("it said %q", other)
+	}
+	rows, _ := Rows("gpu_uuid,pid,process_name", "GPU-a, 77, a name, with a comma")
+	if len(rows) != 1 || rows[0].At("process_name").Text() != "a name, with a comma" {
+		t.Errorf("rows %v", rows)
+	}
+	if gpus, _ := NVIDIA("name", "a", "b"); len(gpus) != 2 || gpus[1].Index != 1 {
+		t.Errorf("GPUs without an index: %v", gpus)
+	}
+}

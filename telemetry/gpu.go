@@ -117,36 +117,17 @@ func (g *GPUs) streamNVIDIA(ctx context.Context, fields string, every time.Durat
 	return fmt.Errorf("nvidia-smi ended: %w", err)
 }
 
-// parseNVIDIA reads one line: one GPU at one moment. What the GPU does not tell,
-// "[N/A]", is left out. A time that is far from now is another clock's.
+// parseNVIDIA reads one line: one GPU at one moment. A time that is far from now is another clock's.
 func parseNVIDIA(line string, now time.Time) (at time.Time, readings []Reading, ok bool) {
-	f := strings.Split(line, ", ")
-	if len(f) != strings.Count(nvidiaFields, ",")+1 {
+	gpus, _ := smi.NVIDIA(nvidiaFields, line)
+	if len(gpus) == 0 {
 		return at, nil, false
 	}
-	index, err := strconv.Atoi(f[1])
-	if err != nil {
-		return at, nil, false
-	}
-	of := gpuSource(index)
-	if at, err = time.Parse("2006/01/02 15:04:05.000", f[0]); err != nil || now.Sub(at).Abs() > 10*time.Second {
+	at, err := time.Parse("2006/01/02 15:04:05.000", gpus[0].At("timestamp").Text())
+	if err != nil || now.Sub(at).Abs() > 10*time.Second {
 		at = now
 	}
-	for i, name := range []string{Power, Utilisation, Memory, Temperature, SMClock, MemoryClock} {
-		v, err := strconv.ParseFloat(f[2+i], 64)
-		if err != nil {
-			continue
-		}
-		if name == Memory {
-			v *= 1 << 20
-		}
-		readings = append(readings, reading(of, name, v))
-	}
-	if mask, err := strconv.ParseUint(strings.TrimPrefix(f[8], "0x"), 16, 64); err == nil {
-		readings = append(readings,
-			reading(of, Throttled, flag(mask&slowed != 0)), reading(of, PowerCapped, flag(mask&swPowerCap != 0)))
-	}
-	return at, readings, true
+	return at, gpuReadings(gpus[0]), true
 }
 
 func flag(is bool) float64 {
@@ -190,7 +171,7 @@ func (g *GPUs) ofAMD(all []smi.GPU) (readings []Reading) {
 		if !isRead(gpu) {
 			continue
 		}
-		own := amdReadings(gpu)
+		own := gpuReadings(gpu)
 		switch {
 		case !isSecondDie(gpu):
 			if i+1 < len(all) && isSecondDie(all[i+1]) && !isRead(all[i+1]) {
@@ -224,34 +205,33 @@ func firstLine(texts ...[]byte) string {
 	return "it printed nothing"
 }
 
-// amdReadings take what is told under the names of either tool. MI200 tell of an average power,
-// MI300 of the present one; of a GPU with two dies the second tells of none, as the first counts
-// for both. A GPU has a clock for each of its dies: the first stands for them.
-func amdReadings(g smi.GPU) []Reading {
+// gpuReadings take what is told under the names of any tool; what is not told, "[N/A]", is left out. MI200 tell of an
+// average power, MI300 of the present one. A GPU of AMD's has a clock for each of its dies: the first stands for them.
+func gpuReadings(g smi.GPU) []Reading {
 	of := gpuSource(g.Index)
 	var readings []Reading
 	for _, q := range []struct {
 		name  string
 		value smi.Value
 	}{
-		{Power, smi.First(g.At("Current Socket Graphics Package Power (W)"),
+		{Power, smi.First(g.At("power.draw"), g.At("Current Socket Graphics Package Power (W)"),
 			g.At("Average Graphics Package Power (W)"), g.At("power", "socket_power"))},
-		{Utilisation, smi.First(g.At("GPU use (%)"), g.At("usage", "gfx_activity"))},
-		{Temperature, smi.First(g.At("Temperature (Sensor junction) (C)"), g.At("temperature", "hotspot"),
+		{Utilisation, smi.First(g.At("utilization.gpu"), g.At("GPU use (%)"), g.At("usage", "gfx_activity"))},
+		{Temperature, smi.First(g.At("temperature.gpu"), g.At("Temperature (Sensor junction) (C)"), g.At("temperature", "hotspot"),
 			g.At("Temperature (Sensor edge) (C)"), g.At("temperature", "edge"))},
-		{SMClock, smi.First(g.At("sclk clock speed:"), g.At("clock", "gfx_0", "clk"))},
-		{MemoryClock, smi.First(g.At("mclk clock speed:"), g.At("clock", "mem_0", "clk"))},
+		{SMClock, smi.First(g.At("clocks.sm"), g.At("sclk clock speed:"), g.At("clock", "gfx_0", "clk"))},
+		{MemoryClock, smi.First(g.At("clocks.mem"), g.At("mclk clock speed:"), g.At("clock", "mem_0", "clk"))},
 	} {
 		if v, ok := q.value.Number(); ok {
 			readings = append(readings, reading(of, q.name, v))
 		}
 	}
-	used, ok := g.At("VRAM Total Used Memory (B)").Bytes("B")
-	if !ok {
-		used, ok = g.At("mem_usage", "used_vram").Bytes("") // it comes with its unit
-	}
-	if ok {
+	if used, ok := g.MemoryInUse(); ok {
 		readings = append(readings, reading(of, Memory, float64(used)))
+	}
+	if mask, ok := g.At("clocks_throttle_reasons.active").Mask(); ok {
+		readings = append(readings,
+			reading(of, Throttled, flag(mask&slowed != 0)), reading(of, PowerCapped, flag(mask&swPowerCap != 0)))
 	}
 	if is := g.At("power", "throttle_status").Text(); is == "THROTTLED" || is == "UNTHROTTLED" {
 		readings = append(readings, reading(of, Throttled, flag(is == "THROTTLED")))

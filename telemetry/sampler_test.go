@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -317,11 +318,11 @@ func TestAMDReadings(t *testing.T) {
 		}
 		var got []string
 		for _, gpu := range gpus {
-			for _, r := range amdReadings(gpu) {
+			for _, r := range gpuReadings(gpu) {
 				got = append(got, r.Of+" "+r.Name+" "+trim(r.Value))
 			}
 		}
-		if diff := cmp.Diff(c.want, strings.Join(got, ", ")); diff != "" {
+		if diff := cmp.Diff(inOrder(c.want), inOrder(strings.Join(got, ", "))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -349,7 +350,7 @@ func TestNVIDIALine(t *testing.T) {
 		} else if now.Sub(at) != 750*time.Millisecond {
 			t.Errorf("%s: read at %s", line, at)
 		}
-		if told != want {
+		if inOrder(told) != inOrder(want) {
 			t.Errorf("%s:\n got %s\nwant %s", line, told, want)
 		}
 	}
@@ -369,6 +370,13 @@ func TestHost(t *testing.T) {
 	if !ok || used != 600*1024 {
 		t.Errorf("memory in use: %v, %v", used, ok)
 	}
+}
+
+// inOrder sorts what commas part.
+func inOrder(list string) string {
+	parts := strings.Split(list, ", ")
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
 }
 
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

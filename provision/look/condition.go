@@ -17,10 +17,13 @@ import (
 )
 
 // conditionScript prints one fact per line as NAME=VALUE; what it does not find,
-// it leaves out. Its arguments are paths.
+// it leaves out. Its arguments are fields of nvidia-smi --query-gpu, and paths.
 //
 //go:embed condition.sh
 var conditionScript string
+
+const conditionFields = "index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit," +
+	"clocks_throttle_reasons.active,ecc.errors.uncorrected.volatile.total"
 
 // Condition finds out what state a host is in. paths are where images and models will be kept;
 // Docker's own is looked at besides, and without any the login's home. A nil daemon is not asked.
@@ -40,7 +43,7 @@ func Condition(ctx context.Context, c *reach.Conn, d *docker.Daemon, paths []str
 		paths = []string{c.Home()}
 	}
 	before := time.Now()
-	said, err := run(ctx, c, conditionScript, paths...)
+	said, err := run(ctx, c, conditionScript, append([]string{conditionFields}, paths...)...)
 	if err != nil {
 		return provision.Condition{}, fmt.Errorf("look at the state of the host: %w", err)
 	}
@@ -142,20 +145,23 @@ func (c *condition) gpu(index int) *provision.GPUCondition {
 
 // nvidia reads what nvidia-smi has said. Its queries tell of the same GPUs in the same order.
 func (c *condition) nvidia() {
-	var answered []int
-	for _, line := range c.said.Answers["nvidia"] {
-		if index, g, ok := parseGPUCondition(line); ok {
-			*c.gpu(index) = g
-			answered = append(answered, index)
-		} else if line != "" {
-			c.Problems = append(c.Problems, "nvidia-smi: "+line)
-		}
+	gpus, problems := c.said.nvidia("nvidia", conditionFields)
+	c.Problems = append(c.Problems, problems...)
+	for _, said := range gpus {
+		g := provision.GPUCondition{ECC: said.At("ecc.mode.current").Text(), Persistence: said.At("persistence_mode").Text(),
+			MIG: said.At("mig.mode.current").Text()}
+		g.PowerLimit, _ = said.At("power.limit").Number()
+		g.Default, _ = said.At("power.default_limit").Number()
+		g.Reasons, _ = said.At("clocks_throttle_reasons.active").Mask()
+		errors, _ := said.At("ecc.errors.uncorrected.volatile.total").Number()
+		g.Uncorrected = int64(errors)
+		*c.gpu(said.Index) = g
 	}
 	pairs := func(name string, read func(g *provision.GPUCondition, first, second string)) {
 		all := c.said.Answers[name]
-		for i, line := range all[:min(len(all), len(answered))] {
+		for i, line := range all[:min(len(all), len(gpus))] {
 			first, second, _ := strings.Cut(line, ", ")
-			read(c.gpu(answered[i]), first, second)
+			read(c.gpu(gpus[i].Index), first, second)
 		}
 	}
 	pairs("clocks", func(g *provision.GPUCondition, now, free string) {
@@ -163,27 +169,6 @@ func (c *condition) nvidia() {
 		g.FreeClock, _ = strconv.ParseFloat(free, 64)
 	})
 	pairs("remapped", func(g *provision.GPUCondition, pending, failed string) { g.Remap = remap(pending, failed) })
-}
-
-// parseGPUCondition reads a line of nvidia-smi. What a GPU does not tell, it says in
-// brackets: "[N/A]".
-func parseGPUCondition(line string) (index int, g provision.GPUCondition, ok bool) {
-	f := strings.Split(line, ", ")
-	n, err := strconv.ParseUint(f[0], 10, 10)
-	if err != nil || len(f) != 8 {
-		return 0, provision.GPUCondition{}, false
-	}
-	said := func(s string) string {
-		if strings.HasPrefix(s, "[") {
-			return ""
-		}
-		return s
-	}
-	g = provision.GPUCondition{ECC: said(f[1]), Persistence: said(f[2]), MIG: said(f[3]), Uncorrected: number(f[7])}
-	g.PowerLimit, _ = strconv.ParseFloat(f[4], 64)
-	g.Default, _ = strconv.ParseFloat(f[5], 64)
-	g.Reasons, _ = strconv.ParseUint(strings.TrimPrefix(f[6], "0x"), 16, 64)
-	return int(n), g, true
 }
 
 // remap is what nvidia-smi --query-remapped-rows says of one GPU: "Yes", "No", or the

@@ -1,4 +1,6 @@
 PATH=$PATH:/usr/local/bin:/usr/bin:/sbin:/usr/sbin:/opt/rocm/bin
+fields=$1
+shift
 # GPUs by what they are on the bus, whether a driver has taken them or not: display
 # controllers (0x03....) and processing accelerators (0x12....).
 for d in /sys/bus/pci/devices/*; do
@@ -9,7 +11,7 @@ if command -v nvidia-smi >/dev/null 2>&1; then
 	# The reasons for clocks had another name before driver 535, and drivers refuse the
 	# whole query for one name that they do not know.
 	for reasons in clocks_throttle_reasons clocks_event_reasons; do
-		gpus=$(nvidia-smi --query-gpu=index,ecc.mode.current,persistence_mode,mig.mode.current,power.limit,power.default_limit,$reasons.active,ecc.errors.uncorrected.volatile.total --format=csv,noheader,nounits 2>&1)
+		gpus=$(nvidia-smi --query-gpu="$(echo "$fields" | sed "s/clocks_throttle_reasons/$reasons/")" --format=csv,noheader,nounits 2>&1)
 		case $gpus in *'is not a valid field'*) ;; *) break ;; esac
 	done
 	echo "$gpus" | sed 's/^/nvidia=/'

@@ -20,10 +20,13 @@ import (
 	"hclbench/smi"
 )
 
-// factsScript prints one fact per line as NAME=VALUE; what it does not find, it leaves out.
+// factsScript prints one fact per line as NAME=VALUE; what it does not find, it leaves out. Its argument are fields of
+// nvidia-smi --query-gpu.
 //
 //go:embed facts.sh
 var factsScript string
+
+const factFields = "name,memory.total,driver_version"
 
 // within bounds a driver that hangs, which broken GPUs make it do.
 const within = time.Minute
@@ -45,7 +48,7 @@ func run(ctx context.Context, c *reach.Conn, script string, args ...string) (lin
 // Facts finds out what the host is. A tool that is not there or fails is no
 // error; it is told in Facts.Problems where something was expected of it.
 func Facts(ctx context.Context, c *reach.Conn, d *docker.Daemon) (provision.Facts, error) {
-	said, err := run(ctx, c, factsScript)
+	said, err := run(ctx, c, factsScript, factFields)
 	if err != nil {
 		return provision.Facts{}, fmt.Errorf("gather facts: %w", err)
 	}
@@ -78,51 +81,21 @@ func parseFacts(said lines) provision.Facts {
 		ROCm:        said.One("rocm_version"),
 		Toolkit:     said.One("toolkit"),
 	}
-	for _, line := range said.Answers["nvidia"] {
-		if gpu, ok := parseNVIDIA(line); ok {
-			f.GPUs = append(f.GPUs, gpu)
-		} else if line != "" {
-			f.Problems = append(f.Problems, "nvidia-smi: "+line)
+	read := func(vendor provision.Vendor) func(gpus []smi.GPU, system smi.Object) {
+		return func(gpus []smi.GPU, system smi.Object) {
+			for _, g := range gpus {
+				memory, _ := g.Memory()
+				driver := cmp.Or(g.At("driver_version").Text(), system.At("Driver version").Text(), g.At("driver", "version").Text())
+				f.GPUs = append(f.GPUs, provision.GPU{Vendor: vendor, Name: g.Name(), MemoryBytes: memory, Driver: driver})
+			}
 		}
 	}
-	read := func(gpus []smi.GPU, system smi.Object) {
-		for _, g := range gpus {
-			f.GPUs = append(f.GPUs, amdGPU(g, system))
-		}
-	}
-	tools := []tool{{provision.RocmSMI, "rocm", read}, {provision.AMDSMI, "amd", read}}
+	nvidia, problems := said.nvidia("nvidia", factFields)
+	read(provision.NVIDIA)(nvidia, nil)
+	f.Problems = problems
+	tools := []tool{{provision.RocmSMI, "rocm", read(provision.AMD)}, {provision.AMDSMI, "amd", read(provision.AMD)}}
 	f.Problems = append(f.Problems, said.ask(tools)...)
 	return f
-}
-
-// parseNVIDIA reads a line of nvidia-smi: name, memory in MiB, driver.
-func parseNVIDIA(line string) (provision.GPU, bool) {
-	fields := strings.Split(line, ", ")
-	if len(fields) != 3 {
-		return provision.GPU{}, false
-	}
-	return provision.GPU{
-		Vendor:      provision.NVIDIA,
-		Name:        strings.TrimSpace(fields[0]),
-		MemoryBytes: number(fields[1]) << 20,
-		Driver:      strings.TrimSpace(fields[2]),
-	}, true
-}
-
-// amdGPU is a GPU of rocm-smi --showproductname --showmeminfo vram --showdriverversion
-// --json or amd-smi static --asic --vram --driver --json.
-func amdGPU(g smi.GPU, system smi.Object) provision.GPU {
-	memory, ok := g.At("VRAM Total Memory (B)").Bytes("B")
-	if !ok {
-		memory, _ = g.At("vram", "size").Bytes("") // it comes with its unit
-	}
-	return provision.GPU{
-		Vendor: provision.AMD,
-		Name: cmp.Or(g.At("Card Series").Text(), g.At("Device Name").Text(),
-			g.At("Card Model").Text(), g.At("asic", "market_name").Text()),
-		MemoryBytes: memory,
-		Driver:      cmp.Or(system.At("Driver version").Text(), g.At("driver", "version").Text()),
-	}
 }
 
 type lines struct{ reach.Answers }
@@ -130,6 +103,15 @@ type lines struct{ reach.Answers }
 func (l lines) number(name string) int64 { return number(l.One(name)) }
 
 func (l lines) text(name string) string { return strings.Join(append(l.Answers[name], ""), "\n") }
+
+// nvidia are the GPUs of which nvidia-smi has told these fields; what it has said instead is a problem.
+func (l lines) nvidia(name, fields string) (gpus []smi.GPU, problems []string) {
+	gpus, other := smi.NVIDIA(fields, l.Answers[name]...)
+	for _, line := range other {
+		problems = append(problems, "nvidia-smi: "+line)
+	}
+	return gpus, problems
+}
 
 // tool is one of AMD's, and what it tells of GPUs in the lines of a name.
 type tool struct {

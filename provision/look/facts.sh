@@ -9,7 +9,7 @@ echo "memory_kib=$(sed -n 's/^MemTotal: *\([0-9]*\).*/\1/p' /proc/meminfo 2>/dev
 echo "rocm_version=$(cat /opt/rocm/.info/version 2>/dev/null)"
 echo "toolkit=$( (nvidia-ctk --version || nvidia-container-cli --version) 2>/dev/null | sed -n 's/^[^0-9]*\([0-9][0-9.]*\).*/\1/p' | head -n 1)"
 if command -v nvidia-smi >/dev/null 2>&1; then
-	nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+	nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
 fi
 if command -v rocm-smi >/dev/null 2>&1; then
 	rocm-smi --showproductname --showmeminfo vram --showdriverversion --json 2>&1 | sed 's/^/rocm=/'

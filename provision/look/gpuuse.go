@@ -16,15 +16,21 @@ import (
 )
 
 // gpuUseScript prints what the vendors' tools say of memory and processes, one
-// fact per line as NAME=VALUE, and whose the processes are.
+// fact per line as NAME=VALUE, and whose the processes are. Its arguments are fields of nvidia-smi --query-gpu, and of
+// its --query-compute-apps.
 //
 //go:embed gpuuse.sh
 var gpuUseScript string
 
+const (
+	useFields = "index,uuid,memory.used"
+	appFields = "gpu_uuid,pid,used_memory,process_name"
+)
+
 // GPUUse asks the vendor's tool what the GPUs are in use for. A host without
 // such a tool has none in use. A tool that fails is told in Problems.
 func GPUUse(ctx context.Context, c *reach.Conn) (provision.GPUUse, error) {
-	said, err := run(ctx, c, gpuUseScript)
+	said, err := run(ctx, c, gpuUseScript, useFields, appFields)
 	if err != nil {
 		return provision.GPUUse{}, fmt.Errorf("ask what uses the GPUs: %w", err)
 	}
@@ -51,7 +57,7 @@ func parseGPUUse(said lines) provision.GPUUse {
 	u.nvidia(said)
 	u.Problems = append(u.Problems, said.ask([]tool{
 		{provision.RocmSMI, "rocm", u.rocm},
-		{provision.AMDSMI, "amdmem", u.amdMemory},
+		{provision.AMDSMI, "amdmem", u.inUse},
 		{provision.AMDSMI, "amdapp", u.amdProcesses},
 	})...)
 	for _, line := range said.Answers["rocmgpus"] { // of how much on each nothing is said
@@ -84,37 +90,37 @@ func parseGPUUse(said lines) provision.GPUUse {
 	return u.GPUUse
 }
 
-// nvidia reads what nvidia-smi has said of GPUs, "index, uuid, MiB", and of processes, "uuid, pid, MiB, name".
-func (u *gpuUse) nvidia(said lines) {
-	index := map[string]int{}
-	for _, line := range said.Answers["nvidia"] {
-		fields := strings.Split(line, ", ")
-		n, err := strconv.ParseUint(fields[0], 10, 10)
-		switch {
-		case line == "":
-		case err != nil || len(fields) != 3:
-			u.Problems = append(u.Problems, "nvidia-smi: "+line)
-		default:
-			mib, err := strconv.ParseInt(fields[2], 10, 64)
-			u.Add(int(n), mib<<20, err == nil)
-			index[fields[1]] = int(n)
-		}
+// inUse reads what any tool tells of memory.
+func (u *gpuUse) inUse(gpus []smi.GPU, _ smi.Object) {
+	for _, g := range gpus {
+		used, ok := g.MemoryInUse()
+		u.Add(g.Index, used, ok)
 	}
-	for _, line := range said.Answers["app"] {
-		fields := strings.SplitN(line, ", ", 4)
-		if len(fields) < 4 {
+}
+
+// nvidia reads what nvidia-smi has said of GPUs and of processes.
+func (u *gpuUse) nvidia(said lines) {
+	gpus, problems := said.nvidia("nvidia", useFields)
+	u.inUse(gpus, nil)
+	u.Problems = problems
+	index := map[string]int{}
+	for _, g := range gpus {
+		index[g.At("uuid").Text()] = g.Index
+	}
+	apps, _ := smi.Rows(appFields, said.Answers["app"]...)
+	for _, app := range apps {
+		pid, ok := app.At("pid").Number()
+		if !ok {
 			continue
 		}
-		if pid, err := strconv.Atoi(fields[1]); err == nil {
-			bytes := number(fields[2]) << 20
-			gpu, known := index[fields[0]]
-			if !known { // a part of one
-				gpu = -1
-			}
-			u.memory[pid] += bytes
-			u.uses(pid, gpu, bytes)
-			u.names[pid] = fields[3]
+		bytes, _ := app.At("used_memory").Bytes("MB")
+		gpu, known := index[app.At("gpu_uuid").Text()]
+		if !known { // a part of one
+			gpu = -1
 		}
+		u.memory[int(pid)] += bytes
+		u.uses(int(pid), gpu, bytes)
+		u.names[int(pid)], _ = app["process_name"].(string)
 	}
 }
 
@@ -122,10 +128,7 @@ func (u *gpuUse) nvidia(said lines) {
 // has a line for each process, "name, GPUs, bytes, …, …" in lower case; a name with
 // spaces is more than one word of it.
 func (u *gpuUse) rocm(cards []smi.GPU, system smi.Object) {
-	for _, card := range cards {
-		used, ok := card.At("VRAM Total Used Memory (B)").Bytes("B")
-		u.Add(card.Index, used, ok)
-	}
+	u.inUse(cards, nil)
 	for k := range system {
 		pid, err := strconv.Atoi(strings.TrimPrefix(k, "PID"))
 		words := strings.Split(system.At(k).Text(), ", ")
@@ -134,14 +137,6 @@ func (u *gpuUse) rocm(cards []smi.GPU, system smi.Object) {
 		}
 		u.names[pid] = strings.Join(words[:len(words)-4], " ")
 		u.memory[pid] = number(words[len(words)-3])
-	}
-}
-
-// amdMemory reads amd-smi metric --mem-usage --json.
-func (u *gpuUse) amdMemory(gpus []smi.GPU, _ smi.Object) {
-	for _, g := range gpus {
-		used, ok := g.At("mem_usage", "used_vram").Bytes("")
-		u.Add(g.Index, used, ok)
 	}
 }
 

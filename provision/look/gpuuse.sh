@@ -1,8 +1,8 @@
 PATH=$PATH:/usr/local/bin:/usr/bin:/opt/rocm/bin
 pids=
 if command -v nvidia-smi >/dev/null 2>&1; then
-	nvidia-smi --query-gpu=index,uuid,memory.used --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
-	apps=$(nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,process_name --format=csv,noheader,nounits 2>&1 | sed -n '/^[A-Z]*-[^,]*, [0-9]/p')
+	nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
+	apps=$(nvidia-smi --query-compute-apps="$2" --format=csv,noheader,nounits 2>&1 | sed -n '/^[A-Z]*-[^,]*, [0-9]/p')
 	echo "$apps" | sed -n 's/^./app=&/p'
 	pids=$(echo "$apps" | sed -n 's/^[^,]*, \([0-9]*\),.*/\1/p')
 fi

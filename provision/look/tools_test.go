@@ -117,7 +117,7 @@ func see(t *testing.T, programs map[string]string) provision.Condition {
 	for name, script := range programs {
 		testhost.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", conditionScript)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", conditionScript, "sh", conditionFields)
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	out, err := cmd.Output()
 	testhost.OK(t, err)
