@@ -71,7 +71,7 @@ var rooms = []room{
 		"carries requests and stamps answers; what they say, it is told"},
 	{"load/metric", nil,
 		"one table of the figures of a run, for the language as for reports; what has them, it is told"},
-	{"load", nil,
+	{"load", []string{"plain"},
 		"the nouns that others store and show: whoever knows them pulls in no generator"},
 	{"sim", nil,
 		"the generator is held against it, so it must share no code with the generator"},

@@ -30,18 +30,17 @@ const (
 func benchmarkBlock() *lang.BlockType {
 	return &lang.BlockType{
 		Name: "benchmark", Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
-		Args: []lang.Argument{
+		Args: slices.Concat([]lang.Argument{
 			lang.Arg("engine", measured, func(d *draft, e *engines.Engine) { d.Engine = e }).
 				Required("What is measured: `engine.KIND.NAME` or `matrix.engine`."),
-			lang.Arg("dataset", datasetOfLab, func(d *draft, x *dataset) { d.Workload.Dataset = *x }).
+			lang.Arg("dataset", datasetOfLab, func(d *draft, x *load.Dataset) { d.Workload.Dataset = *x }).
 				Required("What is sent: `dataset.KIND.NAME`."),
-			lang.Arg("requests", lang.Whole(1, 1<<30), func(d *draft, n int) { d.Workload.Requests = n }),
-			lang.Arg("duration", longEnough, func(d *draft, t load.Duration) { d.Workload.Duration = t }),
+		}, loadArguments(load.InBenchmark, func(d *draft) *load.Workload { return &d.Workload }), []lang.Argument{
 			lang.Arg("mode", mode, func(d *draft, mode string) { d.Offline = mode == offline }),
 			lang.Arg("repeat", lang.Whole(1, 1000), func(d *draft, n int) { d.Repeat = n }).Shared(),
 			lang.Arg("percentiles", percentiles, func(d *draft, list []float64) { d.Percentiles = list }).Shared(),
 			lang.Description(func(d *draft, s string) { d.Description = s }).Shared(),
-		},
+		}),
 		Blocks: append(lang.MatrixBlocks(),
 			lang.Nested{Type: loadBlock(), Required: true, Part: func(noun any, _ string) any { return &noun.(*draft).Cell }},
 			lang.Part(sloBlock(), func(d *draft) *load.Workload { return &d.Workload }),

@@ -19,14 +19,13 @@ import (
 
 // Kinds of single values.
 var (
-	leaseTime  = lang.DurationBetween[time.Duration](2*time.Second, 24*time.Hour)
-	longEnough = lang.DurationBetween[load.Duration](100*time.Millisecond, 0)
-	span       = lang.DurationBetween[load.Duration](time.Millisecond, 0) // of a load
-	rate       = lang.Parsed("rate", `a number above 0, or "inf"`, parseRate)
-	gpus       = lang.Parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
-	versions   = lang.Parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
-	hexDigest  = lang.Parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", lang.Matching(sha256Form))
-	htmlFile   = lang.Parsed("file", `the name of a page, such as "report.html"`, lang.Matching(htmlForm))
+	leaseTime = lang.DurationBetween[time.Duration](2*time.Second, 24*time.Hour)
+	span      = lang.DurationBetween[load.Duration](time.Millisecond, 0) // of a load
+	rate      = lang.Parsed("rate", `a number above 0, or "inf"`, parseRate)
+	gpus      = lang.Parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
+	versions  = lang.Parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
+	hexDigest = lang.Parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", lang.Matching(sha256Form))
+	htmlFile  = lang.Parsed("file", `the name of a page, such as "report.html"`, lang.Matching(htmlForm))
 
 	engineVersion = lang.Quoted(lang.Parsed("version", `a version, such as "0.7.3"`, func(s string) (string, error) {
 		return s, engines.CheckVersion(s)
@@ -37,8 +36,6 @@ var (
 var (
 	engineRuntime = lang.OneOf(provision.Docker, provision.Process)
 	imageFrom     = lang.OneOf(provision.FromRegistry, provision.FromCaller)
-	endpoint      = lang.OneOf(load.Endpoints()...)
-	convention    = lang.OneOf(load.ConventionSGLang, load.ConventionVLLM)
 	mode          = lang.OneOf(online, offline)
 	automatic     = lang.SomeOf(AutomaticBenchmarks, AutomaticPrefixCache, AutomaticDistributions, AutomaticTimeLines)
 )

@@ -15,29 +15,9 @@ import (
 )
 
 func loadBlock() *lang.BlockType {
-	t := lang.BlockOf("load",
-		lang.Arg("concurrency", lang.Whole(1, 1_000_000), func(c *Cell, n int) { c.Workload.Concurrency = n }),
-		lang.Arg("rate", rate, func(c *Cell, r load.Rate) { c.Workload.Rate = r }),
-		lang.Arg("burstiness", rate, func(c *Cell, r load.Rate) { c.Workload.Burstiness = r }),
-		lang.Arg("ramp", span, func(c *Cell, d load.Duration) { c.Workload.Ramp = d }),
-		lang.Arg("stages", stages, func(c *Cell, list []load.Stage) { c.Workload.Stages = list }),
-		lang.Arg("output_tokens", lang.Whole(1, 1<<24), func(c *Cell, n int) { c.Workload.OutputTokens = n }),
-		lang.Arg("ignore_eos", lang.Bool, func(c *Cell, on bool) { c.Workload.IgnoreEOS = on }),
-		lang.Arg("temperature", lang.Number(0, 100), func(c *Cell, t float64) { c.Workload.Temperature = t }),
-		lang.Arg("extra_body", lang.Object, func(c *Cell, json string) { c.Workload.ExtraBody = json }),
-		lang.Arg("adapters", adapters, func(c *Cell, list []load.Adapter) { c.Workload.Adapters = list }),
+	t := lang.BlockOf("load", append(loadArguments(load.InBlock, func(c *Cell) *load.Workload { return &c.Workload }),
 		lang.Arg("headers", headers, func(c *Cell, list []provision.EnvVar) { c.Headers = list }),
-		lang.Arg("endpoint", endpoint, func(c *Cell, s string) { c.Workload.Endpoint = s }),
-		lang.Arg("batch_size", lang.Whole(1, 4096), func(c *Cell, n int) { c.Workload.BatchSize = n }),
-		lang.Arg("stream", lang.Bool, func(c *Cell, on bool) { c.Workload.NoStream = !on }),
-		lang.Arg("warmup_requests", lang.Whole(0, 1_000_000), func(c *Cell, n int) { c.Workload.Warmup = n }),
-		lang.Arg("warmup", span, func(c *Cell, d load.Duration) { c.Workload.CutBeginning = d }),
-		lang.Arg("cooldown", span, func(c *Cell, d load.Duration) { c.Workload.CutEnd = d }),
-		lang.Arg("stop_when_overloaded", lang.Bool, func(c *Cell, on bool) { c.Workload.StopWhenOverloaded = on }),
-		lang.Arg("timeout", span, func(c *Cell, d load.Duration) { c.Workload.Timeout = d }),
-		lang.Arg("stall", span, func(c *Cell, d load.Duration) { c.Workload.Stall = d }),
-		lang.Arg("from", clientsOfLab, func(c *Cell, list []*provision.Host) { c.From = list }),
-	)
+		lang.Arg("from", clientsOfLab, func(c *Cell, list []*provision.Host) { c.From = list }))...)
 	t.Hint = "How requests are sent. Say `concurrency`, `rate`, or both, or `stages`; offline, and with a trace, neither."
 	return t
 }
@@ -67,30 +47,31 @@ const (
 
 // warnOfPacing is about arguments of load blocks that have no effect here.
 func warnOfPacing(b *lang.Block, d *draft) {
-	w := d.Workload
-	traced := w.Dataset.Timed()
-	var idle []string
-	why := "A trace says when each request is sent, so %s has no effect. To change its speed, write slowdown."
-	switch {
-	case d.Offline:
-		idle = []string{"concurrency", "rate", "burstiness", "ramp", "stages", "stream", "endpoint", "from",
-			"adapters", "batch_size"}
-		why = "An offline benchmark has all requests at once and no server, so %s has no effect."
-	case traced && b.Arg("dataset").IsSet():
-		idle = []string{"rate", "burstiness", "ramp", "stages"}
-	}
-	for _, name := range idle {
-		if x := b.Arg("load." + name); x.IsSet() {
-			b.Warn(x.At, "No effect", why, name)
+	const offline = "An offline benchmark has all requests at once and no server, so %s has no effect."
+	w := &d.Workload
+	traced := w.Dataset.Timed() && b.Arg("dataset").IsSet()
+	for _, a := range load.Arguments() {
+		if a.Place != load.InBlock {
+			continue
+		}
+		x := b.Arg("load." + a.Name)
+		switch {
+		case !x.IsSet():
+		case d.Offline && a.Served:
+			b.Warn(x.At, "No effect", offline, a.Name)
+		case d.Offline:
+		case traced && a.Paces:
+			b.Warn(x.At, "No effect", "A trace says when each request is sent, so %s has no effect. To change its speed, "+
+				"write slowdown.", a.Name)
+		case !w.Dataset.Timed() && a.Idle(w) != "":
+			b.Warn(x.At, "No effect", "%s.", a.Idle(w))
 		}
 	}
-	paced := b.Arg("load.rate").IsSet() || b.Arg("load.stages").IsSet() || d.Offline || traced
-	if x := b.Arg("load.burstiness"); x.IsSet() && !paced {
-		b.Warn(x.At, "No effect",
-			"burstiness shapes the times between arrivals, and without a rate there are none.")
+	if x := b.Arg("load.from"); d.Offline && x.IsSet() {
+		b.Warn(x.At, "No effect", offline, "from")
 	}
 	if !d.Offline {
-		warnOfFew(b, w)
+		warnOfFew(b, *w)
 	}
 }
 

@@ -1,13 +1,12 @@
 package load
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
-	"time"
+
+	"hclbench/plain"
 )
 
 // The data set kinds.
@@ -43,7 +42,8 @@ const (
 	Recorded = "recorded"
 )
 
-// Dataset says what prompts are made of. Which members mean something depends on the kind.
+// Dataset says what prompts are made of. Which members mean something depends on the kind; [DatasetArguments]
+// says it of each.
 type Dataset struct {
 	Kind string `json:"kind"` // one of [DatasetKinds]
 	// prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
@@ -111,7 +111,7 @@ func (d Dataset) Ranged() bool {
 	switch {
 	case d.RangeRatio == nil:
 		return false
-	case d.kind().has("convention") && d.Convention == ConventionVLLM:
+	case d.Convention == ConventionVLLM:
 		return *d.RangeRatio != 0
 	}
 	return *d.RangeRatio != 1
@@ -173,56 +173,64 @@ func Lengths(n int, ratio *float64, convention string) Span {
 	return Span{max(1, int(l*r)), n}
 }
 
-// kind is what is known of a kind of data set before anything of it is read.
+// kind is what is known of a kind of data set before anything of it is read. Which arguments it has, they say.
 type kind struct {
-	name string
-	// needs are the members of a [Dataset], by their names in JSON, without which there
-	// are no prompts, and may those that mean something beside them. All have a kind and
-	// a seed, and no others.
-	needs, may []string
+	name       string
 	ownOutputs bool // it says itself how long answers are
 	talks      bool // its requests are turns of conversations
 	chat       bool // it goes to no other endpoint
 	cut        bool // its text is cut to input_tokens, where they are said
 	noBatch    bool // its requests have times, or wait for answers
-}
 
-// recorded are the members of kinds that are read from files and counted.
-var recorded = []string{"sha256", "tokenizer", "tokenizer_sha256", "salt"}
+	lengths func(d Dataset) string // of its prompts, in the words of a plan; nil: input_tokens, where they are said
+}
 
 // kinds are all of them, in the order in which help names them.
 var kinds = []kind{
-	{name: Random, needs: []string{"input_tokens"}, may: []string{"range_ratio", "convention"}},
-	{name: SharedPrefix, needs: []string{"groups", "prompts_per_group", "prefix_tokens", "question_tokens"},
-		may: []string{"range_ratio"}},
-	{name: ShareGPT, needs: []string{"path"},
-		may: append([]string{"filter", "input_tokens", "output_tokens"}, recorded...), ownOutputs: true, cut: true},
-	{name: Text, needs: []string{"path", "input_tokens"}, may: recorded, cut: true},
-	{name: JSONL, needs: []string{"path"}, may: append([]string{"image_dir", "image_dir_sha256"}, recorded...), ownOutputs: true},
-	{name: Conversation, needs: []string{"path"}, may: append([]string{"think_time", "max_delay", "history", "arrivals", "slowdown"}, recorded...), ownOutputs: true, noBatch: true,
-		talks: true, chat: true},
-	{name: RandomConversation, needs: []string{"turns", "question_tokens"},
-		may: []string{"prefix_tokens", "range_ratio", "think_time", "max_delay"}, noBatch: true, talks: true, chat: true},
-	{name: RandomRerank, needs: []string{"documents", "query_tokens", "document_tokens"}, may: []string{"range_ratio"}, noBatch: true},
-	{name: Trace, needs: []string{"path"}, may: []string{"sha256", "slowdown", "of_model"}, ownOutputs: true, noBatch: true},
-	{name: Weka, needs: []string{"path"}, may: []string{"sha256", "max_delay"}, ownOutputs: true, noBatch: true, talks: true},
-	{name: RandomAgents, needs: []string{"turns", "question_tokens"},
-		may:     []string{"tool_calls", "sub_agents", "prefix_tokens", "result_tokens", "range_ratio", "think_time", "tool_delay", "max_delay"},
-		noBatch: true, talks: true},
-	{name: RandomImages, needs: []string{"input_tokens", "images", "image_sizes"},
-		may: []string{"range_ratio", "convention", "images_range_ratio", "max_images"}, noBatch: true, chat: true},
+	{name: Random},
+	{name: SharedPrefix, lengths: func(d Dataset) string {
+		return fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, plain.Count(d.QuestionTokens, "token"))
+	}},
+	{name: ShareGPT, ownOutputs: true, cut: true},
+	{name: Text, cut: true},
+	{name: JSONL, ownOutputs: true},
+	{name: Conversation, ownOutputs: true, noBatch: true, talks: true, chat: true},
+	{name: RandomConversation, noBatch: true, talks: true, chat: true, lengths: turnWords},
+	{name: RandomRerank, noBatch: true, lengths: func(d Dataset) string {
+		return fmt.Sprintf("%s of %s, query of %d", plain.Count(d.Documents, "document"), plain.Count(d.DocumentTokens, "token"),
+			d.QueryTokens)
+	}},
+	{name: Trace, ownOutputs: true, noBatch: true},
+	{name: Weka, ownOutputs: true, noBatch: true, talks: true},
+	{name: RandomAgents, noBatch: true, talks: true, lengths: func(d Dataset) string {
+		words := turnWords(d)
+		if d.SubAgents > 0 {
+			words += ", " + plain.Count(d.SubAgents, "sub-agent")
+		}
+		if d.ToolCalls > 0 {
+			words += fmt.Sprintf(", %s of %d", plain.Count(d.ToolCalls, "tool call"), d.ResultTokens)
+		}
+		return words
+	}},
+	{name: RandomImages, noBatch: true, chat: true, lengths: func(d Dataset) string {
+		each := d.ImagesEach()
+		count := plain.Count(each.High, "image")
+		if each.Low < each.High {
+			count = fmt.Sprintf("%d to %s", each.Low, count)
+		}
+		return fmt.Sprintf("%s in + %s (%s)", plain.Count(d.InputTokens, "token"), count, d.ImageWords())
+	}},
+}
+
+func turnWords(d Dataset) string {
+	return fmt.Sprintf("%s, %d + %s in each", plain.Count(d.Turns, "turn"), d.PrefixTokens, plain.Count(d.QuestionTokens, "token"))
 }
 
 // DatasetKinds lists the data set kinds in the order in which help names them.
-func DatasetKinds() []string { return KindsWith("kind") }
-
-// KindsWith are the kinds of data sets of which a member means something: "groups".
-func KindsWith(member string) []string {
+func DatasetKinds() []string {
 	var names []string
 	for _, k := range kinds {
-		if k.has(member) {
-			names = append(names, k.name)
-		}
+		names = append(names, k.name)
 	}
 	return names
 }
@@ -235,18 +243,15 @@ func (d Dataset) kind() kind {
 	return kind{}
 }
 
-func (k kind) has(member string) bool {
-	return member == "kind" || member == "seed" || slices.Contains(k.needs, member) || slices.Contains(k.may, member)
-}
-
-// members are those of the data set that say something, by their names in JSON.
-func (d Dataset) members() map[string]any {
-	text, err := json.Marshal(d)
-	members := map[string]any{}
-	if err != nil || json.Unmarshal(text, &members) != nil {
-		return nil // a number that JSON has not is told of by itself
+// NewDataset is a data set of a kind of which nothing else is said.
+func NewDataset(kind string) Dataset {
+	d := Dataset{Kind: kind}
+	for _, a := range datasetArguments {
+		if at, ok := a.Field(&d).(*string); ok && a.Has(kind) {
+			*at = a.Default
+		}
 	}
-	return members
+	return d
 }
 
 // OwnOutputs reports whether the data set itself says how long answers are, so
@@ -284,7 +289,7 @@ func (d Dataset) WithoutServer() error {
 	switch k := d.kind(); {
 	case k.noBatch:
 		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
-	case k.has("tokenizer") && d.Tokenizer == "":
+	case slices.Contains(countedFiles, d.Kind) && d.Tokenizer == "":
 		return fmt.Errorf("no server is there to count the tokens of a data set of kind %q: "+
 			"name the model's tokenizer in it, tokenizer = \"tokenizer.json\"", d.Kind)
 	}
@@ -292,82 +297,33 @@ func (d Dataset) WithoutServer() error {
 }
 
 func (d Dataset) problems(p *problems) {
-	k := d.kind()
-	known := k.name != ""
+	known := d.kind().name != ""
 	p.add(!known, "dataset.kind", "data set kind %q is not known: write one of %s", d.Kind, inWords(DatasetKinds()))
-	d.numbers(p, k)
-	d.imaging(p, k)
-	for _, member := range slices.Sorted(maps.Keys(d.members())) {
-		p.add(known && !k.has(member), "dataset."+member, "a data set of kind %q has none: it is for %s",
-			d.Kind, inWords(KindsWith(member)))
-	}
-	p.add(slices.Contains(k.needs, "path") && d.Path == "", "dataset.path",
-		"a data set of kind %q: a path is needed, it is read from a file", d.Kind)
-	for _, c := range []struct{ name, value, one, other string }{{"convention", d.Convention, ConventionSGLang, ConventionVLLM},
-		{"filter", d.Filter, ConventionSGLang, ConventionVLLM}, {"history", d.History, Answered, Recorded}} {
-		p.add(k.has(c.name) && c.value != "" && c.value != c.one && c.value != c.other, "dataset."+c.name,
-			"%s %q: write %q or %q", c.name, c.value, c.one, c.other)
-	}
-}
-
-func (d Dataset) numbers(p *problems, k kind) {
-	for _, n := range []struct {
-		member string
-		value  int
-	}{
-		{"input_tokens", d.InputTokens}, {"output_tokens", d.OutputTokens}, {"groups", d.Groups},
-		{"prompts_per_group", d.PromptsPerGroup}, {"prefix_tokens", d.PrefixTokens},
-		{"question_tokens", d.QuestionTokens}, {"turns", d.Turns}, {"images", d.Images}, {"max_images", d.MaxImages},
-		{"documents", d.Documents}, {"query_tokens", d.QueryTokens}, {"document_tokens", d.DocumentTokens},
-		{"tool_calls", d.ToolCalls}, {"sub_agents", d.SubAgents}, {"result_tokens", d.ResultTokens},
-	} {
-		if slices.Contains(k.needs, n.member) {
-			p.add(n.value < 1, "dataset."+n.member, "%s %d: at least 1 is needed", spaced(n.member), n.value)
-		} else {
-			p.add(n.value < 0, "dataset."+n.member, "%d: it cannot be a negative number", n.value)
+	for _, a := range datasetArguments {
+		switch field := "dataset." + a.Name; {
+		case a.Has(d.Kind):
+			a.check(p, &d, field, slices.Contains(a.Needed, d.Kind))
+		case known:
+			p.add(said(a.value(&d)), field, "a data set of kind %q has none: it is for %s", d.Kind, a.Kinds())
 		}
 	}
-	p.add(d.Turns > maxTurns, "dataset.turns", "%d turns: at most %d are possible", d.Turns, maxTurns)
-	p.add(d.Documents > maxBatch, "dataset.documents", "%d documents: at most %d are possible", d.Documents, maxBatch)
-	for _, t := range []struct {
-		member string
-		value  Duration
-	}{{"think_time", d.ThinkTime}, {"tool_delay", d.ToolDelay}, {"max_delay", d.MaxDelay}} {
-		p.add(t.value < 0 || t.value > maxThinkTime, "dataset."+t.member, "%v: write a time of at most %v", t.value, maxThinkTime)
-	}
+	p.add(d.Path == "" && slices.Contains(fromFiles, d.Kind), "dataset.path",
+		"a data set of kind %q needs a path: it is read from a file", d.Kind)
+	d.imaging(p)
 	d.agents(p)
 	p.add(d.Groups > 0 && d.PromptsPerGroup > maxPrompts/d.Groups, "dataset.groups",
 		"%d groups of %d prompts are more than %d", d.Groups, d.PromptsPerGroup, maxPrompts)
-	p.add(d.Arrivals != "" && d.Arrivals != Recorded, "dataset.arrivals", "arrivals %q: write %q, or leave it out", d.Arrivals, Recorded)
 	p.add(d.Kind == Conversation && d.Slowdown != 0 && !d.Timed(), "dataset.slowdown",
 		"it is about recorded times: write arrivals = %q beside it", Recorded)
-	p.add(!(d.Slowdown >= 0) || math.IsInf(d.Slowdown, 0), "dataset.slowdown", "%v: it is a factor above zero",
-		d.Slowdown)
-	if r := d.RangeRatio; r != nil {
-		p.add(!(*r >= 0 && *r <= 1), "dataset.range_ratio", "range ratio %v: it lies between 0 and 1", *r)
-	}
 }
 
 // agents: sessions that are made have an end, and results a length.
 func (d Dataset) agents(p *problems) {
-	p.add(d.ToolCalls > maxCalls, "dataset.tool_calls", "%d calls: at most %d are possible", d.ToolCalls, maxCalls)
-	p.add(d.SubAgents > maxCalls, "dataset.sub_agents", "%d sub-agents: at most %d are possible", d.SubAgents, maxCalls)
 	p.add(d.ToolCalls > 0 && d.ResultTokens == 0, "dataset.result_tokens", "tools are called: say how long their results are")
 	_, each := d.TurnRequests()
 	bounded := d.Turns <= maxTurns && max(d.ToolCalls, d.SubAgents) <= maxCalls
 	p.add(bounded && d.Turns > maxTurns/max(each, 1), "dataset.turns",
 		"%d turns of %d requests, those of sub-agents among them: a session has at most %d", d.Turns, each, maxTurns)
 }
-
-// maxTurns bounds the requests of a conversation, or session, that is made, and maxCalls what an agent does in a turn.
-const (
-	maxTurns = 10_000
-	maxCalls = 1000
-)
-
-// maxThinkTime is more than any server keeps a prefix for.
-const maxThinkTime = Duration(24 * time.Hour)
-
-func spaced(member string) string { return strings.ReplaceAll(member, "_", " ") }
 
 func inWords(names []string) string { return strings.Join(names, ", ") }

@@ -63,18 +63,13 @@ var endpoints = []endpoint{
 		body: func(Workload, Form) map[string]any { return map[string]any{"query": promptMark} }},
 }
 
-// ofTokens are the arguments of a load, by their names in a lab, that are about tokens which are generated.
-var ofTokens = []string{"output_tokens", "ignore_eos", "temperature", "stream"}
-
 // Idle are the arguments of a load, by their names in a lab, that mean nothing where its requests go.
 func (w Workload) Idle() []string {
-	e := w.endpoint()
 	var names []string
-	if e.silent {
-		names = append(names, ofTokens...)
-	}
-	if !e.several {
-		names = append(names, "batch_size")
+	for _, a := range arguments {
+		if a.at != nil && !a.at(w.endpoint()) {
+			names = append(names, a.Name)
+		}
 	}
 	return names
 }

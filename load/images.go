@@ -84,8 +84,8 @@ func (d Dataset) ImagesEach() Span {
 }
 
 // imaging: images can be made, and requests have as many as they may.
-func (d Dataset) imaging(p *problems, k kind) {
-	if !k.has("image_sizes") {
+func (d Dataset) imaging(p *problems) {
+	if d.Kind != RandomImages {
 		return
 	}
 	p.add(len(d.ImageSizes) == 0, "dataset.image_sizes", "no size of an image: %s", sizeExample)
@@ -103,11 +103,6 @@ func (d Dataset) imaging(p *problems, k kind) {
 	}
 	p.add(pixels > maxPixels, "dataset.image_sizes", "the sizes %s are too large: together they may have %d million pixels",
 		d.ImageWords(), maxPixels>>20)
-	p.add(d.Images > maxImages, "dataset.images", "%d images in a request: at most %d are possible", d.Images, maxImages)
-	p.add(d.MaxImages > maxImages, "dataset.max_images", "%d images in a request: at most %d are possible", d.MaxImages, maxImages)
-	if r := d.ImagesRatio; r != nil {
-		p.add(!(*r >= 0 && *r <= 1), "dataset.images_range_ratio", "range ratio %v: it lies between 0 and 1", *r)
-	}
 	each := d.ImagesEach()
 	p.add(each.Low > each.High, "dataset.max_images", "at most %d images in a request, and it has at least %d", each.High, each.Low)
 }

@@ -2,6 +2,7 @@ package load
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -40,6 +41,19 @@ func ParseObjective(name string) (Objective, bool) {
 	p, err := strconv.ParseFloat(m[2]+"."+m[3]+"0", 64)
 	o.Percentile = p
 	return o, err == nil && p > 0 && p < 100
+}
+
+// ParseBound reads a metric, perhaps a percentile of it, and its bound: "ttft=500ms" or "ttft_p99=5s".
+func ParseBound(text string) (Objective, error) {
+	name, bound, _ := strings.Cut(text, "=")
+	o, known := ParseObjective(strings.ReplaceAll(name, ".", "_"))
+	most, err := time.ParseDuration(bound)
+	if !known || err != nil || most <= 0 {
+		return o, fmt.Errorf("write a metric (%s), perhaps a percentile of it, and its bound, such as ttft=500ms or ttft_p99=5s",
+			inWords(ObjectiveMetrics()))
+	}
+	o.Max = Duration(most)
+	return o, nil
 }
 
 // Name is the line's name as a lab writes it: "ttft", "ttft_p99", "e2el_p99_9".

@@ -3,7 +3,6 @@ package load
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -22,13 +21,6 @@ type FieldError struct {
 
 func (e FieldError) Error() string { return e.Text }
 
-const (
-	// longestRun is more than anybody waits for, and short enough for times to be
-	// counted in nanoseconds.
-	longestRun    = 365 * 24 * time.Hour
-	leastDuration = time.Millisecond // below any answer
-)
-
 // Check is all of [Workload.Problems] as one error; nil when there are none.
 func (w Workload) Check() error { return problems(w.Problems()).joined() }
 
@@ -44,7 +36,9 @@ func (d Dataset) Check() error {
 func (w Workload) Problems() []FieldError {
 	var all problems
 	w.Dataset.problems(&all)
-	w.sizes(&all)
+	for _, a := range arguments {
+		a.check(&all, &w, a.Name, false)
+	}
 	w.ending(&all)
 	w.pacing(&all)
 	w.sending(&all)
@@ -68,41 +62,11 @@ func (p problems) joined() error {
 	return errors.Join(errs...)
 }
 
-// sizes: no number is below what it counts.
-func (w Workload) sizes(p *problems) {
-	for _, n := range []struct {
-		field string
-		value int
-	}{
-		{"requests", w.Requests}, {"concurrency", w.Concurrency},
-		{"warmup_requests", w.Warmup}, {"output_tokens", w.OutputTokens},
-	} {
-		p.add(n.value < 0, n.field, "%d: it cannot be a negative number", n.value)
-	}
-	for _, d := range []struct {
-		field string
-		value Duration
-	}{
-		{"duration", w.Duration}, {"timeout", w.Timeout}, {"stall", w.Stall},
-		{"ramp", w.Ramp}, {"warmup", w.CutBeginning}, {"cooldown", w.CutEnd},
-	} {
-		p.add(d.value < 0, d.field, "%v: it cannot be a negative number", d.value)
-		p.add(d.value > Duration(longestRun), d.field, "%v is longer than a year", d.value)
-	}
-	p.add(w.OutputTokens == 0 && w.Generates() && !w.Dataset.OwnOutputs(), "output_tokens",
-		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be",
-		w.Dataset.Kind)
-	p.add(!(w.Temperature >= 0) || math.IsInf(w.Temperature, 0), "temperature",
-		"%v is no temperature: write 0 or more", w.Temperature)
-}
-
 // ending: something says when the run is over, and something of it is left.
 func (w Workload) ending(p *problems) {
 	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
 	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests",
 		"neither requests nor duration says when to stop")
-	p.add(w.Duration > 0 && w.Duration < Duration(leastDuration), "duration",
-		"in %v nothing is measured: write %v or more", w.Duration, leastDuration)
 	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages",
 		"stages say how long a run takes and at which rate: requests, duration and rate go without them")
 	p.add(staged && traced, "stages", "a trace says when requests are sent, and so do stages")
@@ -117,20 +81,18 @@ func (w Workload) pacing(p *problems) {
 	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
 	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency",
 		"neither rate nor concurrency says how to send: write one of them")
-	p.add(!(w.Rate >= 0), "rate", "rate %v: it cannot be below zero", w.Rate)
-	p.add(!(w.Burstiness >= 0), "burstiness", "burstiness %v: it cannot be below zero", w.Burstiness)
 	p.add(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "rate",
 		"all at once without an end: set requests or concurrency")
 	if w.Rate > 0 && w.Rate != Inf && w.Requests > 0 && w.Duration == 0 {
 		takes := float64(w.Requests) / float64(w.Rate)
-		p.add(takes > longestRun.Seconds(), "rate", "at %v requests per second %d requests take more than a year",
+		p.add(takes*1e9 > longestRun, "rate", "at %v requests per second %d requests take more than a year",
 			w.Rate, w.Requests)
 	}
 	p.add(w.StopWhenOverloaded && (!w.Even() || w.Concurrency > 0), "stop_when_overloaded",
 		"requests pile up where they come at one rate: it goes with rate, "+
 			"without concurrency, stages, traces and conversations")
 	for i, s := range w.Stages {
-		p.add(s.Duration <= 0 || s.Duration > Duration(longestRun), "stages", "stage %d: its duration is %v", i+1,
+		p.add(s.Duration <= 0 || float64(s.Duration) > longestRun, "stages", "stage %d: its duration is %v", i+1,
 			s.Duration)
 		p.add(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stages",
 			"stage %d: one of rate and concurrency is needed, above zero", i+1)
@@ -142,10 +104,13 @@ func (w Workload) pacing(p *problems) {
 // sending: requests can be made, and their answers be judged.
 func (w Workload) sending(p *problems) {
 	known := w.endpoint().name != ""
-	p.add(!known, "endpoint", "endpoint %q: write one of %s", w.Endpoint, inWords(Endpoints()))
+	p.add(w.Endpoint == "", "endpoint", "none is said: write one of %s", inWords(Endpoints()))
 	// The Responses API has another form for images.
 	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat && !(w.Dataset.Talks() && w.TakesMessages()), "endpoint",
 		"a data set of kind %q needs the endpoint %q: its prompts are messages", w.Dataset.Kind, Chat)
+	p.add(w.OutputTokens == 0 && w.Generates() && !w.Dataset.OwnOutputs(), "output_tokens",
+		"output tokens 0: at least 1 is needed, since prompts of kind %q do not say how long the answers are to be",
+		w.Dataset.Kind)
 	w.silence(p)
 	cut := w.Dataset.kind().cut && w.Dataset.InputTokens > 0
 	p.add(cut && w.SendsText() && w.Dataset.Tokenizer == "", "dataset.tokenizer",
@@ -170,12 +135,10 @@ func (w Workload) sending(p *problems) {
 
 // silence: nothing is asked of tokens where none are generated, and of batches where there are none.
 func (w Workload) silence(p *problems) {
-	says := map[string]bool{"output_tokens": w.OutputTokens > 0, "ignore_eos": w.IgnoreEOS, "temperature": w.Temperature != 0,
-		"stream": w.NoStream, "batch_size": w.BatchSize > 1}
-	for _, name := range w.Idle() {
-		p.add(says[name], name, "%s means nothing to the endpoint %q: leave it out", name, w.Endpoint)
+	for _, a := range arguments {
+		idle := a.at != nil && !a.at(w.endpoint()) && a.tells(a.value(&w))
+		p.add(idle, a.Name, "%s means nothing to the endpoint %q: leave it out", a.Name, w.Endpoint)
 	}
-	p.add(w.BatchSize < 0 || w.BatchSize > maxBatch, "batch_size", "%d: it lies between 1 and %d", w.BatchSize, maxBatch)
 	p.add(w.BatchSize > 1 && w.Dataset.Kind == Trace, "batch_size", "a trace says when each prompt is sent")
 	p.add(!w.Generates() && w.Dataset.Talks() && !w.Dataset.NeedsChat(), "endpoint",
 		"a data set of kind %q waits for answers, and the endpoint %q generates none", w.Dataset.Kind, w.Endpoint)
@@ -185,6 +148,3 @@ func (w Workload) silence(p *problems) {
 		"the endpoint %q is asked with queries and documents, and a data set of kind %q has none: take %q or %q", Rerank,
 		w.Dataset.Kind, RandomRerank, JSONL)
 }
-
-// maxBatch is more than any server takes in one request: hosted ones take 2,048 prompts.
-const maxBatch = 4096

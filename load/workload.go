@@ -6,9 +6,11 @@ package load
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -17,6 +19,24 @@ type Stage struct {
 	Duration    Duration `json:"duration"`
 	Rate        Rate     `json:"rate,omitempty"` // one of rate and concurrency is set
 	Concurrency int      `json:"concurrency,omitempty"`
+}
+
+// ParseStage reads "1m,rate=2" and "30s,concurrency=8".
+func ParseStage(text string) (s Stage, err error) {
+	span, pace, _ := strings.Cut(text, ",")
+	kind, value, _ := strings.Cut(pace, "=")
+	switch strings.TrimSpace(kind) {
+	case "rate":
+		s.Rate, err = ParseRate(value)
+	case "concurrency":
+		s.Concurrency, err = strconv.Atoi(value)
+	default:
+		err = errors.New("no pace")
+	}
+	if errors.Join(err, s.Duration.UnmarshalText([]byte(strings.TrimSpace(span)))) != nil {
+		return s, errors.New("write how long and how fast, such as 1m,rate=2 or 30s,concurrency=8")
+	}
+	return s, nil
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on
@@ -164,10 +184,8 @@ func (b Batch) MarshalJSON() ([]byte, error) {
 // Fingerprint is everything about the batch that can change a number, as
 // [Workload.Fingerprint] is of a workload.
 func (b Batch) Fingerprint() map[string]string {
-	f := fingerprint{"mode": offline}
-	add(f, "requests", b.Requests)
-	add(f, "output_tokens", b.OutputTokens)
-	f.dataset(b.Dataset)
+	f := Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens}.Fingerprint()
+	f["mode"] = offline
 	return f
 }
 

@@ -73,7 +73,7 @@ func text(a results.Axes) string {
 type Task interface {
 	// Stored is the task as results keep it.
 	Stored() results.Task
-	// words say it to people; see loadWords.
+	// words say it to people: as many in the same order for every task, of which empty ones say nothing.
 	words() []string
 }
 
@@ -209,7 +209,7 @@ func headers(key provision.Text, all []provision.EnvVar) (plain, secrets map[str
 // Stored implements [Task].
 func (l *Load) Stored() results.Task { return results.Task{Job: l.Job} }
 
-func (l *Load) words() []string { return loadWords(l.Workload) }
+func (l *Load) words() []string { return append([]string{""}, l.Workload.Told()...) }
 
 // Stored implements [Task].
 func (b *Batch) Stored() results.Task {
@@ -219,7 +219,5 @@ func (b *Batch) Stored() results.Task {
 func (b *Batch) words() []string {
 	w := b.Prompts(b.Seed).Workload
 	w.IgnoreEOS, w.Endpoint = true, ""
-	words := loadWords(w)
-	words[0] = "offline"
-	return words
+	return append([]string{"offline"}, w.Told()...)
 }

@@ -58,26 +58,29 @@ func (l *lab) fingerprint(ctx context.Context, cfg *hcl.Config, f *lock.File) er
 		return err
 	}
 	l.strange = map[dataFile]error{}
-	hold := func(file dataFile, said, by string) {
-		if got := is(file.path); got != "" && said != "" && got != said {
-			l.strange[file] = fmt.Errorf("its sha256 is %s, and not %s as %s says", got, said, by)
+	hold := func(file dataFile, got, want, by string) {
+		if got != "" && want != "" && got != want {
+			l.strange[file] = fmt.Errorf("its sha256 is %s, and not %s as %s says", got, want, by)
 		}
 	}
 	locked := func(path string) string { return strings.TrimPrefix(f.Datasets[path], "sha256:") }
 	for d := range datasets(cfg) {
-		said, by := strings.ToLower(d.SHA256), "the lab"
-		if said == "" {
-			said, by = locked(d.Path), l.lockPath()
+		said := strings.ToLower(d.SHA256)
+		read, sum := is(d.Path), cmp.Or(locked(d.Path), is(d.Path))
+		if d.Kind == load.Text { // what is read of it; all of it has a checksum of its own, and the lock that
+			read = is(asText + d.Path)
+			sum = read
 		}
-		d.SHA256 = cmp.Or(said, is(d.Path))
-		if d.Kind == load.Text { // it reads less than there is, which has a checksum of its own
-			d.SHA256 = is(asText + d.Path)
+		d.SHA256 = cmp.Or(said, sum)
+		if said != "" {
+			hold(dataFile{d.Path, said}, read, said, "the lab")
+		} else {
+			hold(dataFile{d.Path, sum}, is(d.Path), locked(d.Path), l.lockPath())
 		}
-		hold(dataFile{d.Path, d.SHA256}, said, by)
 		d.TokenizerSHA256 = cmp.Or(locked(d.Tokenizer), is(d.Tokenizer))
-		hold(dataFile{d.Tokenizer, d.TokenizerSHA256}, locked(d.Tokenizer), l.lockPath())
+		hold(dataFile{d.Tokenizer, d.TokenizerSHA256}, is(d.Tokenizer), locked(d.Tokenizer), l.lockPath())
 		d.ImageDirSHA256 = cmp.Or(locked(d.ImageDir), is(d.ImageDir))
-		hold(dataFile{d.ImageDir, d.ImageDirSHA256}, locked(d.ImageDir), l.lockPath())
+		hold(dataFile{d.ImageDir, d.ImageDirSHA256}, is(d.ImageDir), locked(d.ImageDir), l.lockPath())
 	}
 	return nil
 }
