@@ -52,7 +52,7 @@ func benchmarkBlock() *lang.BlockType {
 
 // readBenchmark expands a benchmark block into its cells.
 func readBenchmark(b *lang.Block) Benchmark {
-	out := Benchmark{Name: b.Label, Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: lang.Pos(b.Header)}
+	out := Benchmark{Name: b.Label, Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: b.Header.String()}
 	b.ReadShared(&draft{Benchmark: &out})
 	out.References = readReferences(b)
 	b.Expand(func(c *lang.Cell) bool {
@@ -133,7 +133,7 @@ func checkMeasured(b *lang.Block, e *engines.Engine) {
 	b.Incomplete = true
 	b.Later(func() {
 		if takesRole(b.Reader, recipe) { // else it is told where the engine is declared
-			b.FailIn("engine", onlyRecipe, recipe.Address)
+			b.Fail(b.ValueOf("engine"), "Wrong value", onlyRecipe, recipe.Address)
 		}
 	})
 }
@@ -166,7 +166,7 @@ func checkOutputs(b *lang.Block, d *draft) {
 	switch {
 	case !d.Workload.Generates() && !d.Offline:
 	case !said.IsSet() && block.IsSet() && !d.Workload.Dataset.OwnOutputs() && !from.Wrong:
-		b.Missing(block.At, "output_tokens", "Missing argument",
+		b.Fail(block.At.Lacking("output_tokens"), "Missing argument",
 			"Prompts of kind %q do not say how long answers are. Write, for example, output_tokens = 256.", from.Kind)
 	case said.IsValid() && d.Workload.Dataset.OutputTokens > 0:
 		b.Fail(said.At, "Two output lengths",
@@ -188,14 +188,14 @@ func checkEnd(b *lang.Block, d *draft) {
 		b.Fail(long.At, "No duration offline",
 			"An offline benchmark runs a number of requests, not for a time. Write requests.")
 	case d.Offline && !requests.IsSet() && !misspelt("requests"):
-		b.Missing(b.Header, "", "Missing argument",
+		b.Fail(b.Header.Lacking(""), "Missing argument",
 			"An offline benchmark runs a number of requests. Say how many, for example requests = 512.")
 	case requests.IsSet() && long.IsSet():
 		b.Fail(long.At, "Two ways to end",
 			"A cell ends after so many requests or after so long. Remove requests or duration.")
 	case requests.IsSet() || long.IsSet() || staged || traced || misspelt("requests") || misspelt("duration"):
 	default:
-		b.Missing(b.Header, "", "Missing argument",
+		b.Fail(b.Header.Lacking(""), "Missing argument",
 			`Nothing says when a cell is done. Write requests = 500, or duration = "2m".`)
 	}
 }
@@ -207,7 +207,7 @@ func checkPace(b *lang.Block, d *draft) {
 	paced := concurrency.IsSet() || rate.IsSet() || stages.IsSet() || d.Workload.Dataset.Timed() || d.Offline
 	misspelt := func(name string) bool { return b.IsMisspelt(block.At, name) }
 	if block.IsSet() && !paced && !misspelt("concurrency") && !misspelt("rate") {
-		b.Missing(block.At, "", "Load without a pace",
+		b.Fail(block.At.Lacking(""), "Load without a pace",
 			`Write concurrency, the requests in flight, or rate, those per second; rate = "inf" sends all at once.`)
 	}
 	if stages.IsSet() && rate.IsSet() {
@@ -248,14 +248,14 @@ func checkTogether(b *lang.Block, c Cell) {
 	e, w := c.Engine, c.Workload
 	for _, h := range c.Headers {
 		if strings.EqualFold(h.Name, load.Authorization) && e.APIKey.Reveal() != "" {
-			b.Fail(b.Arg("load.headers").At, "Two keys",
+			b.Fail(b.At("load.headers"), "Two keys",
 				"%s has an api_key, which is the header Authorization. Remove that or the header.", e.Address())
 			return
 		}
 	}
 	for _, of := range e.Engines() {
 		if of.Container.Network == "none" && !c.Offline && engines.Runtime(of) == provision.Docker {
-			b.Fail(b.Arg("engine").At, "Engine out of reach", noNetwork, e.Address())
+			b.Fail(b.At("engine"), "Engine out of reach", noNetwork, e.Address())
 			return
 		}
 	}
@@ -263,7 +263,7 @@ func checkTogether(b *lang.Block, c Cell) {
 		return
 	}
 	if c.Offline {
-		mode := b.Arg("mode").At
+		mode := b.At("mode")
 		bench, err := c.Bench(0)
 		if err != nil {
 			b.Fail(mode, "No offline benchmark", "%s cannot run this offline: %s.", e.Address(), err)
@@ -285,7 +285,7 @@ func checkTogether(b *lang.Block, c Cell) {
 	input, output := w.Longest()
 	if !said || input+output <= most {
 		if most, flag, said := engines.MaxPrompt(e); said && input > most {
-			b.Fail(b.Arg("dataset").At, "Context too short", "A prompt has %d tokens, and %s of prefill of %s allows %d. "+
+			b.Fail(b.At("dataset"), "Context too short", "A prompt has %d tokens, and %s of prefill of %s allows %d. "+
 				"Raise it, or ask for less.", input, flag, e.Address(), most)
 		}
 		return
@@ -303,7 +303,7 @@ func checkFrom(b *lang.Block, c Cell) {
 	if len(c.From) == 0 || c.Offline {
 		return
 	}
-	e, at := c.Engine, b.Arg("load.from").At
+	e, at := c.Engine, b.At("load.from")
 	var runs []*provision.Host // nothing of an engine that others run
 	if !engines.ByOthers(e) {
 		runs = e.Placement.Hosts()

@@ -38,7 +38,7 @@ func clusterBlock() *lang.BlockType {
 			lang.Arg("wait_for_node", lang.Duration, func(c *cluster, d time.Duration) { c.WaitForNode = d }),
 			lang.Description(func(c *cluster, s string) { c.Description = s }),
 		},
-		Make: lang.Makes(func(d *lang.Declared) *cluster { return &cluster{Name: d.FullName(), Pos: lang.Pos(d.Header)} }),
+		Make: lang.Makes(func(d *lang.Declared) *cluster { return &cluster{Name: d.FullName(), Pos: d.Header.String()} }),
 		Check: lang.Checks(func(b *lang.Block, c *cluster) {
 			c.Kubeconfig = b.Vars.AtHome(c.Kubeconfig)
 			b.FailIfEmpty("kubeconfig", "Write the file that says how clusters are reached."+orNull)

@@ -42,7 +42,7 @@ func engineBlock() *lang.BlockType {
 			lang.OptionalPart(buildBlock(), func(e *engine) **engines.Build { return &e.Build }),
 		},
 		Make: lang.Makes(func(d *lang.Declared) *engine {
-			return &engine{Kind: d.Kind, Name: d.FullName(), Instance: d.InstanceName(), Placement: engines.On(), Pos: lang.Pos(d.Header)}
+			return &engine{Kind: d.Kind, Name: d.FullName(), Instance: d.InstanceName(), Placement: engines.On(), Pos: d.Header.String()}
 		}),
 		Check: lang.Checks(checkEngine),
 	}
@@ -105,7 +105,7 @@ func checkEngine(b *lang.Block, e *engines.Engine) {
 			b.Fail(url.At, "Two addresses",
 				"The engine says url and urls. Put all of its servers into urls, and remove url.")
 		} else if urls.IsValid() && e.URL == "" {
-			b.FailIn("urls", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
+			b.Fail(b.ValueOf("urls"), "Wrong value", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 		}
 	}
 	checkHosts(b, e)
@@ -140,7 +140,7 @@ func settleFlags(b *lang.Block, e *engines.Engine) {
 	}
 	for _, f := range engines.Settle(e) {
 		if at, inherited := b.PlaceOf(f.Field, f.Key); inherited == "" { // else told where it is said
-			b.WarnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+			b.Warn(at.Once(), "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func settleFlags(b *lang.Block, e *engines.Engine) {
 func warnOfEngine(b *lang.Block, e *engines.Engine) {
 	for _, f := range engines.Doubts(e) { // what is inherited is told where it is said
 		if at, inherited := b.PlaceOf(f.Field, f.Key); inherited == "" {
-			b.WarnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+			b.Warn(at.Once(), "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
 	warnOfShownSecrets(b, e)
@@ -169,7 +169,7 @@ func checkHosts(b *lang.Block, e *engines.Engine) {
 	case hosts.IsSet() && b.Arg("host").IsSet():
 		b.Fail(hosts.At, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
 	case hosts.IsValid() && e.Host() == nil:
-		b.FailIn("hosts", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
+		b.Fail(b.ValueOf("hosts"), "Wrong value", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
 	}
 }
 
@@ -197,7 +197,7 @@ func reportMistake(b *lang.Block, f engines.FieldError) {
 			reportMistake(b.BlockFor(b.Declaration.Inherits), f)
 		}
 	case f.Lacks:
-		b.Missing(b.Header, field, "Missing argument", "%s", f.Detail)
+		b.Fail(b.Header.Lacking(field), "Missing argument", "%s", f.Detail)
 	default:
 		b.Fail(at, "Wrong "+field[strings.LastIndexByte(field, '.')+1:], "%s%s", f.Detail, inherited)
 	}

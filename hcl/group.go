@@ -34,7 +34,7 @@ func groupBlock() *lang.BlockType {
 			}},
 		},
 		Make: lang.Makes(func(d *lang.Declared) *engine {
-			return &engine{Kind: engines.GroupKind, Name: d.FullName(), Instance: d.InstanceName(), Pos: lang.Pos(d.Header)}
+			return &engine{Kind: engines.GroupKind, Name: d.FullName(), Instance: d.InstanceName(), Pos: d.Header.String()}
 		}),
 		Check: lang.Checks(checkGroup),
 	}
@@ -98,7 +98,7 @@ func checkGroup(b *lang.Block, e *engines.Engine) {
 		return slices.Index(roleOrder, a.Role) - slices.Index(roleOrder, b.Role)
 	})
 	if len(b.Parts("role")) == 0 && !b.Incomplete {
-		b.Missing(b.Header, "role", "Missing block", noRoles)
+		b.Fail(b.Header.Lacking("role"), "Missing block", noRoles)
 	}
 	var placement engines.Placement
 	for _, in := range e.Placement {
@@ -121,7 +121,7 @@ func checkGroup(b *lang.Block, e *engines.Engine) {
 	reportMistakes(b, e)
 	for _, f := range engines.GroupDoubts(e) {
 		if at, inherited := recipeOf(b, f.Role).PlaceOf(f.Field, f.Key); !b.Incomplete && inherited == "" { // else told where it is said
-			b.WarnOnce(at, "Doubtful "+f.Field, "%s", f.Detail)
+			b.Warn(at.Once(), "Doubtful "+f.Field, "%s", f.Detail)
 		}
 	}
 	// Requests go through the router to those who generate.
@@ -147,12 +147,12 @@ func reportMistakeOfGroup(b *lang.Block, f engines.FieldError) {
 	_, ofRole := roleBlock().Argument(f.Field)
 	switch router := routerOf(b); {
 	case f.Field == "router" && router != nil:
-		b.Fail(cmp.Or(router.Find(f.Key).At, router.Header), "Wrong router", "%s", f.Detail)
+		b.Fail(router.At(f.Key), "Wrong router", "%s", f.Detail)
 	case f.Role == "":
-		b.Fail(cmp.Or(b.Find(f.Field).At, b.Header), "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
+		b.Fail(b.At(f.Field), "Wrong "+cmp.Or(f.Field, "group"), "%s", f.Detail)
 	case f.Field == "" || ofRole:
 		role := b.Inside("role " + f.Role)
-		b.Fail(cmp.Or(role.Find(f.Field).At, role.Header), "Wrong role", "%s", f.Detail)
+		b.Fail(role.At(f.Field), "Wrong role", "%s", f.Detail)
 	default:
 		reportMistake(recipeOf(b, f.Role), f)
 		b.Incomplete = true
@@ -184,7 +184,7 @@ func takesRole(r *lang.Reader, engine *lang.Declared) bool {
 func placeRole(b *lang.Block, in engines.Instance) (instances engines.Placement) {
 	recipe, on, given := b.Arg("engine"), b.Arg("on"), b.Arg("gpu_ids")
 	wrong := func(x lang.Setting, format string, args ...any) { b.Fail(x.At, "Wrong role", format, args...) }
-	missing := func(name, detail string) { b.Missing(b.Header, name, "Missing argument", "%s", detail) }
+	missing := func(name, detail string) { b.Fail(b.Header.Lacking(name), "Missing argument", "%s", detail) }
 	if in.Role == engines.Route || !slices.Contains(roleOrder, in.Role) {
 		b.Fail(b.Header, "Wrong role", unknownRole, in.Role)
 	}
@@ -227,9 +227,9 @@ func placeRole(b *lang.Block, in engines.Instance) (instances engines.Placement)
 // placeRouter holds a router against what its kind knows.
 func placeRouter(b *lang.Block, in engines.Instance) engines.Placement {
 	r := in.Engine
-	r.Pos = lang.Pos(b.Header)
+	r.Pos = b.Header.String()
 	if r.Kind != "" && !b.Arg("host").IsSet() {
-		b.Missing(b.Header, "host", "Missing argument", routerPlace)
+		b.Fail(b.Header.Lacking("host"), "Missing argument", routerPlace)
 	}
 	if b.Incomplete = b.Incomplete || r.Kind == ""; b.Incomplete {
 		return nil

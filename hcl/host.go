@@ -40,7 +40,7 @@ func hostBlock() *lang.BlockType {
 		},
 		Make: lang.Makes(func(d *lang.Declared) *host {
 			return &host{
-				Name: d.FullName(), Pos: lang.Pos(d.Header), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
+				Name: d.FullName(), Pos: d.Header.String(), Runtime: provision.Docker, ImageFrom: provision.FromRegistry,
 			}
 		}),
 		Check: lang.Checks(checkHost),
@@ -102,18 +102,18 @@ func checkHost(b *lang.Block, h *provision.Host) {
 	h.IdentityFile = b.Vars.AtHome(h.IdentityFile)
 	if !b.FailIfEmpty("address", emptyAddress) && h.Address != "" {
 		if why := wrongAddress(h.Address); why != nil {
-			b.FailIn("address", "%q is not the address of a host. %s", h.Address, why)
+			b.Fail(b.ValueOf("address"), "Wrong value", "%q is not the address of a host. %s", h.Address, why)
 		}
 	}
 	b.FailIfEmpty("identity_file", "Write the file of a private key."+orNull)
 	if !b.FailIfEmpty("host_key", "Write the host's public key."+orNull) && h.HostKey != "" {
 		if err := provision.CheckHostKey(h.HostKey); err != nil {
-			b.FailIn("host_key", notHostKey, plain.Cut(h.HostKey, lang.MaxShown), err)
+			b.Fail(b.ValueOf("host_key"), "Wrong value", notHostKey, plain.Cut(h.HostKey, lang.MaxShown), err)
 		}
 	}
 	gpus := b.Arg("gpus")
 	if raw, ok := lang.AsString(gpus.Raw); gpus.IsSet() && ok && strings.TrimSpace(raw) == "" {
-		b.FailIn("gpus", emptyGPUs)
+		b.Fail(b.ValueOf("gpus"), "Wrong value", emptyGPUs)
 	}
 	if model := h.GPUs.Model; gpus.IsSet() && model != "" && !knownGPU(model) {
 		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), lang.DidYouMean(model, gpuModels(), nil))
@@ -127,7 +127,7 @@ func checkHost(b *lang.Block, h *provision.Host) {
 	checkFabric(b, h.Fabric)
 	jump := b.Arg("jump")
 	if h.Jump != nil && h.Jump.Pos == "" {
-		h.Jump.Pos = lang.Pos(jump.At)
+		h.Jump.Pos = jump.At.String()
 	}
 	if h.Jump != nil && h.Jump.Local() {
 		b.Fail(jump.At, "Wrong value",
@@ -155,7 +155,7 @@ func checkPlace(b *lang.Block, h *provision.Host) {
 			}
 		}
 		if !b.Arg("address").IsSet() && !b.Arg("cluster").IsSet() {
-			b.Missing(b.Header, "address", "Missing argument", "%s", noAddress)
+			b.Fail(b.Header.Lacking("address"), "Missing argument", "%s", noAddress)
 		}
 		return
 	}
@@ -165,7 +165,7 @@ func checkPlace(b *lang.Block, h *provision.Host) {
 		}
 	}
 	for _, name := range b.Parts("prepare") {
-		b.Fail(b.Find(name).At, "A pod, not a machine", noPrepare)
+		b.Fail(b.At(name), "A pod, not a machine", noPrepare)
 	}
 }
 
@@ -174,11 +174,11 @@ var interfaceName = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 
 func checkFabric(b *lang.Block, f provision.Fabric) {
 	if x := b.Arg("fabric.address"); x.IsValid() && net.ParseIP(f.Address) == nil {
-		b.FailIn("fabric.address", "%q is not an IP address. Write the host's own in the network between the hosts, "+
+		b.Fail(b.ValueOf("fabric.address"), "Wrong value", "%q is not an IP address. Write the host's own in the network between the hosts, "+
 			"such as \"10.0.0.1\".", f.Address)
 	}
 	if x := b.Arg("fabric.interface"); x.IsValid() && !interfaceName.MatchString(f.Interface) {
-		b.FailIn("fabric.interface", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
+		b.Fail(b.ValueOf("fabric.interface"), "Wrong value", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
 	}
 }
 
@@ -195,7 +195,7 @@ func checkPrepare(b *lang.Block, h *provision.Host) {
 	}
 	set := h.Prepare.NUMABalancing
 	if h.Require != nil && set != nil && h.Require.NUMABalancing != nil && *h.Require.NUMABalancing != *set {
-		b.Fail(b.Arg("prepare.numa_balancing").At, "Contradiction",
+		b.Fail(b.At("prepare.numa_balancing"), "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/hcl/lang"
 	"hclbench/provision"
 )
@@ -139,7 +137,7 @@ func checkLengths(r *lang.Reader, c *Config) {
 func checkNotice(b *lang.Block, n *Notice) {
 	command, address := b.Arg("command"), b.Arg("url")
 	if !command.IsSet() && !address.IsSet() {
-		b.Missing(b.Header, "", "Nobody to tell",
+		b.Fail(b.Header.Lacking(""), "Nobody to tell",
 			`A notice block needs url = "https://…" or command = ["program", …]. Write one, or remove the block.`)
 	}
 	switch {
@@ -159,7 +157,7 @@ func checkNotice(b *lang.Block, n *Notice) {
 }
 
 // checkProgram warns of a program that is not there; without a PATH, nothing is known.
-func checkProgram(b *lang.Block, at hcl.Range, name string) {
+func checkProgram(b *lang.Block, at lang.Place, name string) {
 	search, _ := b.Vars.Lookup("PATH")
 	places := filepath.SplitList(search)
 	if strings.ContainsRune(name, filepath.Separator) {

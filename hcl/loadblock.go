@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/engines"
 	"hclbench/hcl/lang"
 	"hclbench/load"
@@ -85,13 +83,11 @@ func warnOfFew(b *lang.Block, w load.Workload) {
 	}
 	switch asked := fmt.Sprintf("concurrency is %d", w.Concurrency); {
 	case w.Requests < w.Concurrency:
-		b.Add(lang.SeverityWarning, x.At, "Fewer requests than concurrency", "",
-			"The concurrency is never reached. Write at least as many requests; several times as many is usual.",
-			fmt.Sprintf("requests is %d", w.Requests), asked)
+		b.Warn(x.At.Because(fmt.Sprintf("requests is %d", w.Requests), asked), "Fewer requests than concurrency",
+			"The concurrency is never reached. Write at least as many requests; several times as many is usual.")
 	case each > 0 && (w.Requests+each-1)/each < w.Concurrency:
-		b.Add(lang.SeverityWarning, x.At, "Fewer conversations than concurrency", "",
-			"The concurrency is never reached: it is of conversations, and requests counts those of them all.",
-			fmt.Sprintf("requests is %d, a conversation has %d", w.Requests, each), asked)
+		b.Warn(x.At.Because(fmt.Sprintf("requests is %d, a conversation has %d", w.Requests, each), asked), "Fewer conversations than concurrency",
+			"The concurrency is never reached: it is of conversations, and requests counts those of them all.")
 	}
 }
 
@@ -123,7 +119,7 @@ func checkRules(b *lang.Block, w load.Workload) {
 
 // placeOf is where a benchmark says something; of its data set, where it names it. A
 // data set that needs another endpoint needs one to be said.
-func placeOf(b *lang.Block, field string) (hcl.Range, bool) {
+func placeOf(b *lang.Block, field string) (lang.Place, bool) {
 	names := []string{"load." + field, field}
 	if field == "endpoint" || field == "dataset.tokenizer" {
 		names = []string{"load.endpoint", "dataset"}
@@ -135,7 +131,7 @@ func placeOf(b *lang.Block, field string) (hcl.Range, bool) {
 			return x.At, true
 		}
 	}
-	return hcl.Range{}, false
+	return lang.Place{}, false
 }
 
 // warnOfPace is about times and rates that hardly anybody means.
@@ -150,7 +146,7 @@ func warnOfPace(b *lang.Block, w load.Workload) {
 	if w.Rate == load.Inf || w.Rate <= 0 {
 		return
 	}
-	at, rate := b.Arg("load.rate").At, float64(w.Rate)
+	at, rate := b.At("load.rate"), float64(w.Rate)
 	if expected := rate * time.Duration(w.Duration).Seconds(); w.Duration > 0 && expected < 1 {
 		b.Warn(at, "Hardly any request",
 			"At %v requests a second and for %s there are %.2g requests to be expected.", rate, w.Duration, expected)
@@ -198,7 +194,7 @@ func checkSent(b *lang.Block, c Cell) {
 // checkSGLangResponses is about what SGLang's Responses API does not do (its entrypoints/openai/protocol.py, ResponsesRequest).
 func checkSGLangResponses(b *lang.Block, c Cell, endpoint lang.Setting) {
 	if len(c.Workload.Adapters) > 0 {
-		b.Fail(b.Arg("load.adapters").At, "Adapters out of reach", "The Responses API of %s takes no adapter: the model "+
+		b.Fail(b.At("load.adapters"), "Adapters out of reach", "The Responses API of %s takes no adapter: the model "+
 			"itself would answer. Write endpoint = %q.", c.Engine.Address(), load.Chat)
 		return
 	}
@@ -213,7 +209,7 @@ func warnOfSpeculation(b *lang.Block, c Cell) {
 	made := slices.Contains([]string{load.Random, load.SharedPrefix, load.RandomAgents}, w.Dataset.Kind)
 	switch {
 	case forced != "":
-		b.Warn(b.Arg("engine").At, "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+
+		b.Warn(b.At("engine"), "Forced acceptance", "%s says %s: drafted tokens are accepted whatever they are, so "+
 			"the figures are of that setting and not of the model's drafts.", e.Address(), forced)
 	case setting != "" && made && !w.SendsText():
 		b.Warn(x.At, "Speculation on random prompts", "%s drafts tokens (%s), and after random ones the model accepts more "+

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
 	"sigs.k8s.io/yaml"
 
@@ -168,12 +167,10 @@ const (
 		"Try values that are not sensitive."
 )
 
-func (x *manifests) wrong(at hcl.Range, format string, args ...any) {
-	x.Fail(at, "Wrong manifest", format, args...)
-}
+const wrongManifest = "Wrong manifest"
 
 func (x *manifests) read(name string) {
-	at := x.Arg("files").At
+	at := x.At("files")
 	path := filepath.Join(x.Source.Dir, name)
 	if filepath.IsAbs(name) {
 		path = name
@@ -181,13 +178,13 @@ func (x *manifests) read(name string) {
 	text, err := x.Source.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		x.wrong(at, noManifest, path)
+		x.Fail(at, wrongManifest, noManifest, path)
 	case err != nil:
-		x.wrong(at, badManifest, path, err)
+		x.Fail(at, wrongManifest, badManifest, path, err)
 	case len(text) > maxManifest:
-		x.wrong(at, largeFile, path, maxManifest>>20)
+		x.Fail(at, wrongManifest, largeFile, path, maxManifest>>20)
 	case !utf8.Valid(text):
-		x.wrong(at, noText, path)
+		x.Fail(at, wrongManifest, noText, path)
 	default:
 		x.ShowText(path, text)
 		x.file(path, text)
@@ -198,15 +195,14 @@ func (x *manifests) read(name string) {
 func (x *manifests) file(path string, text []byte) {
 	shown, clear, secrets := string(text), string(text), []string(nil)
 	if x.values != nil {
-		var diags hcl.Diagnostics
-		if shown, diags = x.FillIn(path, text, lang.Redacted(*x.values, &secrets)); diags.HasErrors() {
-			x.Report(diags)
+		var good bool
+		if shown, good = x.FillIn(path, text, lang.Redacted(*x.values, &secrets), false); !good {
 			x.Incomplete = true
 			return
 		}
 		values, _ := x.values.UnmarkDeep()
-		if clear, diags = x.FillIn(path, text, values); diags.HasErrors() {
-			x.wrong(x.Arg("values").At, secretDecide, path)
+		if clear, good = x.FillIn(path, text, values, true); !good {
+			x.Fail(x.At("values"), wrongManifest, secretDecide, path)
 			return
 		}
 	}
@@ -218,7 +214,7 @@ func (x *manifests) file(path string, text []byte) {
 	for i, d := range documents(shown) {
 		at := x.startOf(path, d.line)
 		if len(inClear) <= i {
-			x.wrong(at, secretDecide, path)
+			x.Fail(at, wrongManifest, secretDecide, path)
 			return
 		}
 		if o, ok := x.document(at, d, inClear[i], secrets); ok {
@@ -260,23 +256,17 @@ func documents(text string) (all []section) {
 }
 
 // startOf is the beginning of a line of a file; of a template with other lines, the file's.
-func (x *manifests) startOf(path string, line int) hcl.Range {
-	at := hcl.Pos{Line: 1, Column: 1}
-	for s := range strings.Lines(x.TextOf(path)) {
-		if at.Line == line || x.lines != nil {
-			end, long := at, len(strings.TrimRight(s, "\r\n"))
-			end.Byte, end.Column = at.Byte+long, 1+long
-			return hcl.Range{Filename: path, Start: at, End: end}
-		}
-		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
+func (x *manifests) startOf(path string, line int) lang.Place {
+	if x.lines != nil {
+		line = 1
 	}
-	return hcl.Range{Filename: path, Start: hcl.InitialPos, End: hcl.InitialPos}
+	return x.LineOf(path, line)
 }
 
 var yamlLine = regexp.MustCompile(`(?:yaml: )?(?:unmarshal errors:\s*)?line (\d+): `)
 
 // document reads an object. What of it is secret is shown as such.
-func (x *manifests) document(at hcl.Range, shown, clear section, secrets []string) (o provision.Object, ok bool) {
+func (x *manifests) document(at lang.Place, shown, clear section, secrets []string) (o provision.Object, ok bool) {
 	object, err := parseDocument(shown.text)
 	if err != nil {
 		said, near := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), ""
@@ -287,15 +277,15 @@ func (x *manifests) document(at hcl.Range, shown, clear section, secrets []strin
 				near = fmt.Sprintf(", near the line %q that it becomes", x.lines[min(line, len(x.lines))-1])
 			}
 		}
-		x.wrong(at, "This is no YAML: %s%s.", plain.Line(yamlLine.ReplaceAllString(said, "")), near)
+		x.Fail(at, wrongManifest, "This is no YAML: %s%s.", plain.Line(yamlLine.ReplaceAllString(said, "")), near)
 		return o, false
 	}
 	full, err := parseDocument(clear.text)
 	if err != nil {
-		x.wrong(at, secretDecide, at.Filename)
+		x.Fail(at, wrongManifest, secretDecide, at.Filename)
 		return o, false
 	}
-	o = provision.Object{APIVersion: textAt(object, "apiVersion"), Kind: textAt(object, "kind"), Pos: lang.Pos(at)}
+	o = provision.Object{APIVersion: textAt(object, "apiVersion"), Kind: textAt(object, "kind"), Pos: at.String()}
 	if x.lines != nil {
 		o.Pos = at.Filename
 	}
@@ -368,7 +358,7 @@ var wideKinds = strings.Fields(`Namespace Node PersistentVolume CustomResourceDe
 	MutatingWebhookConfiguration DeviceClass ClusterIssuer`)
 
 // known holds a document against what objects are.
-func (x *manifests) known(at hcl.Range, o provision.Object, object, meta map[string]any) bool {
+func (x *manifests) known(at lang.Place, o provision.Object, object, meta map[string]any) bool {
 	var namespace string
 	if c := x.cluster(); c != nil {
 		namespace = c.Namespace
@@ -376,19 +366,19 @@ func (x *manifests) known(at hcl.Range, o provision.Object, object, meta map[str
 	said := textAt(meta, "namespace")
 	switch {
 	case o.APIVersion == "":
-		x.wrong(at, noKind, "apiVersion")
+		x.Fail(at, wrongManifest, noKind, "apiVersion")
 	case o.Kind == "":
-		x.wrong(at, noKind, "kind")
+		x.Fail(at, wrongManifest, noKind, "kind")
 	case strings.HasSuffix(o.Kind, "List") && object["items"] != nil:
-		x.wrong(at, listed)
+		x.Fail(at, wrongManifest, listed)
 	case slices.Contains(wideKinds, o.Kind):
-		x.wrong(at, wideKind, o.Kind)
+		x.Fail(at, wrongManifest, wideKind, o.Kind)
 	case o.Name == "":
-		x.wrong(at, noName, o.Kind)
+		x.Fail(at, wrongManifest, noName, o.Kind)
 	case said != "" && namespace == "" && x.cluster() != nil:
-		x.wrong(at, ownNamespace, o.Kind, said)
+		x.Fail(at, wrongManifest, ownNamespace, o.Kind, said)
 	case said != namespace && said != "" && namespace != "":
-		x.wrong(at, elsewhere, o.Kind, said, namespace)
+		x.Fail(at, wrongManifest, elsewhere, o.Kind, said, namespace)
 	default:
 		return true
 	}
@@ -403,15 +393,15 @@ func (x *manifests) cluster() *provision.Cluster {
 	return x.engine.Host().Cluster
 }
 
-func (x *manifests) add(at hcl.Range, o provision.Object) {
+func (x *manifests) add(at lang.Place, o provision.Object) {
 	group, _, _ := strings.Cut(o.APIVersion, "/")
 	key := o.Kind + "." + group + " " + o.Name
 	if first, there := x.where[key]; there {
-		x.wrong(at, twice, o.Kind+" "+o.Name, first.Pos)
+		x.Fail(at, wrongManifest, twice, o.Kind+" "+o.Name, first.Pos)
 		return
 	}
 	if len(x.objects) == maxObjects {
-		x.wrong(at, manyObjects, maxObjects)
+		x.Fail(at, wrongManifest, manyObjects, maxObjects)
 		return
 	}
 	x.where[key] = o
@@ -429,7 +419,7 @@ const (
 )
 
 // warnOfTimeouts is about gateways that cut long answers off.
-func (x *manifests) warnOfTimeouts(at hcl.Range, o provision.Object) {
+func (x *manifests) warnOfTimeouts(at lang.Place, o provision.Object) {
 	var route struct {
 		Spec struct {
 			Rules []struct{ Timeouts map[string]string }
@@ -465,7 +455,7 @@ func (x *manifests) checkWait() {
 			if a.Name != "" {
 				what += " " + a.Name
 			}
-			x.FailIn("wait", "The files have no %s.%s", what, lang.DidYouMean(a.Kind, kinds, lang.Plainly))
+			x.Fail(x.ValueOf("wait"), "Wrong value", "The files have no %s.%s", what, lang.DidYouMean(a.Kind, kinds, lang.Plainly))
 		}
 	}
 }

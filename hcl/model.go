@@ -23,7 +23,7 @@ func modelBlock() *lang.BlockType {
 			lang.Arg("size", lang.Size, func(m *engines.Model, n int64) { m.Size = n }),
 			lang.Comment(),
 		},
-		Make:  lang.Makes(func(d *lang.Declared) *engines.Model { return &engines.Model{Name: d.Name, Pos: lang.Pos(d.Header)} }),
+		Make:  lang.Makes(func(d *lang.Declared) *engines.Model { return &engines.Model{Name: d.Name, Pos: d.Header.String()} }),
 		Check: lang.Checks(checkModel),
 	}
 }
@@ -37,7 +37,7 @@ func checkModel(b *lang.Block, m *engines.Model) {
 	}
 	cache := b.Arg("cache")
 	if m.Download && m.Repo != "" {
-		switch at := b.Arg("download").At; {
+		switch at := b.At("download"); {
 		case strings.HasPrefix(m.Repo, "/"):
 			b.Fail(at, "Nothing to download",
 				"%q is a directory on the host, and is taken as it is. Remove download.", m.Repo)
@@ -66,5 +66,5 @@ func checkRepo(b *lang.Block, repo string) {
 			hint = "It is written without the address of the hub: " + strings.TrimSuffix(strings.Trim(bare, "/"), ".")
 		}
 	}
-	b.FailIn("repo", "%q is not the name of a model. %s.", repo, hint)
+	b.Fail(b.ValueOf("repo"), "Wrong value", "%q is not the name of a model. %s.", repo, hint)
 }

@@ -34,7 +34,7 @@ func referenceBlock() *lang.BlockType {
 func readReferences(benchmark *lang.Block) []Reference {
 	var all []Reference
 	for _, b := range benchmark.Inner("reference") {
-		r := Reference{Name: b.Label, Pos: lang.Pos(b.Header)}
+		r := Reference{Name: b.Label, Pos: b.Header.String()}
 		b = b.Read(&r, nil)
 		if r.Rows != nil {
 			r.Columns = b.Columns("rows")
@@ -55,7 +55,7 @@ func warnOfReferences(benchmark *lang.Block, out Benchmark) {
 		rows := b.Written("rows")
 		for _, row := range r.Rows {
 			if name, ok := row["engine"].(string); ok && !slices.Contains(there, name) {
-				b.WarnOnce(rows, "Unknown engine", "Rows of the reference %q name an engine %q, "+
+				b.Warn(rows.Once(), "Unknown engine", "Rows of the reference %q name an engine %q, "+
 					"which the lab does not have. They stand beside nothing.%s", r.Name, name, lang.DidYouMean(name, there, nil))
 				break
 			}

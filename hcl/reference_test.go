@@ -10,8 +10,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"hclbench/hcl/lang"
 )
@@ -136,8 +134,8 @@ func TestReferenceExamples(t *testing.T) {
 		text := string(page[m[4]:m[5]])
 		line := strings.Count(string(page[:m[4]]), "\n") + 1
 		if m[2] < 0 {
-			if _, diags := hclsyntax.ParseConfig([]byte(text), "example.hcl", hcl.InitialPos); diags.HasErrors() {
-				t.Errorf("the example at line %d does not parse: %v", line, diags)
+			if _, p := lang.Format("example.hcl", []byte(text)); p.HasErrors() {
+				t.Errorf("the example at line %d does not parse:\n%s", line, printed(t, p))
 			}
 			continue
 		}

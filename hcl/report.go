@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/hcl/v2"
-
 	"hclbench/engines"
 	"hclbench/hcl/lang"
 	"hclbench/load"
@@ -122,11 +120,11 @@ func (x *reportReader) checkBaseline(e *engines.Engine, benchmarks []Benchmark) 
 	}) {
 		return
 	}
-	x.Warn(x.Arg("baseline").At, "Nothing to compare",
+	x.Warn(x.At("baseline"), "Nothing to compare",
 		"No benchmark measures %s, so nothing is held against it. Name an engine that one measures.", e.Address())
 }
 
-func (x *reportReader) checkMetric(at hcl.Range, name string) {
+func (x *reportReader) checkMetric(at lang.Place, name string) {
 	if isMetric(name) {
 		return
 	}
@@ -142,9 +140,9 @@ func (x *reportReader) checkMetric(at hcl.Range, name string) {
 	x.Fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
 
-func (x *reportReader) checkSeries(at hcl.Range, name string) {
+func (x *reportReader) checkSeries(at lang.Place, name string) {
 	if known := slices.Concat(seriesColumns(), x.axes); !slices.Contains(known, name) {
-		x.Missing(at, "", "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
+		x.Fail(at.Lacking(""), "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
 			name, lang.DidYouMean(name, known, nil), lang.InWords(seriesColumns(), "or"))
 	}
 }
@@ -152,7 +150,7 @@ func (x *reportReader) checkSeries(at hcl.Range, name string) {
 func (x *reportReader) checkChart(c Chart) {
 	all := slices.Concat(x.columns, metric.Names(x.metrics))
 	if along := x.Arg("x"); along.IsValid() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
-		x.Missing(along.At, "", "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
+		x.Fail(along.At.Lacking(""), "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
 			"or a metric.", c.X, lang.DidYouMean(c.X, all, nil), lang.InWords(loadColumns(), "or"))
 	}
 	if label := x.Arg("label"); label.IsValid() && c.X != "" && !isMetric(c.X) {
@@ -165,7 +163,7 @@ func (x *reportReader) checkChart(c Chart) {
 	}
 }
 
-func (x *reportReader) checkCondition(at hcl.Range, condition string, names []string) {
+func (x *reportReader) checkCondition(at lang.Place, condition string, names []string) {
 	var mistake *where.Error
 	_, comparisons, err := where.Read(condition, names)
 	if errors.As(err, &mistake) {
@@ -214,9 +212,9 @@ func namesIn(r *lang.Reader, column string) []string {
 }
 
 // eachName calls do for the names in an argument, with their places.
-func (x *reportReader) eachName(argument string, names []string, do func(hcl.Range, string)) {
+func (x *reportReader) eachName(argument string, names []string, do func(lang.Place, string)) {
 	for i, name := range names {
-		do(x.ElementRange(argument, i), name)
+		do(x.Element(argument, i), name)
 	}
 }
 

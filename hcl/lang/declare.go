@@ -28,7 +28,7 @@ type Declared struct {
 	Address string // "engine.vllm.h200", "var.x", "local.y"
 	Kind    string // engines and data sets
 	Name    string
-	Header  hcl.Range
+	Header  Place
 	body    *hclsyntax.Body
 	expr    hclsyntax.Expression // locals only
 	Wrong   bool                 // reported already: references to it are unknown, silently
@@ -52,7 +52,7 @@ type Declared struct {
 }
 
 func newDeclared(b *hclsyntax.Block, t *BlockType) *Declared {
-	d := &Declared{Type: t, Name: b.Labels[len(b.Labels)-1], body: b.Body, Header: b.DefRange()}
+	d := &Declared{Type: t, Name: b.Labels[len(b.Labels)-1], body: b.Body, Header: place(b.DefRange())}
 	d.Address = cmp.Or(t.Root, t.Name) + "." + strings.Join(b.Labels, ".")
 	if t.ownKinds() {
 		d.Kind = b.Labels[0]
@@ -294,7 +294,7 @@ func (n nameForm) Allows(name string) bool {
 // declareAll checks the shape of a file's blocks and notes what they declare.
 func (c *checker) declareAll(body *hclsyntax.Body) {
 	for _, a := range inOrder(body.Attributes) {
-		c.Fail(a.NameRange, "Argument outside of a block",
+		c.Fail(place(a.NameRange), "Argument outside of a block",
 			"%q stands in no block. For a value of your own, write locals { %s = … }", a.Name, a.Name)
 	}
 	names := mapped(c.types, func(t *BlockType) string { return t.Name })
@@ -304,7 +304,7 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 			continue
 		}
 		c.declareMisspelt(b)
-		c.missing(b.TypeRange, "", "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
+		c.Fail(place(b.TypeRange).Lacking(""), "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
 			b.Type, DidYouMean(b.Type, names, nil), InWords(names, "and"))
 	}
 }
@@ -336,7 +336,7 @@ func (c *checker) declare(b *hclsyntax.Block, t *BlockType) {
 	case t.Free != nil:
 		for _, a := range inOrder(b.Body.Attributes) {
 			c.add(&Declared{
-				Type: t, Address: t.Root + "." + a.Name, Name: a.Name, body: b.Body, expr: a.Expr, Header: a.NameRange,
+				Type: t, Address: t.Root + "." + a.Name, Name: a.Name, body: b.Body, expr: a.Expr, Header: place(a.NameRange),
 			})
 		}
 	case t.Root != "":
@@ -349,13 +349,13 @@ func (c *checker) declare(b *hclsyntax.Block, t *BlockType) {
 	default:
 		for _, other := range c.blocks[t.Name] {
 			if t.Once {
-				c.Fail(b.DefRange(), "Duplicate "+t.Name+" block",
+				c.Fail(place(b.DefRange()), "Duplicate "+t.Name+" block",
 					"A lab has at most one %s block, and one stands at %s already. Put everything into one.",
-					t.Name, Pos(other.DefRange()))
+					t.Name, lineOf(other.DefRange()))
 				return
 			}
 			if other.Labels[0] == b.Labels[0] {
-				c.Fail(b.DefRange(), "Duplicate "+t.Name+" block", nameTaken, t.Name, b.Labels[0], Pos(other.DefRange()))
+				c.Fail(place(b.DefRange()), "Duplicate "+t.Name+" block", nameTaken, t.Name, b.Labels[0], lineOf(other.DefRange()))
 				return
 			}
 		}
@@ -373,7 +373,7 @@ func firstLabel(b *hclsyntax.Block) string {
 func (c *checker) add(d *Declared) {
 	if other, taken := c.declared[d.Address]; taken {
 		c.Fail(d.Header, "Duplicate "+d.Type.Name+" block",
-			"%s is declared at %s already. Give this one another name.", d.Address, Pos(other.Header))
+			"%s is declared at %s already. Give this one another name.", d.Address, other.Header.String())
 		return
 	}
 	c.declared[d.Address] = d
@@ -391,7 +391,7 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *BlockType) bool {
 			example += " " + strings.ToUpper(l.What)
 		}
 		many := []string{"no label", "one label", "2 labels"}[len(t.Labels)]
-		c.Fail(at, "Wrong number of labels",
+		c.Fail(place(at), "Wrong number of labels",
 			"A block of type %s takes %s, and this one has %d. Write %s { … }.", t.Name, many, len(b.Labels), example)
 		return false
 	}
@@ -405,7 +405,7 @@ func (c *checker) checkLabels(b *hclsyntax.Block, t *BlockType) bool {
 func (c *checker) checkLabel(b *hclsyntax.Block, t *BlockType, l Label, said string, at hcl.Range) bool {
 	switch {
 	case l.Kinds != nil && !slices.Contains(l.Kinds, said):
-		c.Fail(at, "Unknown "+t.Name+" kind", "There is no %s kind %q.%s The kinds are %s.",
+		c.Fail(place(at), "Unknown "+t.Name+" kind", "There is no %s kind %q.%s The kinds are %s.",
 			t.Name, said, DidYouMean(said, l.Kinds, nil), InWords(quoted(l.Kinds), "and"))
 		if t.Root != "" { // it counts as declared, so that references to it are not wrong as well
 			d := newDeclared(b, t)
@@ -415,11 +415,11 @@ func (c *checker) checkLabel(b *hclsyntax.Block, t *BlockType, l Label, said str
 		return false
 	case l.Kinds != nil:
 	case l.Form.most > 0 && len(said) > l.Form.most:
-		c.Fail(at, "Name too long", "Containers are named after it, so it has at most %d characters, and this one has %d. "+
+		c.Fail(place(at), "Name too long", "Containers are named after it, so it has at most %d characters, and this one has %d. "+
 			"Shorten it.", l.Form.most, len(said))
 		return false
 	case !l.Form.form.MatchString(said):
-		c.Fail(at, "Invalid name", "%q cannot be a name. A name is made of %s, "+
+		c.Fail(place(at), "Invalid name", "%q cannot be a name. A name is made of %s, "+
 			"because it appears in references, labels and file names.", said, l.Form.rule)
 		return false
 	}
@@ -446,13 +446,13 @@ func (c *checker) checkBody(body *hclsyntax.Body, t *BlockType, header hcl.Range
 	}
 	for _, a := range t.Args {
 		if _, said := body.Attributes[a.Name]; a.Must && !said {
-			c.missing(header, a.Name, "Missing argument", "%s needs the argument %q. %s",
+			c.Fail(place(header).Lacking(a.Name), "Missing argument", "%s needs the argument %q. %s",
 				Title(t.title()), a.Name, a.Hint)
 		}
 	}
 	for _, n := range t.Blocks {
 		if _, said := seen[n.Type.Name]; n.Required && !said {
-			c.missing(header, n.Type.Name, "Missing block", "%s needs a block %s { … }. %s",
+			c.Fail(place(header).Lacking(n.Type.Name), "Missing block", "%s needs a block %s { … }. %s",
 				Title(t.title()), n.Type.Name, n.Type.Hint)
 		}
 	}
@@ -463,13 +463,13 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *BlockType, n Nested, seen m
 	labelled := c.checkLabels(b, n.Type) && len(n.Type.Labels) > 0
 	name := b.Type + " " + firstLabel(b)
 	if first, twice := seen[b.Type]; twice && !n.Many {
-		c.Fail(at, "Duplicate "+b.Type+" block",
+		c.Fail(place(at), "Duplicate "+b.Type+" block",
 			"There is at most one %s block in %s, and one stands at %s already. Put everything into one.",
-			b.Type, t.title(), Pos(first))
+			b.Type, t.title(), lineOf(first))
 		return
 	}
 	if first, twice := seen[name]; twice && labelled {
-		c.Fail(at, "Duplicate "+b.Type+" block", nameTaken, b.Type, b.Labels[0], Pos(first))
+		c.Fail(place(at), "Duplicate "+b.Type+" block", nameTaken, b.Type, b.Labels[0], lineOf(first))
 	}
 	seen[b.Type], seen[name] = at, at
 	c.checkBody(b.Body, n.Type, at)
@@ -478,28 +478,28 @@ func (c *checker) checkNested(b *hclsyntax.Block, t *BlockType, n Nested, seen m
 func (c *checker) unknownArgument(a *hclsyntax.Attribute, t *BlockType, header hcl.Range) {
 	at := a.NameRange
 	if _, ok := t.Nested(a.Name); ok {
-		c.Fail(at, "Block written as argument", "%s is a block: write it without the equals sign, %[1]s { … }.", a.Name)
+		c.Fail(place(at), "Block written as argument", "%s is a block: write it without the equals sign, %[1]s { … }.", a.Name)
 		return
 	}
 	if t.Free != nil {
-		c.Fail(at, "Unknown argument", "%q is not something that %s can say. %s.", a.Name, t.title(), t.Free.Hint)
+		c.Fail(place(at), "Unknown argument", "%q is not something that %s can say. %s.", a.Name, t.title(), t.Free.Hint)
 		return
 	}
 	known := t.argumentNames(false)
 	c.misspelt[header][where.Nearest(a.Name, known)] = true
-	c.Fail(at, "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, t.title(),
+	c.Fail(place(at), "Unknown argument", "There is no argument %q in %s.%s%s", a.Name, t.title(),
 		DidYouMean(a.Name, append(known, t.blockNames()...), nil), c.elsewhere(a.Name, t))
 }
 
 func (c *checker) unknownBlock(b *hclsyntax.Block, t *BlockType, header hcl.Range) {
 	if _, isArgument := t.Argument(b.Type); isArgument && t.Free == nil {
-		c.Fail(b.TypeRange, "Argument written as block",
+		c.Fail(place(b.TypeRange), "Argument written as block",
 			"%s is an argument: write it with an equals sign, %[1]s = { … }.", b.Type)
 		return
 	}
 	known := t.blockNames()
 	c.misspelt[header][where.Nearest(b.Type, known)] = true
-	c.missing(b.TypeRange, "", "Unknown block type", "There is no block %q in %s.%s%s", b.Type, t.title(),
+	c.Fail(place(b.TypeRange).Lacking(""), "Unknown block type", "There is no block %q in %s.%s%s", b.Type, t.title(),
 		DidYouMean(b.Type, append(known, t.argumentNames(false)...), nil), c.elsewhere(b.Type, t))
 }
 
@@ -532,7 +532,7 @@ func (c *checker) checkDashes(expr hclsyntax.Expression) {
 		}
 		if _, minus := key.Wrapped.(*hclsyntax.UnaryOpExpr); minus {
 			name := strings.TrimLeft(string(key.Range().SliceBytes(c.files[key.Range().Filename])), "-")
-			c.Fail(key.Range(), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
+			c.Fail(place(key.Range()), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
 			c.silence(expr)
 		}
 	}

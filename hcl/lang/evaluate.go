@@ -195,11 +195,11 @@ func (s *scope) eval(expr hclsyntax.Expression, c *Cell) cty.Value {
 	v := cty.DynamicVal
 	if good {
 		value, diags := expr.Value(&hcl.EvalContext{Variables: vars, Functions: s.functions})
-		s.Report(diags)
+		s.report(diags)
 		switch {
 		case diags.HasErrors():
 		case tooLarge(value):
-			s.Fail(expr.Range(), "Value too large",
+			s.Fail(place(expr.Range()), "Value too large",
 				"The value has more than %d MiB, or %d parts. It probably grows by itself.", maxText>>20, maxParts)
 		default:
 			v = value
@@ -214,12 +214,12 @@ func (s *scope) eval(expr hclsyntax.Expression, c *Cell) cty.Value {
 // literal evaluates an expression that may refer to nothing; NilVal when it is wrong.
 func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 	for _, t := range expr.Variables() {
-		s.Fail(t.SourceRange(), "Reference in a literal",
+		s.Fail(place(t.SourceRange()), "Reference in a literal",
 			"A variable has its value before all else, so it cannot refer to %s. Use locals instead.", t.RootName())
 		return cty.NilVal
 	}
 	v, diags := expr.Value(&hcl.EvalContext{Functions: s.functions})
-	s.Report(diags)
+	s.report(diags)
 	if diags.HasErrors() {
 		return cty.NilVal
 	}
@@ -309,9 +309,9 @@ func (s *scope) known(t hcl.Traversal) bool {
 	if s.referenceLength(root) == 0 {
 		hint := DidYouMean(root, s.roots(), nil)
 		if len(t) == 1 {
-			s.Fail(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
+			s.Fail(place(at), "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
 		} else {
-			s.Fail(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
+			s.Fail(place(at), "Unknown reference", "No reference begins with %q.%s References begin with %s.",
 				root, hint, InWords(s.roots(), "or"))
 		}
 		return false
@@ -330,7 +330,7 @@ func (s *scope) known(t hcl.Traversal) bool {
 	case len(known) <= 5:
 		hint = fmt.Sprintf(" There is %s.", InWords(known, "and"))
 	}
-	s.missing(at, "", "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
+	s.Fail(place(at).Lacking(""), "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
 	return false
 }
 
@@ -355,7 +355,7 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*Declared) bool {
 	if !ok || slices.Contains(names, attr.Name) {
 		return true
 	}
-	s.Fail(attr.SrcRange, "Unknown attribute", "%s has no attribute %q.%s",
+	s.Fail(place(attr.SrcRange), "Unknown attribute", "%s has no attribute %q.%s",
 		Title(d.Type.title()), attr.Name, DidYouMean(attr.Name, names, nil))
 	return false
 }
@@ -372,13 +372,13 @@ func (s *scope) enter(d *Declared, at hcl.Range) bool {
 	names := mapped(s.stack[i:], func(on *Declared) string { return on.Address })
 	switch {
 	case len(names) > 1:
-		s.Fail(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
+		s.Fail(place(at), "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
 			strings.Join(append(names, d.Address), " → "))
 	case s.stack[i].parent != nil:
-		s.Fail(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
+		s.Fail(place(at), "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
 			"Put what they share into locals.", d.Address)
 	default:
-		s.Fail(at, "Circular reference", "%s refers to itself, so it has no value.", d.Address)
+		s.Fail(place(at), "Circular reference", "%s refers to itself, so it has no value.", d.Address)
 	}
 	return false
 }
@@ -434,24 +434,26 @@ func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []strin
 	return out
 }
 
-// FillIn is the text that a template becomes with these values.
-func (s *scope) FillIn(path string, text []byte, values cty.Value) (string, hcl.Diagnostics) {
+// FillIn is the text that a template becomes with the members of an object; false where it is wrong. That is
+// reported unless quiet is true: with values that are secret, what is wrong cannot be said.
+func (s *scope) FillIn(path string, text []byte, values cty.Value, quiet bool) (string, bool) {
 	expr, diags := hclsyntax.ParseTemplate(text, path, hcl.InitialPos)
-	if diags.HasErrors() {
-		return "", diags
+	var v cty.Value
+	if !diags.HasErrors() {
+		v, diags = expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: s.functions})
 	}
-	v, diags := expr.Value(&hcl.EvalContext{Variables: values.AsValueMap(), Functions: s.functions})
 	if diags.HasErrors() {
-		return "", diags
+		if !quiet {
+			s.report(diags)
+		}
+		return "", false
 	}
 	out, err := AsText(v) // a file that is one ${…} has the type of that
-	if err != nil || !v.IsKnown() || tooLarge(v) {
-		at := expr.Range()
-		return "", hcl.Diagnostics{{
-			Severity: hcl.DiagError, Summary: "Wrong template", Detail: "This template makes no text.", Subject: &at,
-		}}
+	good := err == nil && v.IsKnown() && !tooLarge(v)
+	if !good && !quiet {
+		s.Fail(place(expr.Range()), "Wrong template", "This template makes no text.")
 	}
-	return out.Reveal(), nil
+	return out.Reveal(), good
 }
 
 // maxInstances bounds for_each: more is a slip.
@@ -518,14 +520,14 @@ func (s *scope) makeMembers(d *Declared) (good bool) {
 	s.within(d, func() { v = s.eval(expr, nil) })
 	switch {
 	case v.IsMarked():
-		s.Fail(at, "Sensitive value would show",
+		s.Fail(place(at), "Sensitive value would show",
 			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
 	case !v.IsKnown():
 		s.noteUnknown(at)
 	case v.IsNull() || !v.CanIterateElements():
-		s.Fail(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, Describe(v))
+		s.Fail(place(at), "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, Describe(v))
 	case v.LengthInt() > maxInstances:
-		s.Fail(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
+		s.Fail(place(at), "Too many instances", "for_each has %d entries; at most %d are made. "+
 			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
 	default:
 		good = true
@@ -555,18 +557,18 @@ func (s *scope) instanceKey(d *Declared, k cty.Value, before map[string]bool, at
 	}
 	switch {
 	case k.IsMarked():
-		s.Fail(at, "Sensitive value would show",
+		s.Fail(place(at), "Sensitive value would show",
 			"The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
 	case !k.IsKnown():
 		s.noteUnknown(at)
 	case !text:
-		s.Fail(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
+		s.Fail(place(at), "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
 			len(d.members)+1, Describe(k))
 	case !instanceKey.MatchString(key):
-		s.Fail(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
+		s.Fail(place(at), "Invalid key", "%s cannot be a key: keys are part of names, "+
 			"and are made of letters, digits and _ . : / @ + = , -", Describe(k))
 	case before[key]:
-		s.Fail(at, "Key given twice",
+		s.Fail(place(at), "Key given twice",
 			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", Describe(k))
 	default:
 		good = true
@@ -585,11 +587,11 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 			}
 		}
 		if in != nil && !in.Type.takesForEach() {
-			s.Fail(at, "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
+			s.Fail(place(at), "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
 				"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
 			return cty.DynamicVal, false
 		}
-		s.Fail(at, "No for_each here",
+		s.Fail(place(at), "No for_each here",
 			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", InWords(may, "and"))
 		return cty.DynamicVal, false
 	}
@@ -599,7 +601,7 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 			if hint == "" {
 				hint = fmt.Sprintf(" Did you mean each.value.%s?", name)
 			}
-			s.Fail(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
+			s.Fail(place(at), "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
 			return cty.DynamicVal, false
 		}
 	}
@@ -642,16 +644,16 @@ func (s *scope) knownMember(t hcl.Traversal, d *Declared) bool {
 	_, bare := t[n].(hcl.TraverseAttr)
 	switch {
 	case len(keys) == 0:
-		s.Fail(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.Address)
+		s.Fail(place(at), "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.Address)
 	case bare && slices.Contains(d.Type.argumentNames(true), key):
-		s.Fail(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
+		s.Fail(place(at), "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
 			d.Address, d.Type.Name, keys[0], key)
 	default:
 		hint := DidYouMean(key, keys, nil)
 		if hint == "" && len(keys) <= 5 {
 			hint = fmt.Sprintf(" Its keys are %s.", InWords(quoted(keys), "and"))
 		}
-		s.Fail(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.Address, key, hint)
+		s.Fail(place(at), "Unknown instance", "The for_each of %s has no key %q.%s", d.Address, key, hint)
 	}
 	return false
 }

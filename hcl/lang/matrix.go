@@ -180,12 +180,12 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *BlockType) bool { return t.PerCell })].Name
 		if in := s.top(); in != nil && !in.Type.PerCell {
 			if _, named := outer.Argument(in.Type.Name); named {
-				s.Fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
+				s.Fail(place(at), "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
 					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
 				return cty.DynamicVal, false
 			}
 		}
-		s.Fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
+		s.Fail(place(at), "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
 			withArticle(outer.Name), outer.Name, recipe)
 		return cty.DynamicVal, false
 	case c == anyCell:
@@ -205,22 +205,22 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	hint := DidYouMean(axis, c.axes, below(matrixRoot))
 	switch {
 	case c.partial && slices.Contains(c.axes, axis):
-		s.Fail(at, unknown,
+		s.Fail(place(at), unknown,
 			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
 	case c.included != "":
-		s.Fail(at, unknown,
+		s.Fail(place(at), unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.Fail(at, unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+		s.Fail(place(at), unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
 			Title(c.of), axis)
 	default:
 		if hint == "" {
 			hint = fmt.Sprintf(" Its axes are %s.", InWords(quoted(c.axes), "and"))
 		}
 		if inside {
-			s.Fail(at, unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
+			s.Fail(place(at), unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
 		} else {
-			s.Fail(at, unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
+			s.Fail(place(at), unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
 		}
 	}
 	return cty.DynamicVal, false
@@ -288,7 +288,7 @@ func (b *Block) Expand(add func(c *Cell) bool) {
 	}
 	if c := x.newCell(); one && !x.excluded(c) {
 		c.object = cty.EmptyObjectVal
-		x.keep(c, b.Header)
+		x.keep(c, b.Header.Range)
 	}
 	if x.left > 0 && x.left == x.count && len(x.seen) == 0 {
 		x.Warn(x.excludes[0].Header, "Every cell is excluded",
@@ -309,12 +309,12 @@ func (x *expansion) newCell() *Cell { return &Cell{of: x.name(), values: map[str
 func (x *expansion) keep(c *Cell, from hcl.Range) {
 	switch id := c.id(); {
 	case x.seen[id]:
-		x.Warn(from, "Cell given twice",
+		x.Warn(place(from), "Cell given twice",
 			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
 	case x.add(c):
 		x.seen[id] = true
 	default:
-		x.Reader.lost = append(x.Reader.lost, x.Header)
+		x.Reader.lost = append(x.Reader.lost, x.Header.Range)
 	}
 }
 
@@ -393,7 +393,7 @@ func (x *expansion) point(t table, c *Cell) bool {
 }
 
 func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
-	x.Fail(matrix.DefRange(), "Too many cells",
+	x.Fail(place(matrix.DefRange()), "Too many cells",
 		"The matrix has more than %d cells. An axis is probably longer than was meant.", MaxCells)
 }
 
@@ -407,8 +407,8 @@ func (x *expansion) nameAxes(t table, c *Cell) bool {
 		}
 		for _, a := range f.attrs {
 			if first, twice := at[a.Name]; twice {
-				x.Fail(a.NameRange, "Axis given twice",
-					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, Pos(first))
+				x.Fail(place(a.NameRange), "Axis given twice",
+					"The axis %q is at %s already. Rename this one, or remove it.", a.Name, lineOf(first))
 				good = false
 			}
 			at[a.Name] = a.NameRange
@@ -423,7 +423,7 @@ func (x *expansion) nameAxes(t table, c *Cell) bool {
 
 // empty reports a block without the axes that it is for.
 func (x *expansion) empty(b *hclsyntax.Block, each, write string) (good bool) {
-	x.Missing(b.DefRange(), "", "Empty "+b.Type,
+	x.Fail(place(b.DefRange()).Lacking(""), "Empty "+b.Type,
 		"Each argument of %s block is %s, and this one has none. Write %s.", withArticle(b.Type), each, write)
 	return false
 }
@@ -440,7 +440,7 @@ func (x *expansion) rows(f factor, c *Cell) [][]cty.Value {
 		uneven = uneven || len(list) != len(lists[0])
 	}
 	if uneven && !unknown {
-		x.Fail(f.zip.DefRange(), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
+		x.Fail(place(f.zip.DefRange()), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
 			"To multiply axes, put them into a matrix block.", InWords(have, "and"))
 	}
 	if f.zip != nil && (unknown || uneven) {
@@ -459,7 +459,7 @@ func (x *expansion) rows(f factor, c *Cell) [][]cty.Value {
 func (x *expansion) included(b *hclsyntax.Block) *Cell {
 	attrs := inOrder(b.Body.Attributes)
 	c := x.newCell()
-	c.partial, c.included = true, Pos(b.DefRange())
+	c.partial, c.included = true, lineOf(b.DefRange())
 	c.axes = mapped(attrs, func(a *hclsyntax.Attribute) string { return a.Name })
 	if len(attrs) == 0 {
 		x.empty(b, "the value of an axis", "concurrency = 4")
@@ -486,7 +486,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 	at := elementRange(a.Expr, n-1)
 	switch {
 	case v.IsMarked():
-		x.Fail(at, "Sensitive value would show", secretAxis, a.Name)
+		x.Fail(place(at), "Sensitive value would show", secretAxis, a.Name)
 	case !v.IsKnown():
 		x.noteUnknown(at)
 	case Scalar(v) == nil:
@@ -499,7 +499,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 		if g := repeatedOf(v); g != nil && n > 0 {
 			hint = fmt.Sprintf(severalOf, g.Address)
 		}
-		x.Fail(at, "Wrong value", notAPoint, what, Describe(v), hint)
+		x.Fail(place(at), "Wrong value", notAPoint, what, Describe(v), hint)
 	default:
 		return v
 	}
@@ -511,7 +511,7 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []c
 	at, list := a.Expr.Range(), x.eval(a.Expr, c)
 	switch {
 	case list.IsMarked():
-		x.Fail(at, "Sensitive value would show", secretAxis, a.Name)
+		x.Fail(place(at), "Sensitive value would show", secretAxis, a.Name)
 	case !list.IsKnown():
 		x.noteUnknown(at)
 	case !IsList(list):
@@ -521,9 +521,9 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []c
 		} else if g := repeatedOf(list); g != nil {
 			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.Address)
 		}
-		x.Fail(at, "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, Describe(list), hint)
+		x.Fail(place(at), "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, Describe(list), hint)
 	case list.LengthInt() == 0:
-		x.Fail(at, "Empty axis",
+		x.Fail(place(at), "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
 	default:
 		return x.points(a, zipped, list)
@@ -542,7 +542,7 @@ func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) 
 		if v.IsKnown() && !zipped {
 			key := axisKey(v)
 			if seen[key] {
-				x.Warn(elementRange(a.Expr, n-1), "Value given twice", "The axis %q has %s more than once, "+
+				x.Warn(place(elementRange(a.Expr, n-1)), "Value given twice", "The axis %q has %s more than once, "+
 					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, Describe(v))
 				continue
 			}
@@ -559,7 +559,7 @@ func (x *expansion) warnOfExcludes() {
 	for _, e := range x.excludes {
 		a, ok := e.body.Attributes["when"]
 		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
-			x.Warn(a.Expr.Range(), "Exclude without effect",
+			x.Warn(place(a.Expr.Range()), "Exclude without effect",
 				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
 		}
 	}
@@ -588,7 +588,7 @@ func (x *expansion) warnOfAxes() {
 			// What advances with other axes, in a zip, may be there as a name.
 			alone := m.Type == "include" && len(multiplied) > 0 && !multiplied[a.Name]
 			if _, ok := used[a.Name]; !ok && (m.Type == "matrix" || alone) {
-				x.Warn(a.NameRange, "Axis without effect",
+				x.Warn(place(a.NameRange), "Axis without effect",
 					"Nothing uses matrix.%s, so all its values would give the same cell. Use it, or remove it.", a.Name)
 			}
 		}
@@ -596,11 +596,11 @@ func (x *expansion) warnOfAxes() {
 }
 
 // MatrixAxes are the axes of the block's matrix blocks, and where they are written.
-func (b *Block) MatrixAxes() iter.Seq2[string, hcl.Range] {
-	return func(yield func(string, hcl.Range) bool) {
+func (b *Block) MatrixAxes() iter.Seq2[string, Place] {
+	return func(yield func(string, Place) bool) {
 		for _, m := range blocksOf(b.body, "matrix") {
 			for _, a := range inOrder(m.Body.Attributes) {
-				if !yield(a.Name, a.NameRange) {
+				if !yield(a.Name, place(a.NameRange)) {
 					return
 				}
 			}

@@ -20,9 +20,9 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 	f, diags := hclsyntax.ParseConfig(text, name, hcl.InitialPos)
 	p.Broken = p.Broken || diags.HasErrors()
 	if at, open := openQuote(diags, text); open {
-		p.syntax[Pos(at)] = true
-		p.Add(SeverityError, at, "Text without an end", "",
+		p.Fail(place(at), "Text without an end",
 			`This text has no closing quote in its line. Close it; for a text of several lines, write \n, or <<EOT.`)
+		p.syntax[lineOf(at)] = true
 		diags = nil
 	}
 	for _, d := range diags {
@@ -30,11 +30,11 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 			d.Detail += " If the value is text, put all of it in quotes."
 		}
 		// After the first mistake in a line, the others mean little.
-		if d.Subject == nil || !p.syntax[Pos(*d.Subject)] {
-			p.Report(hcl.Diagnostics{d})
+		if d.Subject == nil || !p.syntax[lineOf(*d.Subject)] {
+			p.report(hcl.Diagnostics{d})
 		}
 		if d.Subject != nil {
-			p.syntax[Pos(*d.Subject)] = true
+			p.syntax[lineOf(*d.Subject)] = true
 		}
 	}
 	if f == nil {
@@ -51,7 +51,7 @@ func (p *Problems) parse(name string, text []byte) *hclsyntax.Body {
 		return nil
 	})
 	if diags.HasErrors() {
-		p.Report(diags)
+		p.report(diags)
 		return &hclsyntax.Body{}
 	}
 	return body
@@ -122,8 +122,8 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 			continue
 		}
 		if at, twice := first[key]; twice {
-			p.Fail(item.KeyExpr.Range(), "Key given twice",
-				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, Pos(at))
+			p.Fail(place(item.KeyExpr.Range()), "Key given twice",
+				"The object has the key %q at %s already, and only one value would count. Remove or rename one.", key, lineOf(at))
 			continue
 		}
 		first[key] = item.KeyExpr.Range()
@@ -150,7 +150,7 @@ func Format(name string, text []byte) ([]byte, *Problems) {
 	p.bodies = []*hclsyntax.Body{p.parse(name, text)}
 	if at, ok := invalid(name, text); ok {
 		// The scanner takes some broken characters for others.
-		p.Add(SeverityError, at, "Not UTF-8", "",
+		p.Fail(place(at), "Not UTF-8",
 			"Labs are UTF-8 text, and this byte is none. Was the file saved with another encoding?")
 	}
 	p.finish()

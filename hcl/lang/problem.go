@@ -92,36 +92,60 @@ func (p *Problems) Count() (errors, warnings int) {
 // List returns the problems, ordered by file and position.
 func (p *Problems) List() []Problem { return slices.Clone(p.list) }
 
-// Fail reports what is wrong at a place; what is wrong there in one cell after the other only
-// once. Half of a line that does not parse means nothing.
-func (p *Problems) Fail(at hcl.Range, summary, format string, args ...any) {
-	p.failWith(p.ofInstance(), at, summary, format, args...)
+// Place is where something in the text is wrong, and in which way.
+type Place struct {
+	hcl.Range
+	lacks  bool            // what is wrong is that something is not there
+	thing  string          // which of several things: each is reported once
+	once   bool            // a warning is the same whatever its words
+	values func() []string // what explains it: "var.tp is 16"
 }
 
-// failWith is fail with values that explain it.
-func (p *Problems) failWith(values []string, at hcl.Range, summary, format string, args ...any) {
-	if !p.Broken || !p.syntax[Pos(at)] {
-		p.Add(SeverityError, at, summary, "", fmt.Sprintf(format, args...), values...)
-	}
+func place(r hcl.Range) Place { return Place{Range: r} }
+
+// String is the place as people write it: "lab.hcl:12".
+func (p Place) String() string { return lineOf(p.Range) }
+
+// Lacking is the place of a block that lacks what has this name, or for which there are several (""). It is
+// not reported where that may stand under a wrong name, or in a part of the text that was lost to a syntax
+// error.
+func (p Place) Lacking(name string) Place {
+	p.lacks, p.thing = true, name
+	return p
 }
 
-// missing reports what is not there, under a name if it has one: not where it may stand under a
-// wrong name, or in a part of the text that was lost to a syntax error.
-func (p *Problems) missing(at hcl.Range, name, summary, format string, args ...any) {
-	if !p.Broken && (name == "" || !p.misspelt[at][name]) {
-		p.Add(SeverityError, at, summary, name, fmt.Sprintf(format, args...), p.ofInstance()...)
+// Once is the place for a warning that is given once, however many cells have words of their own for it.
+func (p Place) Once() Place {
+	p.once = true
+	return p
+}
+
+// Because is the place with what explains the problem: "requests is 5".
+func (p Place) Because(values ...string) Place {
+	p.values = func() []string { return values }
+	return p
+}
+
+// Fail reports a mistake, once for a place, however many cells have it. Half of a line that does not parse
+// means nothing.
+func (p *Problems) Fail(at Place, summary, format string, args ...any) {
+	switch {
+	case at.lacks && (p.Broken || at.thing != "" && p.misspelt[at.Range][at.thing]):
+	case !at.lacks && p.Broken && p.syntax[at.String()]:
+	case at.values != nil:
+		p.add(SeverityError, at.Range, summary, at.thing, fmt.Sprintf(format, args...), at.values)
+	default:
+		p.add(SeverityError, at.Range, summary, at.thing, fmt.Sprintf(format, args...), p.ofInstance)
 	}
 }
 
 // Warn reports what is right, but perhaps not what was meant: in each cell where it is another.
-func (p *Problems) Warn(at hcl.Range, summary, format string, args ...any) {
+func (p *Problems) Warn(at Place, summary, format string, args ...any) {
 	detail := fmt.Sprintf(format, args...)
-	p.Add(SeverityWarning, at, summary, detail, detail)
-}
-
-// WarnOnce is warn for what is told once of a place.
-func (p *Problems) WarnOnce(at hcl.Range, summary, format string, args ...any) {
-	p.Add(SeverityWarning, at, summary, "", fmt.Sprintf(format, args...))
+	if !at.once {
+		at.thing = detail
+	}
+	p.add(SeverityWarning, at.Range, summary, at.thing, detail, at.values)
 }
 
 // ofInstance says which instance of for_each is being read, if one is.
@@ -133,14 +157,14 @@ func (p *Problems) ofInstance() []string {
 }
 
 // IsMisspelt reports whether what a block lacks may stand there under a wrong name.
-func (p *Problems) IsMisspelt(header hcl.Range, name string) bool { return p.misspelt[header][name] }
+func (p *Problems) IsMisspelt(header Place, name string) bool { return p.misspelt[header.Range][name] }
 
 // Settled reports whether nothing is wrong: what hardly anybody means is told only then.
 func (p *Problems) Settled() bool { return !p.Broken && !p.HasErrors() }
 
-// Add keeps a problem unless the same was said of the place before, and of the same thing where
+// add keeps a problem unless the same was said of the place before, and of the same thing where
 // it can be of several: an expression in a matrix is evaluated once per cell.
-func (p *Problems) Add(severity string, at hcl.Range, summary, thing, detail string, values ...string) {
+func (p *Problems) add(severity string, at hcl.Range, summary, thing, detail string, values func() []string) {
 	key := [...]string{summary, thing, at.Filename, fmt.Sprint(at.Start.Byte)}
 	if p.seen[key] {
 		return
@@ -149,10 +173,14 @@ func (p *Problems) Add(severity string, at hcl.Range, summary, thing, detail str
 	if at.End.Byte < at.Start.Byte {
 		at.End = at.Start // the parser of an unclosed call does not say where it ends
 	}
-	p.list = append(p.list, Problem{
-		Severity: severity, Summary: summary, Detail: detail, Values: values, File: at.Filename,
+	problem := Problem{
+		Severity: severity, Summary: summary, Detail: detail, File: at.Filename,
 		Start: Position(at.Start), End: Position(at.End),
-	})
+	}
+	if values != nil {
+		problem.Values = values()
+	}
+	p.list = append(p.list, problem)
 }
 
 // finish puts the problems in order, and names the block around each.
@@ -173,8 +201,8 @@ func (p *Problems) finish() {
 	}
 }
 
-// Report turns the HCL library's diagnostics into problems.
-func (p *Problems) Report(diags hcl.Diagnostics) {
+// report turns the HCL library's diagnostics into problems.
+func (p *Problems) report(diags hcl.Diagnostics) {
 	for _, d := range diags {
 		severity, at := SeverityError, hcl.Range{}
 		if d.Severity == hcl.DiagWarning {
@@ -188,17 +216,17 @@ func (p *Problems) Report(diags hcl.Diagnostics) {
 		if ok && call.CalledFunctionName() != "" {
 			summary, detail = unknownFunction(call.CalledFunctionName(), d.EvalContext)
 		}
-		var values []string
+		var values func() []string
 		if d.Expression != nil && d.EvalContext != nil {
 			if secretsInvolved(d) {
 				// The library and the functions quote what they were given, and what they
 				// computed from it.
 				detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
 			} else {
-				values = p.explainAll(d.Expression.Variables(), d.EvalContext)
+				values = func() []string { return p.explainAll(d.Expression.Variables(), d.EvalContext) }
 			}
 		}
-		p.Add(severity, at, summary, "", detail, values...)
+		p.add(severity, at, summary, "", detail, values)
 	}
 }
 
@@ -209,8 +237,8 @@ func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
 	})
 }
 
-// Pos is a range as people write it: "lab.hcl:12".
-func Pos(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
+// lineOf is a range as people write it: "lab.hcl:12".
+func lineOf(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
 
 // The colours of problems, as terminals understand them.
 const (

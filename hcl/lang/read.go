@@ -129,11 +129,11 @@ func (r *Reader) Declared(types ...string) []*Declared {
 // admitLosses reports what is missing though nothing is wrong: no lab is smaller than its text.
 func (r *Reader) admitLosses() {
 	if !r.HasErrors() && r.unknown.Filename != "" {
-		r.Fail(r.unknown, "Value not known",
+		r.Fail(place(r.unknown), "Value not known",
 			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
 	}
 	if !r.HasErrors() && len(r.lost) > 0 {
-		r.Fail(r.lost[0], "Cell left out",
+		r.Fail(place(r.lost[0]), "Cell left out",
 			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
 	}
 }
@@ -145,7 +145,7 @@ type settings map[string]Setting
 type Setting struct {
 	Raw   cty.Value // as written, or as merged with what was inherited
 	Value any       // what the argument's kind made of it; nil: wrong or unknown
-	At    hcl.Range // of the value; of a block its header
+	At    Place     // of the value; of a block its header
 	body  *hclsyntax.Body
 }
 
@@ -168,33 +168,37 @@ type Block struct {
 	Label       string    // the first of its labels; "": it has none
 	Declaration *Declared // nil: nothing can refer to it
 	body        *hclsyntax.Body
-	Header      hcl.Range
+	Header      Place
 	cell        *Cell // nil: it is the same in every cell
 	said        settings
 	Incomplete  bool // something in it is wrong or unknown
 	lost        bool // what it inherits is not known
 }
 
-// Fail is [Problems.fail] for what is wrong with the block.
-func (b *Block) Fail(at hcl.Range, summary, format string, args ...any) {
+// Fail is [Problems.Fail] for what is wrong with the block.
+func (b *Block) Fail(at Place, summary, format string, args ...any) {
 	b.Problems.Fail(at, summary, format, args...)
 	b.Incomplete = true
 }
 
-// FailIn is fail for the value of an argument, with what its references stand for.
-func (b *Block) FailIn(name, format string, args ...any) {
-	b.Reader.failIn(b.expression(name), b.cell, fmt.Sprintf(format, args...))
-	b.Incomplete = true
+// At is the place of what the block says under a name; of the block where it does not.
+func (b *Block) At(name string) Place {
+	if x := b.said[name]; x.IsSet() {
+		return x.At
+	}
+	return b.Header
 }
 
-// Missing is [Problems.missing] for what the block lacks.
-func (b *Block) Missing(at hcl.Range, name, summary, format string, args ...any) {
-	b.Problems.missing(at, name, summary, format, args...)
-	b.Incomplete = true
+// ValueOf is the place of an argument's value, with what its references stand for.
+func (b *Block) ValueOf(name string) Place { return b.explained(b.expression(name), b.cell) }
+
+// explained is the place of an expression, with what its references stand for.
+func (r *Reader) explained(expr hclsyntax.Expression, c *Cell) Place {
+	return Place{Range: expr.Range(), values: func() []string { return r.explain(expr, c) }}
 }
 
 func (r *Reader) block(b *hclsyntax.Block, t *BlockType) *Block {
-	return &Block{Reader: r, Type: t, Label: firstLabel(b), body: b.Body, Header: b.DefRange()}
+	return &Block{Reader: r, Type: t, Label: firstLabel(b), body: b.Body, Header: place(b.DefRange())}
 }
 
 // Read evaluates the block in a cell, or outside of any (nil), and lays it into a noun.
@@ -306,7 +310,7 @@ func (b *Block) inherit(a *hclsyntax.Attribute) {
 	}
 	switch parent := to.blocks[0]; {
 	case parent.Kind != b.Declaration.Kind:
-		b.Fail(a.Expr.Range(), "Wrong value", "%s is not of kind %q, whose flags differ. "+
+		b.Fail(place(a.Expr.Range()), "Wrong value", "%s is not of kind %q, whose flags differ. "+
 			"Share what they have in common through locals.", parent.Address, b.Declaration.Kind)
 		b.lost = true
 	default:
@@ -331,7 +335,7 @@ func (b *Block) evaluate(body *hclsyntax.Body, t *BlockType, prefix string, shar
 		switch {
 		case !ok || arg.kind.convert == nil || arg.shared != shared:
 		case shared && mentionsMatrix(a.Expr):
-			b.Fail(a.Expr.Range(), "No matrix here",
+			b.Fail(place(a.Expr.Range()), "No matrix here",
 				"%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks.", a.Name)
 		default:
 			b.evaluateArgument(Setting{body: body}, t, arg, a.Expr, prefix+a.Name)
@@ -362,7 +366,7 @@ func (b *Block) evaluateParts(body *hclsyntax.Body, n Nested, prefix string) {
 				b.drop(other)
 			}
 		}
-		b.said[name] = Setting{Value: isThere{}, At: part.DefRange(), body: part.Body}
+		b.said[name] = Setting{Value: isThere{}, At: place(part.DefRange()), body: part.Body}
 		b.evaluate(part.Body, n.Type, name+".", false)
 	}
 }
@@ -396,7 +400,7 @@ func (b *Block) drop(name string) {
 }
 
 func (b *Block) evaluateArgument(x Setting, t *BlockType, arg Argument, expr hclsyntax.Expression, name string) {
-	x.Raw, x.At = b.eval(expr, b.cell), expr.Range()
+	x.Raw, x.At = b.eval(expr, b.cell), place(expr.Range())
 	switch {
 	case x.Raw.IsNull() && !arg.Must:
 		delete(b.said, name)
@@ -516,11 +520,11 @@ func (r *Reader) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c
 		}
 		return nil
 	case shown && !a.kind.secret:
-		r.Fail(at, "Sensitive value would show",
+		r.Fail(place(at), "Sensitive value would show",
 			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, InWords(r.maySecret(), "and"))
 		return nil
 	case raw.IsMarked() && a.kind.merges:
-		r.Fail(at, "Sensitive value would show",
+		r.Fail(place(at), "Sensitive value would show",
 			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.Name)
 		return nil
 	}
@@ -532,7 +536,7 @@ func (r *Reader) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c
 		return v
 	}
 	why, _ := errors.AsType[misfit](err)
-	r.failIn(expr, c, r.unfit(a, raw, string(why)))
+	r.Fail(r.explained(expr, c), "Wrong value", "%s", r.unfit(a, raw, string(why)))
 	return nil
 }
 
@@ -559,11 +563,6 @@ func (r *Reader) unfit(a Argument, raw cty.Value, hint string) string {
 	return detail
 }
 
-// failIn is fail for the value of an expression, with what its references stand for.
-func (r *Reader) failIn(expr hclsyntax.Expression, c *Cell, detail string) {
-	r.failWith(r.explain(expr, c), expr.Range(), "Wrong value", "%s", detail)
-}
-
 // meantReference is for a text where a reference belongs.
 func (r *Reader) meantReference(blocks []string, text string) string {
 	for _, d := range r.order {
@@ -574,11 +573,9 @@ func (r *Reader) meantReference(blocks []string, text string) string {
 	return ""
 }
 
-// ElementRange is where an element of an argument's list stands, counted from 0; of one that is not
+// Element is where an element of an argument's list stands, counted from 0; of one that is not
 // written out, where the argument does.
-func (b *Block) ElementRange(name string, i int) hcl.Range {
-	return elementRange(b.expression(name), i)
-}
+func (b *Block) Element(name string, i int) Place { return place(elementRange(b.expression(name), i)) }
 
 // IsWrittenOut reports whether a list is written out, element by element.
 func (b *Block) IsWrittenOut(name string) bool {
@@ -629,7 +626,7 @@ func (b *Block) FailIfEmpty(name, write string) bool {
 	if !isText || strings.TrimSpace(s) != "" {
 		return false
 	}
-	b.FailIn(name, "%q is empty. %s", name, write)
+	b.Fail(b.ValueOf(name), "Wrong value", "%q is empty. %s", name, write)
 	return true
 }
 
@@ -643,13 +640,13 @@ func (b *Block) expression(name string) hclsyntax.Expression {
 		return a.Expr
 	}
 	if !x.IsSet() {
-		return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: b.Header}
+		return &hclsyntax.LiteralValueExpr{Val: cty.DynamicVal, SrcRange: b.Header.Range}
 	}
-	return &hclsyntax.LiteralValueExpr{Val: x.Raw, SrcRange: x.At}
+	return &hclsyntax.LiteralValueExpr{Val: x.Raw, SrcRange: x.At.Range}
 }
 
 // Written is where the text says an argument.
-func (b *Block) Written(name string) hcl.Range { return b.expression(name).Range() }
+func (b *Block) Written(name string) Place { return place(b.expression(name).Range()) }
 
 // Inside is a nested block as one by itself.
 func (b *Block) Inside(name string) *Block {
@@ -667,7 +664,7 @@ func (b *Block) Inside(name string) *Block {
 
 // Place is the place of a setting, or of the block where it is not said. What is
 // inherited is shown at the block that inherits it: elsewhere it is right.
-func (b *Block) Place(name string) (at hcl.Range, note string) {
+func (b *Block) Place(name string) (at Place, note string) {
 	x := b.said[name] // the engine's kind may name what no argument is
 	if !x.IsSet() {
 		return b.Header, ""
@@ -677,12 +674,12 @@ func (b *Block) Place(name string) (at hcl.Range, note string) {
 		return x.At, ""
 	}
 	bare := name[strings.LastIndexByte(name, '.')+1:]
-	return b.Header, "\n\nWhat it says of " + bare + " is inherited from " + Pos(x.At) + "."
+	return b.Header, "\n\nWhat it says of " + bare + " is inherited from " + x.At.String() + "."
 }
 
 // PlaceOf is where, of one key of an object and its value. Note is not empty as well where
 // the object stands in this block and the key comes from what it inherits.
-func (b *Block) PlaceOf(name, key string) (at hcl.Range, note string) {
+func (b *Block) PlaceOf(name, key string) (at Place, note string) {
 	at, note = b.Place(name)
 	if key == "" || note != "" {
 		return at, note
@@ -694,7 +691,7 @@ func (b *Block) PlaceOf(name, key string) (at hcl.Range, note string) {
 	case item == nil:
 		return b.Header, "\n\nWhat it says of " + key + " is inherited."
 	}
-	return hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range()), ""
+	return place(hcl.RangeBetween(item.KeyExpr.Range(), item.ValueExpr.Range())), ""
 }
 
 // item is where a block's own object says a key; nil: it does not. False: the object is

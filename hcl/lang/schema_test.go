@@ -30,7 +30,7 @@ func TestNewBlock(t *testing.T) {
 		Make:   Makes(func(d *Declared) *pool { return &pool{Name: d.FullName()} }),
 		Check: Checks(func(b *Block, c *pool) {
 			if c.Context == "" {
-				b.FailIn("context", "A context has a name.")
+				b.Fail(b.ValueOf("context"), "Wrong value", "A context has a name.")
 			}
 		}),
 	}

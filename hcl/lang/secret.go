@@ -40,6 +40,20 @@ func (t *labText) ShowText(path string, text []byte) {
 	t.outside[path] = true
 }
 
+// LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.
+func (t *labText) LineOf(name string, line int) Place {
+	at := hcl.InitialPos
+	for s := range strings.Lines(string(t.files[name])) {
+		if at.Line == line {
+			end, long := at, len(strings.TrimRight(s, "\r\n"))
+			end.Byte, end.Column = at.Byte+long, 1+long
+			return place(hcl.Range{Filename: name, Start: at, End: end})
+		}
+		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
+	}
+	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
+}
+
 // TextOf is the text that is kept under a name.
 func (t *labText) TextOf(name string) string { return string(t.files[name]) }
 
@@ -52,12 +66,12 @@ func (t *labText) Secrets() (all []provision.Text) {
 }
 
 // Start is where the lab's text begins; false: it has none.
-func (r *Reader) Start() (hcl.Range, bool) {
+func (r *Reader) Start() (Place, bool) {
 	names, _ := r.Source.labFiles()
 	if len(names) == 0 {
-		return hcl.Range{}, false
+		return Place{}, false
 	}
-	return hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}, true
+	return place(hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}), true
 }
 
 // read notes the text of a file, or of what is shown under its name.
@@ -328,12 +342,12 @@ func (r *Reader) warnOfClear(name, text string, expr hclsyntax.Expression) {
 			}
 		}
 	}
-	r.WarnOfClearSecret(at, name)
+	r.WarnOfClearSecret(place(at), name)
 }
 
 // WarnOfClearSecret says that the value of a name is a secret which the text shows.
-func (p *Problems) WarnOfClearSecret(at hcl.Range, name string) {
-	p.WarnOnce(at, "Secret in clear", clearSecret, name, name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+func (p *Problems) WarnOfClearSecret(at Place, name string) {
+	p.Warn(at.Once(), "Secret in clear", clearSecret, name, name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
 // shown is a part of the lab's text as a message may show it.

@@ -73,7 +73,7 @@ func (r *Reader) setVariables(varsFile string) {
 	for _, path := range r.Vars.Files {
 		text, err := r.Source.ReadFile(path)
 		if err != nil {
-			r.Fail(r.typed("--var-file", path, 0), "Cannot read file", "The file of values cannot be read: %v.", err)
+			r.Fail(place(r.typed("--var-file", path, 0)), "Cannot read file", "The file of values cannot be read: %v.", err)
 			continue
 		}
 		x.readFile(path, text)
@@ -99,11 +99,11 @@ func (x *variables) readArgument(arg string) {
 	name, s, ok := strings.Cut(arg, "=")
 	switch {
 	case !ok || name == "":
-		x.Fail(x.typed("--var", arg, 0), "Wrong value", "A variable's value is given as --var name=value.")
+		x.Fail(place(x.typed("--var", arg, 0)), "Wrong value", "A variable's value is given as --var name=value.")
 	case !slices.Contains(x.names, name):
 		at := x.typed("--var "+name, arg, 0)
 		x.hidden = append(x.hidden, at) // perhaps a secret whose name is misspelt
-		x.missing(at, "", "Unknown variable", "The lab declares no variable %q.%s", name, DidYouMean(name, x.names, nil))
+		x.Fail(place(at).Lacking(""), "Unknown variable", "The lab declares no variable %q.%s", name, DidYouMean(name, x.names, nil))
 	default:
 		x.given[name] = given{cty.StringVal(s), true, x.typed("--var "+name, arg, len(name)+1)}
 	}
@@ -123,7 +123,7 @@ func (x *variables) readEnvironment() {
 			continue
 		}
 		if hint := DidYouMean(name, x.names, func(s string) string { return envPrefix + s }); hint != "" {
-			x.Warn(x.typed(full, "", 0), "Unknown variable",
+			x.Warn(place(x.typed(full, "", 0)), "Unknown variable",
 				"The lab declares no variable %q, so %s in the environment has no effect.%s", name, full, hint)
 		}
 	}
@@ -147,14 +147,14 @@ func (x *variables) readFile(name string, text []byte) {
 		// What the text around a mistake holds cannot be told from a secret.
 		x.hidden = append(x.hidden, hcl.Range{Filename: name, End: hcl.Pos{Byte: len(text) + 1}})
 	}
-	x.Report(diags)
+	x.report(diags)
 	body, ok := f.Body.(*hclsyntax.Body)
 	if !ok {
 		return
 	}
 	x.bodies = append(x.bodies, body)
 	for _, b := range body.Blocks {
-		x.Fail(b.DefRange(), "Block among values",
+		x.Fail(place(b.DefRange()), "Block among values",
 			`A file of values has only lines such as name = "value". Blocks belong in the lab's *.hcl files.`)
 	}
 	for _, a := range inOrder(body.Attributes) {
@@ -164,13 +164,13 @@ func (x *variables) readFile(name string, text []byte) {
 		}
 		if !known {
 			if !x.Broken {
-				x.Warn(a.NameRange, "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s",
+				x.Warn(place(a.NameRange), "Unknown variable", "The lab declares no variable %q, so this value has no effect.%s",
 					a.Name, DidYouMean(a.Name, x.names, nil))
 			}
 			continue
 		}
 		v, diags := a.Expr.Value(nil)
-		x.Report(diags)
+		x.report(diags)
 		if diags.HasErrors() {
 			v = cty.DynamicVal
 		}
@@ -252,7 +252,7 @@ func (x *variables) readType(d *Declared) (v variable, ok bool) {
 	for _, d := range diags {
 		d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
 	}
-	x.Report(diags)
+	x.report(diags)
 	return v, !diags.HasErrors()
 }
 
@@ -272,13 +272,13 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		if v.want.IsMapType() || v.want.IsObjectType() {
 			example = `{ name = "value" }`
 		}
-		x.Fail(g.at, "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
+		x.Fail(place(g.at), "Wrong value", "%q is of type %s. Write it as in HCL, with quotes round texts: --var '%[1]s=%[3]s'.",
 			v.Name, typeexpr.TypeString(v.want), example)
 	case diags.HasErrors() && v.secret:
-		x.Fail(g.at, "Wrong value",
+		x.Fail(place(g.at), "Wrong value",
 			"The value of the sensitive variable %q cannot be read as an expression.", v.Name)
 	default:
-		x.Report(diags)
+		x.report(diags)
 	}
 	return value, !diags.HasErrors()
 }
@@ -294,7 +294,7 @@ func (x *variables) fit(v variable, value cty.Value, at hcl.Range) *cty.Value {
 		if v.secret {
 			why = ""
 		}
-		x.Fail(at, "Wrong value",
+		x.Fail(place(at), "Wrong value",
 			"The variable %q is of type %s, and this value is not.%s", v.Name, typeexpr.TypeString(v.want), why)
 		return nil
 	}
@@ -319,15 +319,16 @@ func (x *variables) validate(d *Declared) {
 		}
 		good, err := asBool(plain)
 		if err != nil {
-			x.Fail(condition.Expr.Range(), "Wrong value", `"condition" must be true or false, not %s.`, Describe(verdict))
+			x.Fail(place(condition.Expr.Range()), "Wrong value", `"condition" must be true or false, not %s.`, Describe(verdict))
 			continue
 		}
 		if good {
 			continue
 		}
 		if said, ok := x.message(message.Expr); ok {
-			x.Add(SeverityError, d.Header, "Invalid value for variable", Pos(b.DefRange()),
-				said+"\n\nThis was checked by the rule at "+Pos(b.DefRange())+".", x.explain(condition.Expr, nil)...)
+			rule := lineOf(b.DefRange()) // of several rules each is told
+			x.Fail(Place{Range: d.Header.Range, thing: rule, values: x.explained(condition.Expr, nil).values}, "Invalid value for variable",
+				"%s\n\nThis was checked by the rule at %s.", said, rule)
 		}
 	}
 }
