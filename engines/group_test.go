@@ -507,7 +507,13 @@ func TestProof(t *testing.T) {
 		t.Errorf("SGLang's router tells its counters at %s and its workers at %q", at, Workers(router.Engine))
 	}
 	discovers := Members(all["vllm-mori"])[2].Engine
-	if r := ReadinessOf(discovers); Workers(discovers) != "" || r.Models != "" {
-		t.Errorf("a router that workers tell of themselves lists workers at %q, models at %q; want neither", Workers(discovers), r.Models)
+	if at := Workers(discovers); at != "" {
+		t.Errorf("a router that workers tell of themselves lists workers at %q", at)
+	}
+	own := Members(all["own-router"])[2].Engine
+	for r, want := range map[*Engine]string{router.Engine: "", discovers: "", own: "/v1/models"} {
+		if got := ReadinessOf(r).Models; got != want {
+			t.Errorf("a router of kind %s is asked for its models at %q, want %q", r.Kind, got, want)
+		}
 	}
 }

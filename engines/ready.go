@@ -27,7 +27,7 @@ func ReadinessOf(e *Engine) Readiness {
 		return out
 	}
 	models := "/v1/models"
-	if e.discovers() {
+	if e.Router && e.Kind != OpenAI { // its workers are asked, whose names it has: before vLLM SGLang's lists "unknown"
 		models = ""
 	}
 	return Readiness{
