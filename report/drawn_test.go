@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"hclbench/load"
+	"hclbench/report/chart"
 	"hclbench/results"
 )
 
@@ -114,5 +115,15 @@ func TestSlug(t *testing.T) {
 	a, b := slug(long+"one"), slug(long+"two")
 	if len(a) > 70 || a == b || a != slug(long+"one") || slug("TTFT p99") != "ttft-p99" || slug("モデル") != "x" {
 		t.Errorf("%q, %q", a, b)
+	}
+}
+
+// TestDataBeginNoFormula: no text of others begins a formula in a spreadsheet, a chart's title neither.
+func TestDataBeginNoFormula(t *testing.T) {
+	const formula = `=HYPERLINK("http://evil")`
+	f := &figure{Charts: []*chart.Panel{{Title: formula, Lines: []chart.Line{{Series: &chart.Series{Label: formula},
+		Dots: []chart.Dot{{X: 1, Y: 2, N: 1}}}}}}}
+	if text := f.CSV(); strings.Contains(text, "\n=") || strings.Contains(text, `"=`) || strings.Contains(text, ",=") {
+		t.Errorf("a formula:\n%s", text)
 	}
 }

@@ -48,7 +48,7 @@ type executor interface {
 }
 
 func (s statements) exec(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	query, args = said(s.shared, query, args)
+	query, args = forDatabase(s.shared, query, args)
 	return s.on.ExecContext(ctx, query, args...)
 }
 
@@ -67,7 +67,7 @@ func (d *database) exec(ctx context.Context, query string, args ...any) (res sql
 
 // get reads the one row of an answer; none is [sql.ErrNoRows].
 func (d *database) get(ctx context.Context, query string, args []any, targets ...any) error {
-	query, args = said(d.shared, query, args)
+	query, args = forDatabase(d.shared, query, args)
 	return d.patiently(ctx, func() error { return d.QueryRowContext(ctx, query, args...).Scan(targets...) })
 }
 
@@ -97,7 +97,7 @@ func (d *database) change(ctx context.Context, do func(statements) error) error 
 // collect runs a query and reads every row of its answer into what it is told to; what
 // names it in errors.
 func collect[T any](ctx context.Context, d *database, what, query string, args []any, into func(*T) []any) (all []T, err error) {
-	query, args = said(d.shared, query, args)
+	query, args = forDatabase(d.shared, query, args)
 	err = d.patiently(ctx, func() error {
 		all = nil
 		rows, err := d.QueryContext(ctx, query, args...)
@@ -192,8 +192,8 @@ func full(err error) error {
 	return err
 }
 
-// said is a statement as the database wants it.
-func said(shared bool, query string, args []any) (string, []any) {
+// forDatabase is a statement as the database wants it.
+func forDatabase(shared bool, query string, args []any) (string, []any) {
 	if shared {
 		return numbered(query), storable(args)
 	}

@@ -132,7 +132,7 @@ func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, erro
 // Rows returns the cells that q selects, in the order in which they were measured.
 // Rows of one deployment share what it holds.
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
-	from, args := q.from()
+	from, args := q.fromClause()
 	cells, err := things(ctx, s.db, "read results",
 		`SELECT `+cellTable(new(Cell)).names(s.db, "cells")+from+` ORDER BY c.started, c.rowid`, args, cellTable)
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 		digest  string
 		damage  error
 	}
-	from, args := Query{Latest: true}.from()
+	from, args := Query{Latest: true}.fromClause()
 	entries, err := collect(ctx, s.db, "read what is known",
 		`SELECT c.id, c.verdict, c.run_id, c.finished, c.benchmark, c.axes, c.repetition, c.identity, d.digest,
 			c.started, d.engine, d.host, d.ready_s,
@@ -301,8 +301,8 @@ func (d *Deployment) seen(lab string) (all []Seen) {
 const whatCounts = `(r.command <> 'import' AND c.verdict = '` + load.Void + `'),
 	CASE WHEN r.command = 'import' THEN r.started ELSE c.finished END DESC, c.rowid DESC`
 
-// from is the part of a statement that says which cells.
-func (q Query) from() (sql string, args []any) {
+// fromClause is the part of a statement that says which cells.
+func (q Query) fromClause() (sql string, args []any) {
 	var where []string
 	and := func(condition string, arg ...any) {
 		where = append(where, condition)

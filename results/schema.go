@@ -38,8 +38,8 @@ func (d *database) schemaStep(version int) (string, error) {
 	return string(text), err
 }
 
-// known is the version of the schema. It refuses one that it does not know.
-func (d *database) known(ctx context.Context) (version int, err error) {
+// knownVersion is the version of the schema. It refuses one that it does not know.
+func (d *database) knownVersion(ctx context.Context) (version int, err error) {
 	if version, err = d.version(ctx); err != nil {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}
@@ -55,7 +55,7 @@ var addedColumn = regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`)
 
 // readable makes do with the schema that is there: what it lacks is null in all that is read.
 func (d *database) readable(ctx context.Context) error {
-	version, err := d.known(ctx)
+	version, err := d.knownVersion(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -87,7 +87,7 @@ func (d *database) column(table, name string) string {
 
 // migrate brings the schema to this program's version, each step whole or not at all.
 func (d *database) migrate(ctx context.Context) error {
-	version, err := d.known(ctx)
+	version, err := d.knownVersion(ctx)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (d *door) serve(c net.Conn) (rest []byte) {
 		err := d.read(in, &asked)
 		if streaming != nil {
 			if err != nil {
-				d.lane.cut(streaming)
+				d.lane.drop(streaming)
 			}
 			if whole := <-over; !whole {
 				return nil

@@ -31,7 +31,7 @@ type handle struct {
 // handleWait is how long decode waits for what is prefilled. The engines wait 300 s.
 const handleWait = 30 * time.Second
 
-func (h *handover) at(id string) chan handle {
+func (h *handover) slot(id string) chan handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.handles == nil {
@@ -46,7 +46,7 @@ func (h *handover) at(id string) chan handle {
 // give keeps a handle until it is fetched.
 func (h *handover) give(id string, prompt int) {
 	select {
-	case h.at(id) <- handle{prompt}:
+	case h.slot(id) <- handle{prompt}:
 	default: // it is there: the room was used twice
 	}
 }
@@ -62,7 +62,7 @@ func (h *handover) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), handleWait)
 	defer cancel()
 	select {
-	case got := <-h.at(id):
+	case got := <-h.slot(id):
 		h.mu.Lock()
 		delete(h.handles, id)
 		h.mu.Unlock()
@@ -120,8 +120,8 @@ type half struct {
 	params       any    // what the prefill answer carries for the router
 }
 
-// in is an answer with what the router is to give to the other side.
-func (h half) in(answer []byte) []byte {
+// addedTo is an answer with what the router is to give to the other side.
+func (h half) addedTo(answer []byte) []byte {
 	if h.params == nil {
 		return answer
 	}

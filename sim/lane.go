@@ -80,8 +80,8 @@ func (n *lane) begin(s *Server, l *ledger, entry time.Time, speed Point, j job, 
 	return f
 }
 
-// cut ends a flow whose client has left.
-func (n *lane) cut(f *flow) {
+// drop ends a flow whose client has left.
+func (n *lane) drop(f *flow) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.gone = append(n.gone, f)

@@ -132,9 +132,9 @@ func (b Batch) Run(ctx context.Context, log io.Writer) error {
 	}
 	switch cfg.As {
 	case VLLM:
-		fmt.Fprintf(log, "INFO 03-01 12:00:00 [core.py:77] Initializing a V1 LLM engine (v%s) with config: model='%s', %s\n", simVersion, cfg.Model, cfg.told())
+		fmt.Fprintf(log, "INFO 03-01 12:00:00 [core.py:77] Initializing a V1 LLM engine (v%s) with config: model='%s', %s\n", simVersion, cfg.Model, cfg.printedFlags())
 	case SGLang:
-		fmt.Fprintf(log, "server_args=ServerArgs(model_path='%s', %s)\n", cfg.Model, cfg.told())
+		fmt.Fprintf(log, "server_args=ServerArgs(model_path='%s', %s)\n", cfg.Model, cfg.printedFlags())
 	}
 	fmt.Fprintf(log, "simulated %s benchmark of %d requests\n", cfg.As, b.Requests)
 	at := cfg.Table.At(b.Requests)
@@ -196,8 +196,8 @@ func (c Config) foreign() map[string]string {
 	return all
 }
 
-// told are the flags as vLLM and SGLang print what they run with.
-func (c Config) told() string {
+// printedFlags are the flags as vLLM and SGLang print what they run with.
+func (c Config) printedFlags() string {
 	var pairs []string
 	for name, value := range c.foreign() {
 		switch {

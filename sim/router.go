@@ -138,7 +138,7 @@ func newRouter(as string, to Routes) *router {
 	}
 	r.mux.HandleFunc("GET /liveness", r.well)
 	r.mux.HandleFunc("GET /health", r.health)
-	r.mux.HandleFunc("GET /readiness", r.ready)
+	r.mux.HandleFunc("GET /readiness", r.readiness)
 	r.mux.HandleFunc("GET /workers", r.workers)
 	r.mux.HandleFunc("GET /metrics", r.metrics)
 	r.mux.HandleFunc("GET /v1/models", r.pass)
@@ -159,11 +159,11 @@ func (r *router) well(http.ResponseWriter, *http.Request) {}
 // health is of SGLang's router that it lives, and of the others that they can work.
 func (r *router) health(w http.ResponseWriter, q *http.Request) {
 	if r.as != SGLang {
-		r.ready(w, q)
+		r.readiness(w, q)
 	}
 }
 
-func (r *router) ready(w http.ResponseWriter, q *http.Request) {
+func (r *router) readiness(w http.ResponseWriter, q *http.Request) {
 	alive := func(list []Worker) bool {
 		return slices.ContainsFunc(list, func(to Worker) bool { return r.alive(q.Context(), to) })
 	}
@@ -259,7 +259,7 @@ func (r *router) both(w http.ResponseWriter, q *http.Request, prefill, decode Wo
 		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
-	body = with(body, map[string]any{
+	body = withMembers(body, map[string]any{
 		"bootstrap_host": at, "bootstrap_port": prefill.Bootstrap, "bootstrap_room": rand.Int64(),
 	})
 	done := make(chan struct{})
@@ -284,7 +284,7 @@ func (r *router) oneAfterTheOther(w http.ResponseWriter, q *http.Request, prefil
 	} else {
 		first["disaggregated_params"] = map[string]string{"request_type": "context_only"}
 	}
-	res, err := r.send(q.Context(), q.URL.Path, prefill, with(body, first))
+	res, err := r.send(q.Context(), q.URL.Path, prefill, withMembers(body, first))
 	var said struct {
 		KV            json.RawMessage `json:"kv_transfer_params"`
 		Disaggregated json.RawMessage `json:"disaggregated_params"`
@@ -304,11 +304,11 @@ func (r *router) oneAfterTheOther(w http.ResponseWriter, q *http.Request, prefil
 	if said.Disaggregated != nil {
 		second["disaggregated_params"] = said.Disaggregated
 	}
-	r.forward(w, q, decode, with(body, second))
+	r.forward(w, q, decode, withMembers(body, second))
 }
 
-// with is a JSON object with members set.
-func with(body []byte, members map[string]any) []byte {
+// withMembers is a JSON object with members set.
+func withMembers(body []byte, members map[string]any) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
 		return body // the worker says what is wrong with it

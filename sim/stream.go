@@ -201,7 +201,7 @@ func (s *Server) unstreamed(w http.ResponseWriter, ctx context.Context, entry ti
 	if !clock.wait(entry.Add(at)) {
 		return nil, nil, false
 	}
-	if _, err := w.Write(j.half.in(j.whole())); err != nil {
+	if _, err := w.Write(j.half.addedTo(j.whole())); err != nil {
 		return nil, nil, false
 	}
 	return []time.Duration{time.Since(entry)}, []time.Duration{at}, true

@@ -150,7 +150,7 @@ func (e *Exports) pick(samples map[string][]float64, values map[string]float64) 
 		{Accepted, e.AcceptRate}, {StepTokens, e.StepTokens},
 	} {
 		for _, name := range p.under {
-			found := under(name, samples)
+			found := valuesOf(name, samples)
 			if len(found) == 0 {
 				continue
 			}
@@ -181,16 +181,16 @@ func Sum(text, name, label string) (sum float64, ok bool) {
 			lines = append(lines, line)
 		}
 	}
-	found := under(name, parsePrometheus(strings.Join(lines, "")))
+	found := valuesOf(name, parsePrometheus(strings.Join(lines, "")))
 	for _, v := range found {
 		sum += v
 	}
 	return sum, len(found) > 0
 }
 
-// under are the values of a name. Names of counters end with "_total" in newer forms of the
+// valuesOf are the values of a name. Names of counters end with "_total" in newer forms of the
 // format, and not in older ones.
-func under(name string, samples map[string][]float64) []float64 {
+func valuesOf(name string, samples map[string][]float64) []float64 {
 	if found := samples[name]; len(found) > 0 {
 		return found
 	}
@@ -277,8 +277,8 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 func (s *Sampler) shares(r *Record, e *Exports, w Window) {
 	s.grew(r, e, PrefixHits, hits, queries, w)
 	if len(e.AcceptRate) > 0 {
-		s.said(r, e, Accepted, w)
-		s.said(r, e, StepTokens, w)
+		s.averaged(r, e, Accepted, w)
+		s.averaged(r, e, StepTokens, w)
 		return
 	}
 	s.grew(r, e, Accepted, accepted, drafted, w)
@@ -301,7 +301,7 @@ func (s *Sampler) grew(r *Record, e *Exports, name, part, whole string, w Window
 	r.share(name, share)
 }
 
-func (s *Sampler) said(r *Record, e *Exports, name string, w Window) {
+func (s *Sampler) averaged(r *Record, e *Exports, name string, w Window) {
 	t := s.track(e.name(), name)
 	if t == nil {
 		return

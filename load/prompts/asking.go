@@ -27,7 +27,7 @@ func (a asking) all(w load.Workload) map[string]json.RawMessage {
 	maps.Copy(all, a.Extra)
 	for name, value := range map[string]json.RawMessage{"tools": a.Tools, "tool_choice": a.ToolChoice,
 		"parallel_tool_calls": a.ParallelCalls, "response_format": a.ResponseFormat} {
-		if says(value) {
+		if isSet(value) {
 			all[name] = value
 		}
 	}
@@ -37,7 +37,7 @@ func (a asking) all(w load.Workload) map[string]json.RawMessage {
 	return all
 }
 
-func says(value json.RawMessage) bool {
+func isSet(value json.RawMessage) bool {
 	return !slices.Contains([]string{"", "null", "[]", `""`, `"[]"`, "{}"}, string(value))
 }
 
@@ -86,10 +86,10 @@ func (a asking) check(w load.Workload) error {
 			}
 		}
 	}
-	if w.Endpoint == load.Responses && a.Extra["text"] != nil && (says(a.ResponseFormat) || a.Extra["response_format"] != nil) {
+	if w.Endpoint == load.Responses && a.Extra["text"] != nil && (isSet(a.ResponseFormat) || a.Extra["response_format"] != nil) {
 		return errors.New("both \"response_format\" and \"text\", which are one there")
 	}
-	if says(a.ResponseFormat) {
+	if isSet(a.ResponseFormat) {
 		var format struct {
 			Type   string `json:"type"`
 			Schema *struct {

@@ -111,7 +111,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	// A file that is not the one meant need not be complained about otherwise.
 	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
-	} else if err = errors.Join(scanned, err, f.whole()); err == nil && (f.grave || f.source.Bad > max(minBad, f.seen/badShare)) {
+	} else if err = errors.Join(scanned, err, f.checkWhole()); err == nil && (f.grave || f.source.Bad > max(minBad, f.seen/badShare)) {
 		err = fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	if err != nil {
@@ -261,9 +261,9 @@ func (f *file) bad(format string, args ...any) {
 	}
 }
 
-// whole looks at entries of several parts once more, which are sound each by itself. Without one of its
+// checkWhole looks at entries of several parts once more, which are sound each by itself. Without one of its
 // requests a session would be another one.
-func (f *file) whole() error {
+func (f *file) checkWhole() error {
 	if talks, rows := f.parts[answered], f.parts[request]; talks > 0 && rows > 0 {
 		return fmt.Errorf("of the entries with \"session_id\" or \"output_length\" %d end in an answer, as conversations "+
 			"do, and %d in what is asked, as single requests do: leave both out of conversations, or write "+

@@ -72,9 +72,9 @@ func itemsOf(w load.Workload, messages []message) error {
 	return nil
 }
 
-// ready are the conversation's messages as they can be sent. The text of an answer that the server
+// finish makes the conversation's messages as they can be sent. The text of an answer that the server
 // gives anew is not among them.
-func (s *spoken) ready(w load.Workload) error {
+func (s *spoken) finish(w load.Workload) error {
 	for _, x := range s.says {
 		sent := x.messages
 		if w.Dataset.History == load.Recorded || len(x.answer.ToolCalls) > 0 {

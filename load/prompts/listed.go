@@ -30,9 +30,9 @@ func (l listed) append(b []byte, i int) ([]byte, ask) {
 	return appendIDs(b, it.ids), it.ask
 }
 
-// ready makes material of the prompts that were read. The warm-up takes the last of
+// setOf makes material of the prompts that were read. The warm-up takes the last of
 // them, to which the measurement comes last.
-func ready(items []item, warmup int, source *load.Source) (*Set, error) {
+func setOf(items []item, warmup int, source *load.Source) (*Set, error) {
 	if len(items) == 0 {
 		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut,
 			source.Bad, firstOf(source.BadLines))
@@ -145,7 +145,7 @@ func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := ready(items, job.Workload.Warmup, source)
+	set, err := setOf(items, job.Workload.Warmup, source)
 	if err != nil || !talks {
 		return set, err
 	}
@@ -211,7 +211,7 @@ func shareGPT(ctx context.Context, job load.Job, total int) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ready(items, job.Workload.Warmup, source)
+	return setOf(items, job.Workload.Warmup, source)
 }
 
 // firstQuestion is the prompt of one conversation; n is 0 when the data set leaves it out.

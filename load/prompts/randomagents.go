@@ -49,13 +49,13 @@ func (s *sketch) session(turns int) plot {
 		if turn > 0 {
 			after = pause(s.delays, s.ThinkTime)
 		}
-		root.ask(step, after, s.says(s.question))
+		root.ask(step, after, s.newBlock(s.question))
 		first := len(root.asks) - 1
 		var joins []int
 		var answers []int64
 		for range s.SubAgents {
 			sub := s.begins()
-			sub.ask(step+1, 0, s.says(s.question))
+			sub.ask(step+1, 0, s.newBlock(s.question))
 			sub.calls(step + 1)
 			joins = append(joins, len(root.subs))
 			root.subs = append(root.subs, sub.agent)
@@ -73,8 +73,8 @@ func (s *sketch) session(turns int) plot {
 	return s.plot
 }
 
-// says is a block that is new, of a length drawn from a span.
-func (s *sketch) says(of load.Span) int64 {
+// newBlock is a block that is new, of a length drawn from a span.
+func (s *sketch) newBlock(of load.Span) int64 {
 	s.sizes = append(s.sizes, length(of, s.lengths))
 	return int64(len(s.sizes) - 1)
 }
@@ -98,7 +98,7 @@ func (a *sketched) ask(at float64, after time.Duration, says ...int64) {
 	for _, id := range fresh {
 		a.tokens += a.sizes[id]
 	}
-	answer := a.says(a.output)
+	answer := a.newBlock(a.output)
 	a.asks = append(a.asks, errand{at: at, after: after, input: a.tokens, output: a.sizes[answer], kept: a.blocks, fresh: fresh})
 	a.blocks += len(fresh)
 	a.answer = []int64{answer}
@@ -107,6 +107,6 @@ func (a *sketched) ask(at float64, after time.Duration, says ...int64) {
 // calls has a request with the result of each tool, one after the other.
 func (a *sketched) calls(from float64) {
 	for i := range a.ToolCalls {
-		a.ask(from+float64(i+1), pause(a.delays, a.ToolDelay), a.says(a.result))
+		a.ask(from+float64(i+1), pause(a.delays, a.ToolDelay), a.newBlock(a.result))
 	}
 }

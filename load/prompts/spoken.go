@@ -190,7 +190,7 @@ func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
 			err = s.timed(&f)
 		}
 		if err == nil {
-			err = s.ready(w)
+			err = s.finish(w)
 		}
 		if err != nil {
 			return s, err
@@ -215,7 +215,7 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 	if len(s.says) == 0 {
 		return s, errSkip
 	}
-	return s, s.ready(w)
+	return s, s.finish(w)
 }
 
 // addRow takes the messages of one request.

@@ -174,7 +174,8 @@ func (a *answer) close() error {
 	return nil
 }
 
-func (a *answer) cut() error {
+// truncated is the failure of a stream that ended before its answer did.
+func (a *answer) truncated() error {
 	last := done
 	if a.items {
 		last = "response.completed"
@@ -279,11 +280,11 @@ func (s *Stream) end() error {
 	}
 	ev, ok := s.events.end()
 	if !ok {
-		return s.answer.cut()
+		return s.answer.truncated()
 	}
 	over, err := s.answer.event(ev)
 	if !over && err == nil {
-		return s.answer.cut()
+		return s.answer.truncated()
 	}
 	return err
 }

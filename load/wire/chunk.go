@@ -88,7 +88,7 @@ func (c *chunk) parse(data []byte) error {
 // fails reads an error, which may have a code.
 func (c *chunk) fails(s *scanner) {
 	if s.peek() != '{' {
-		c.failed = s.said() || c.failed
+		c.failed = s.isTruthy() || c.failed
 		return
 	}
 	c.failed = true
@@ -106,14 +106,14 @@ func (c *chunk) choice(s *scanner) {
 	s.members(func(key []byte) {
 		switch string(key) {
 		case "text":
-			c.says(s)
+			c.readText(s)
 		case "delta", "message":
 			s.object(func(key []byte) {
 				switch string(key) {
 				case "role":
 					c.role = s.filled() || c.role
 				case "content":
-					c.says(s)
+					c.readText(s)
 				case "reasoning_content", "reasoning":
 					c.fills(s.filled(), saidReasoning)
 				case "tool_calls":
@@ -140,7 +140,7 @@ func (c *chunk) choice(s *scanner) {
 	})
 }
 
-func (c *chunk) says(s *scanner) {
+func (c *chunk) readText(s *scanner) {
 	c.spoke = s.peek() == '"' || c.spoke
 	if text := s.string(); len(text) > 0 {
 		c.content |= saidText

@@ -103,9 +103,9 @@ func (s server) patience(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// left is how long an answer is still waited for, and why not longer. moved is when it
+// timeLeft is how long an answer is still waited for, and why not longer. moved is when it
 // came nearer to its end.
-func (s server) left(x Exchange, moved *atomic.Int64) (time.Duration, error) {
+func (s server) timeLeft(x Exchange, moved *atomic.Int64) (time.Duration, error) {
 	now, sent := x.Since(), x.Record.Sent
 	if sent+s.timeout <= now {
 		return 0, errTimeout

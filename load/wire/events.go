@@ -69,7 +69,7 @@ func (e *events) feed(b []byte, at time.Duration, read int) {
 // next returns the next event that has data; ok is false when that needs more bytes.
 func (e *events) next() (ev event, ok bool, err error) {
 	for {
-		line, whole, err := e.cut()
+		line, whole, err := e.nextLine()
 		if err != nil {
 			return event{}, false, err
 		}
@@ -98,8 +98,8 @@ func (e *events) end() (ev event, ok bool) {
 	return e.finish(), true
 }
 
-// cut returns the next line without its end, or what there is of it.
-func (e *events) cut() (line []byte, whole bool, err error) {
+// nextLine returns the next line without its end, or what there is of it.
+func (e *events) nextLine() (line []byte, whole bool, err error) {
 	if e.joined {
 		e.line, e.joined = e.line[:0], false
 	}

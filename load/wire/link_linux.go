@@ -150,7 +150,7 @@ func (k *link) receive(buf []byte, ending bool) (first time.Time) {
 			k.drop() // closed by the server, or with bytes that nobody asked for
 			return first
 		case err != nil || n == 0:
-			k.cut(at, err)
+			k.disconnected(at, err)
 			return first
 		case first.IsZero():
 			first = now
@@ -223,8 +223,8 @@ func (k *link) complete(at time.Duration, clean bool) {
 	k.ended <- k.state
 }
 
-// cut is the end of the connection: by the server, or, with an error, by a reset.
-func (k *link) cut(at time.Duration, err error) {
+// disconnected is the end of the connection: by the server, or, with an error, by a reset.
+func (k *link) disconnected(at time.Duration, err error) {
 	text := ""
 	if err != nil {
 		text = k.named("read", err)

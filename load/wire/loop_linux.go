@@ -225,7 +225,7 @@ func (c *loops) wait(ctx context.Context, k *link, x Exchange) bool {
 		case <-ctx.Done():
 			return k.giveUp(context.Cause(ctx), c.server)
 		case <-timer.C:
-			left, why := c.left(x, &k.moved)
+			left, why := c.timeLeft(x, &k.moved)
 			switch {
 			case draining:
 				return k.giveUp(errDrained, c.server)

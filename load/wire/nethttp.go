@@ -246,7 +246,7 @@ func (w *watch) drain() {
 func (w *watch) look() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left, why := w.left(w.x, &w.moved)
+	left, why := w.timeLeft(w.x, &w.moved)
 	switch {
 	case w.draining:
 		w.cancel(errDrained)

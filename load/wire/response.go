@@ -85,7 +85,7 @@ func (r *response) next(b []byte) (body, left []byte, err error) {
 				r.lineEnd, r.state = 0, inChunkLine
 			}
 		default:
-			line, rest, ok, err := r.cut(b)
+			line, rest, ok, err := r.nextLine(b)
 			if err != nil {
 				return nil, nil, err
 			}
@@ -118,8 +118,8 @@ func (r *response) end() error {
 	return io.ErrUnexpectedEOF
 }
 
-// cut takes a line off b, without its end.
-func (r *response) cut(b []byte) (line, left []byte, ok bool, err error) {
+// nextLine takes a line off b, without its end.
+func (r *response) nextLine(b []byte) (line, left []byte, ok bool, err error) {
 	limit := maxHead
 	if r.state == inChunkLine {
 		limit = maxChunkLine
@@ -213,27 +213,27 @@ func (r *response) field(line []byte) error {
 		return nil
 	}
 	switch {
-	case is(name, "content-type"):
+	case isWord(name, "content-type"):
 		if r.kind == "" {
 			r.kind = string(value)
 		}
-	case is(name, "content-length"):
+	case isWord(name, "content-length"):
 		n, ok := decimal(value)
 		if !ok || r.sized && n != r.length {
 			return fmt.Errorf("%w: content length %q", errHTTP, Shorten(value))
 		}
 		r.sized, r.length = true, n
-	case is(name, "transfer-encoding"):
-		if r.chunked || r.old || !is(value, "chunked") {
+	case isWord(name, "transfer-encoding"):
+		if r.chunked || r.old || !isWord(value, "chunked") {
 			return fmt.Errorf("%w: unsupported transfer encoding %q", errHTTP, Shorten(value))
 		}
 		r.chunked = true
-	case is(name, "connection"):
+	case isWord(name, "connection"):
 		for part := range bytes.SplitSeq(value, []byte(",")) {
 			switch part = bytes.Trim(part, " \t"); {
-			case is(part, "close"):
+			case isWord(part, "close"):
 				r.closes = true
-			case is(part, "keep-alive") && r.old:
+			case isWord(part, "keep-alive") && r.old:
 				r.closes = false
 			}
 		}
@@ -290,8 +290,8 @@ func (r *response) chunkLine(line []byte) error {
 	return nil
 }
 
-// is compares without regard to case; lower is in lower case.
-func is(b []byte, lower string) bool {
+// isWord compares without regard to case; lower is in lower case.
+func isWord(b []byte, lower string) bool {
 	return len(b) == len(lower) && strings.EqualFold(string(b), lower)
 }
 

@@ -144,9 +144,9 @@ func (s *scanner) filled() bool {
 	return len(s.string()) > 0
 }
 
-// said moves over a value and reports whether it says something: null, false, 0 and
+// isTruthy moves over a value and reports whether it says something: null, false, 0 and
 // an empty string do not.
-func (s *scanner) said() bool {
+func (s *scanner) isTruthy() bool {
 	switch s.peek() {
 	case '"':
 		return s.filled()

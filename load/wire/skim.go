@@ -151,8 +151,8 @@ func (k *skim) take(b []byte) {
 	k.length += len(b)
 }
 
-// said is the text or word that was read, as far as it fits.
-func (k *skim) said() []byte { return k.word[:min(k.length, len(k.word))] }
+// literal is the text or word that was read, as far as it fits.
+func (k *skim) literal() []byte { return k.word[:min(k.length, len(k.word))] }
 
 // open begins a container, whose role is that of its place.
 func (k *skim) open(array bool) bool {
@@ -216,7 +216,7 @@ func (k *skim) close(array bool) bool {
 func (k *skim) text() {
 	if at := &k.stack[k.depth-1]; !at.array && !at.keyed {
 		at.keyed = true
-		k.keyLen = copy(k.key[:], k.said())
+		k.keyLen = copy(k.key[:], k.literal())
 		if k.length > len(k.key) {
 			k.keyLen = 0 // none that matters is as long
 		}
@@ -225,7 +225,7 @@ func (k *skim) text() {
 	key := k.value()
 	switch string(key) {
 	case "object":
-		k.failed = k.failed || k.stack[k.depth-1].role == root && string(k.said()) == "error"
+		k.failed = k.failed || k.stack[k.depth-1].role == root && string(k.literal()) == "error"
 	case "error":
 		k.failed = k.failed || k.stack[k.depth-1].role == root && k.length > 0
 	}
@@ -239,7 +239,7 @@ func (k *skim) scalar() {
 	case usages:
 		k.count(string(key))
 	case root:
-		word := string(k.said())
+		word := string(k.literal())
 		k.failed = k.failed || string(key) == "error" && word != "null" && word != "false" && word != "0"
 	}
 	k.fill(key, numeric(k.word[0]))
@@ -247,7 +247,7 @@ func (k *skim) scalar() {
 
 // count takes a number of the usage.
 func (k *skim) count(key string) {
-	n, err := strconv.Atoi(string(k.said()))
+	n, err := strconv.Atoi(string(k.literal()))
 	switch {
 	case err != nil || n < 0:
 	case key == "prompt_tokens":

@@ -117,8 +117,8 @@ func addRecipe(o *object, r *results.Row, all []*setup) {
 	o.add("model", model)
 	said("infmax_model_prefix", prefix)
 	said("framework", strings.Replace(d.Kind, "trtllm", "trt", 1))
-	quantization, _ := first.said("quantization")
-	dtype, _ := first.said("dtype")
+	quantization, _ := first.valueOf("quantization")
+	dtype, _ := first.valueOf("dtype")
 	said("precision", cmp.Or(precision(quantization, model, dtype), native))
 	said("spec_decoding", first.speculation())
 	o.add("disagg", disaggregated(all))
@@ -283,7 +283,7 @@ var inferenceXMembers = sync.OnceValue(func() map[string]bool {
 // recipe where rows would else be taken for repetitions, texts always.
 func readInferenceX(r *Result, o *object) (told map[string]bool, err error) {
 	d, w, s := &r.Deployment, &r.Job.Workload, r.Summary
-	whole := func(key string, least int) int { return max(int(min(o.whole(key), math.MaxInt32)), least) }
+	whole := func(key string, least int) int { return max(int(min(o.integer(key), math.MaxInt32)), least) }
 	d.Model, d.Image = o.text("model"), o.text("image")
 	d.Kind = cmp.Or(engineKind(o.text("framework")), o.text("framework"))
 	w.Concurrency, w.Dataset.InputTokens, w.OutputTokens = whole("conc", 0), whole("isl", 0), whole("osl", 0)

@@ -104,7 +104,7 @@ func (o *object) float(key string) float64 {
 	return v
 }
 
-func (o *object) whole(key string) int64 { return int64(math.Round(o.float(key))) }
+func (o *object) integer(key string) int64 { return int64(math.Round(o.float(key))) }
 
 // text is a member that is a string; otherwise its JSON form, and "" for null.
 func (o *object) text(key string) string {

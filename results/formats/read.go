@@ -219,13 +219,13 @@ func (t Tool) read(r *Result, o *object) (told map[string]bool, err error) {
 	s, w := c.Summary, &c.Job.Workload
 	notFigure := func(key string) bool { return t.values[key] != nil }
 	told = readFigures(c, o, slices.DeleteFunc(strings.Fields(t.members+" "+t.after), notFigure))
-	if asked := int(o.whole("num_prompts")); asked > 0 {
+	if asked := int(o.integer("num_prompts")); asked > 0 {
 		// All that were asked for were sent; those without an answer are in no count.
 		s.Requests, s.Failed = asked, max(s.Failed, asked-s.Completed)
 		told["requests"], told["failed"] = true, true
 	}
 	w.Requests = max(s.Requests, s.Completed+s.Failed)
-	w.Concurrency, w.Rate = int(o.whole("max_concurrency")), load.Rate(o.float("request_rate"))
+	w.Concurrency, w.Rate = int(o.integer("max_concurrency")), load.Rate(o.float("request_rate"))
 	if math.IsInf(float64(w.Rate), 1) && w.Concurrency > 0 {
 		w.Rate = 0 // a closed loop is what both tools make of it
 	}

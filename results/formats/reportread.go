@@ -77,14 +77,14 @@ func readReport(r *Result, o *object) (told map[string]bool, err error) {
 	}
 	r.unread = append(r.unread, unreadOf(o)...)
 	r.readStack(doc.Scenario.Stack)
-	if own := doc.ours(); own != nil {
+	if own := doc.writtenByUs(); own != nil {
 		return nil, r.readOwn(own)
 	}
 	return told, r.readLoad(&doc)
 }
 
-// ours is what hcl has written of the cell; nil: others wrote the report.
-func (doc *benchmarkReport) ours() *ownDocument {
+// writtenByUs is what hcl has written of the cell; nil: others wrote the report.
+func (doc *benchmarkReport) writtenByUs() *ownDocument {
 	var own struct{ HCL *ownDocument }
 	if x := doc.Scenario.Load; x == nil || x.Is.Tool != "hcl" || json.Unmarshal(x.Native.Config, &own) != nil {
 		return nil

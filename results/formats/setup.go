@@ -73,8 +73,8 @@ func settingsOf(d *results.Deployment, m results.Member) []flag {
 	return all
 }
 
-// said is what the role was told of a setting by its meaning.
-func (s *setup) said(meaning string) (value string, there bool) {
+// valueOf is what the role was told of a setting by its meaning.
+func (s *setup) valueOf(meaning string) (value string, there bool) {
 	for _, f := range s.flags {
 		if f.means == meaning {
 			return f.value, f.value != "false"
@@ -86,17 +86,17 @@ func (s *setup) said(meaning string) (value string, there bool) {
 // divide reads how the model is divided.
 func (s *setup) divide() {
 	count := func(meaning string) int {
-		value, _ := s.said(meaning)
+		value, _ := s.valueOf(meaning)
 		n, _ := strconv.Atoi(value)
 		return max(n, 1)
 	}
 	s.tp, s.pp, s.dp = count(setting.TensorParallel), count("pipeline parallel"), count(setting.DataParallel)
 	s.ep, s.dcp, s.pcp = count("expert parallel"), count("decode context parallel"), count("prefill context parallel")
-	value, experts := s.said("expert parallel")
+	value, experts := s.valueOf("expert parallel")
 	if experts = experts && (value == "" || value == "true"); experts { // a switch: over all that there are
 		s.ep = cmp.Or(s.gpus, s.tp*s.dp)
 	}
-	_, apart := s.said(setting.DPAttention)
+	_, apart := s.valueOf(setting.DPAttention)
 	s.attention = apart || s.dp > 1 && experts
 }
 

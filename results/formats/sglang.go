@@ -126,9 +126,9 @@ func readSGLang(c *results.Cell, o *object) {
 			d.Kind = kind
 		}
 	}
-	d.OutputTokens = int(o.whole("sharegpt_output_len"))
+	d.OutputTokens = int(o.integer("sharegpt_output_len"))
 	if d.Kind == load.Random {
-		d.InputTokens, w.OutputTokens = int(o.whole("random_input_len")), int(o.whole("random_output_len"))
+		d.InputTokens, w.OutputTokens = int(o.integer("random_input_len")), int(o.integer("random_output_len"))
 		if ratio, ok := o.number("random_range_ratio"); ok {
 			d.RangeRatio, d.Convention = &ratio, load.ConventionSGLang
 		}
