@@ -321,6 +321,10 @@ func checkFlags(e *Engine, found *findings) {
 	if f, _, _ := e.meant(setting.DataParallel); e.Kind == SGLang && e.isOn(setting.DPAttention) && dp > 0 && tp%dp != 0 {
 		found.of("flags", f.Name, unevenAttention, dp, tp)
 	}
+	ranks := e.whole(1, setting.AttentionRanks)
+	if f, _, _ := e.meant(setting.AttentionRanks); e.Kind == SGLang && ranks > 0 && tp%ranks != 0 {
+		found.of("flags", f.Name, unevenAttention, ranks, tp)
+	}
 }
 
 // checkKeys finds a server that asks for a key which nobody sends it: it would refuse

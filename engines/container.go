@@ -3,9 +3,11 @@ package engines
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"hclbench/engines/setting"
 	"hclbench/provision"
 )
 
@@ -53,10 +55,20 @@ func Container(e *Engine) provision.Container {
 		}
 		seeing(&c, e)
 	}
+	patient(&c, e)
 	compileCache(&c, e)
 	override(&c, e.Container)
 	slices.SortStableFunc(c.Env, func(a, b provision.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	return c
+}
+
+// patient has vLLM wait for its own processes as long as hcl waits for it: by itself it gives up after 600 s, in
+// which no large model is loaded from a cold disk.
+func patient(c *provision.Container, e *Engine) {
+	const name, hours = "VLLM_ENGINE_READY_TIMEOUT_S", 4 * time.Hour
+	if e.Kind == VLLM && setting.Judge(setting.Variables(VLLM), name, e.version()).Fault == setting.Right {
+		setEnv(c, name, strconv.Itoa(int(cmp.Or(e.Ready.Timeout, hours).Seconds())))
+	}
 }
 
 // model mounts the model, or the cache that holds it.

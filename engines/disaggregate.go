@@ -30,28 +30,29 @@ func sglangSplit(e *Engine, s *spot) {
 var vllmConnectors = map[string]struct {
 	name     string
 	since    setting.Version // of vLLM
+	until    setting.Version // the first without it; zero: it is there
 	split    setting.Version // from which prefill and decode have roles of their own; zero: always
 	settings func(e *Engine, s *spot) map[string]any
 }{
-	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, setting.Version{0, 32, 0}, func(e *Engine, s *spot) map[string]any {
+	"nixl": {"NixlConnector", setting.Version{0, 9, 0}, setting.Version{}, setting.Version{0, 32, 0}, func(e *Engine, s *spot) map[string]any {
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_HOST", e.Host().Inside())
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
 		return nil
 	}},
-	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
+	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, setting.Version{}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		if s.role == Prefill {
 			e.setVariable("VLLM_MOONCAKE_BOOTSTRAP_PORT", s.ports.use("bootstrap", bootstrapPort))
 		}
 		return nil
 	}},
-	"mori": {"MoRIIOConnector", setting.Version{0, 14, 0}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
+	"mori": {"MoRIIOConnector", setting.Version{0, 14, 0}, setting.Version{}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_ping_port"] = s.routerPorts().at(discoveryPort)
 		settings["handshake_port"] = s.ports.use("handshake", handshakePort)
 		settings["notify_port"] = s.ports.use("notify", notifyPort)
 		return settings
 	}},
-	"p2p_nccl": {"P2pNcclConnector", setting.Version{0, 9, 2}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
+	"p2p_nccl": {"P2pNcclConnector", setting.Version{0, 9, 2}, setting.Version{0, 24, 0}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		settings := s.proxy(e)
 		settings["proxy_port"] = s.routerPorts().at(discoveryPort)
 		return settings
@@ -151,7 +152,11 @@ func transferConfig(e *Engine) (provision.Text, error) {
 // trtllmSplit gives TensorRT-LLM its part (docs/source/features/disagg-serving.md): it is
 // in the configuration file.
 func trtllmSplit(e *Engine, s *spot) {
-	ours := map[string]any{"cache_transceiver_config": map[string]any{"backend": strings.ToUpper(s.transfer)}}
+	transceiver := map[string]any{"backend": strings.ToUpper(s.transfer)}
+	if s.transfer == "ucx" && e.version().Known() && !e.before(1, 3, 0) { // its usual one takes no UCX since 1.4
+		transceiver["transceiver_runtime"] = "CPP"
+	}
+	ours := map[string]any{"cache_transceiver_config": transceiver}
 	if s.role == Prefill {
 		ours["disable_overlap_scheduler"] = true
 	}

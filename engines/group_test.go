@@ -396,6 +396,7 @@ func TestCheckGroup(t *testing.T) {
 		`decode flags: Prefill and decode have to agree on the name of the model`:                                         of("recipe-a", flags(1, "served-model-name=r1")),
 		`prefill flags host: It listens on 127.0.0.1`:                                                                     of("recipe-a", flags(0, "host=127.0.0.1")),
 		`prefill flags nccl-port: hcl gives --nccl-port`:                                                                  of("one-host", flags(0, "nccl-port=5000")),
+		`transfer: vLLM has no P2pNcclConnector from 0.24.0 on, and this is version 0.30.0`:                               of("vllm-p2p", func(e *Engine) { e.roles()[0].engine.Image = "vllm/vllm-openai:v0.30.0" }),
 		`serve image: hcl gives each member --master-addr, which is there since 0.11.1, and this is version 0.11.0`:       of("vllm-wide", func(e *Engine) { e.Image = "vllm/vllm-openai:v0.11.0" }),
 		`prefill image: hcl gives each member MoRIIOConnector, which is there since 0.14.0, and this is version 0.13.0`:   of("vllm-mori", func(e *Engine) { e.roles()[0].engine.Image = "vllm/vllm-openai:v0.13.0" }),
 		`router image: hcl gives each member --kv-connector, which is there since 0.1.14`:                                 of("recipe-d", func(e *Engine) { e.recipe(Route).Kind, e.recipe(Route).Image = VLLMRouter, "vllm/vllm-router:v0.1.12" }),

@@ -55,8 +55,10 @@ const (
 	tooOld        = "hcl gives each member %s, which is there since %s, and this is version %s. Take a newer image."
 	noAttention   = "SGLang runs data parallel over several hosts only with attention in data parallel. Add enable-dp-attention = true, " +
 		"which shares out the GPUs of tp-size, or take a host for each instance and a group."
-	oursFlag = "hcl gives %s to each member itself (here %s). Remove it."
-	oursEnv  = "hcl sets %s for each member itself (here %s). Remove it."
+	transferGone  = "vLLM has no %s from %s on, and this is version %s. Write transfer = \"nixl\"."
+	transferMayGo = "vLLM has no %s from %s on, and nothing tells which version this is. If it is newer, write transfer = \"nixl\"."
+	oursFlag      = "hcl gives %s to each member itself (here %s). Remove it."
+	oursEnv       = "hcl sets %s for each member itself (here %s). Remove it."
 )
 
 // ourVariables are those by which a member finds the others, as flags that are [setting.Ours].
@@ -127,6 +129,9 @@ func GroupDoubts(e *Engine) []FieldError {
 	instances := 0
 	for _, r := range e.workers() {
 		instances += len(r.instances)
+	}
+	if c := vllmConnectors[e.transfer()]; c.until.Known() && e.recipe(Prefill).Kind == VLLM && !e.recipe(Prefill).version().Known() {
+		found.add("transfer", transferMayGo, c.name, c.until)
 	}
 	for _, r := range e.workers() {
 		why := Uncounted(r.engine)
@@ -320,6 +325,9 @@ func (whole *Engine) checkRole(r role, found *findings) {
 	}
 	if c := vllmConnectors[transfer]; e.Kind == VLLM && e.version().Before(c.since) {
 		found.in(r.name, "image", "", tooOld, c.name, c.since, e.version())
+	}
+	if c := vllmConnectors[transfer]; e.Kind == VLLM && c.until.Known() && e.version().Known() && !e.version().Before(c.until) {
+		found.add("transfer", transferGone, c.name, c.until, e.version())
 	}
 	whole.checkOurs(r, found)
 }

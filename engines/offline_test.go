@@ -50,6 +50,7 @@ func TestOffline(t *testing.T) {
 	}{
 		{&Engine{Kind: VLLM, Model: r1, Command: commandOf("serve")}, "instead of command"},
 		{&Engine{Kind: OpenAI, Model: r1}, `of kind "openai"`},
+		{&Engine{Kind: VLLM, Model: r1, Flags: flagsOf("data-parallel-size=2")}, "no data parallel: remove the flag data-parallel-size"},
 	} {
 		if _, err := Offline(c.e, batch); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("Offline of %s: %v, want an error with %q", c.e, err, c.want)

@@ -169,6 +169,9 @@ func (e *Engine) wide() bool {
 func (e *Engine) transfer() string {
 	prefill := e.recipe(Prefill)
 	if prefill != nil && e.Transfer == "" && len(Transfers(prefill.Kind)) > 0 {
+		if prefill.Kind == TRTLLM && prefill.version().Known() && !prefill.before(1, 4, 0) {
+			return "nixl" // the only one that its transceiver takes by itself
+		}
 		return Transfers(prefill.Kind)[0]
 	}
 	return e.Transfer

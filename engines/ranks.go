@@ -20,6 +20,10 @@ func (e *Engine) joins(span int, f provision.Fabric) bool {
 // NCCL takes sockets and says nothing (vllm-project/vllm#42075).
 func joinFabric(e *Engine, s *spot) {
 	f := e.Host().Fabric
+	overUCX := s.transfer == "nixl" || s.transfer == "ucx"
+	if overUCX && !s.whole.wide() && e.Host().GPUs.Count == 0 && len(f.RDMA) == 0 {
+		e.setVariable("UCX_NET_DEVICES", "lo") // else it takes all there are, and ends when one of others' goes away
+	}
 	if !s.whole.joins(s.of(), f) {
 		return
 	}
@@ -54,6 +58,7 @@ func joinFabric(e *Engine, s *spot) {
 			e.setVariable("MC_FORCE_TCP", "1")
 		case "nixl", "ucx":
 			e.setVariable("UCX_TLS", "^ib")
+			e.setVariable("UCX_NET_DEVICES", f.Interface)
 		}
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // ServedIn is what a line of the benchmark's log says that its engine runs with, as
 // a JSON object for [WithoutSecrets] and [Differences]; nil: it says nothing of that.
 // The engines' Python prints it as soon as it is settled, "name=value" after
-// "name=value", as repr() and str() write them.
+// "name=value" or "'name': value" after "'name': value", as repr() and str() write them.
 func (b *Bench) ServedIn(line string) json.RawMessage {
 	if b.served == nil {
 		return nil
@@ -18,7 +18,7 @@ func (b *Bench) ServedIn(line string) json.RawMessage {
 	if found == nil {
 		return nil
 	}
-	text, err := json.Marshal(members(found[1]))
+	text, err := json.Marshal(members(strings.Join(found[1:], ""))) // of its forms one
 	if err != nil {
 		return nil // a number that JSON has no form for
 	}
@@ -48,7 +48,12 @@ func members(text string) map[string]any {
 	for len(text) > 0 {
 		var pair string
 		pair, text = nextPair(text)
-		if name, value, ok := strings.Cut(strings.TrimSpace(pair), "="); ok {
+		pair = strings.TrimSpace(pair)
+		name, value, ok := strings.Cut(pair, "=")
+		if strings.HasPrefix(pair, "'") { // of a dictionary
+			name, value, ok = strings.Cut(pair[1:], "': ")
+		}
+		if ok {
 			out[name] = scalar(value)
 		}
 	}

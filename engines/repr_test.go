@@ -14,6 +14,7 @@ func TestServedIn(t *testing.T) {
 		v0     = "INFO 03-01 12:00:00 llm_engine.py:234] Initializing a V0 LLM engine (v0.7.3) with config: model='org/model', tensor_parallel_size=4, max_seq_len=32768, use_cached_outputs=False, "
 		sglang = "server_args=ServerArgs(model_path='org/model', context_length=None, tp_size=8, mem_fraction_static=0.88, disable_radix_cache=True, kv_cache_dtype='fp8_e5m2', api_key='hush')"
 	)
+	newer := recorded(t, "sglang-offline.txt")[0] // of 0.5.23
 	for _, c := range []struct {
 		name, kind, line string
 		flags            []Flag
@@ -25,6 +26,9 @@ func TestServedIn(t *testing.T) {
 		{"older vllm differs", VLLM, v0, flagsOf("tensor-parallel-size=8", "dtype=half"), []string{"tensor_parallel_size: 4"}},
 		{"sglang agrees", SGLang, sglang, flagsOf("tp=8", "mem-fraction-static=0.88", "disable-radix-cache"), nil},
 		{"sglang differs", SGLang, sglang, flagsOf("context-length=32768", "kv-cache-dtype=fp8_e4m3"), []string{"context_length: none", "kv_cache_dtype: fp8_e5m2"}},
+		{"newer sglang agrees", SGLang, newer, flagsOf("tp=1", "chunked-prefill-size=4096", "mem-fraction-static=0.2"), nil},
+		{"newer sglang differs", SGLang, newer, flagsOf("context-length=32768", "schedule-policy=lpm", "page-size=16", "max-running-requests=8"),
+			[]string{"context_length: none", "max_running_requests: none"}},
 		{"another line", SGLang, "Benchmark...", flagsOf("tp=4"), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -47,6 +47,9 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 	d := e.dialect()
 	for _, f := range e.Flags {
 		for _, field := range d.means(f.Name).Told(e.Kind) {
+			if _, newer := member(said, ranksOfAttention); newer && field == "dp_size" && e.isOn(setting.DPAttention) {
+				field = ranksOfAttention // SGLang from 0.5.22 on
+			}
 			if rewrites(e, field) || f.text().IsSecret() {
 				continue
 			}
@@ -64,8 +67,10 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 // rewrites reports whether the engine, as it is started, computes a field anew:
 // with attention in data parallel SGLang divides the prefill chunk among the ranks.
 func rewrites(e *Engine, field string) bool {
-	return e.isOn(setting.DPAttention) && field == "chunked_prefill_size"
+	return field == "chunked_prefill_size" && (e.isOn(setting.DPAttention) || e.whole(1, setting.AttentionRanks) > 1)
 }
+
+const ranksOfAttention = "attn_dp_size"
 
 // member is the scalar at a path of members and of indices into lists; null is
 // "none".
@@ -116,9 +121,7 @@ func agree(asked, is string) bool {
 	if is == "none" && (asked == "null" || asked == "") {
 		return true
 	}
-	if long, ok := dtypes[asked]; ok {
-		asked = long
-	}
+	asked, is = cmp.Or(dtypes[asked], asked), cmp.Or(dtypes[is], is)
 	return asked == is || strings.HasPrefix(is, asked+"_")
 }
 
@@ -149,7 +152,7 @@ func WithoutSecrets(e *Engine, served json.RawMessage) (json.RawMessage, error) 
 	if err := json.Unmarshal(served, &v); err != nil {
 		return nil, fmt.Errorf("read the served configuration: %w", err)
 	}
-	words := Secrets(e)
+	words := append(Secrets(e), secretsIn(v)...) // which its whole command line repeats
 	return json.Marshal(cleaned(v, plain.NewSecrets(words...), words))
 }
 
@@ -182,6 +185,26 @@ var (
 	passing      = regexp.MustCompile(`(?i)^(internal_states|system_env|created|permission)$`)
 	secretMember = regexp.MustCompile(`(?i)(key|hf_token)$|password|secret`)
 )
+
+// secretsIn are the texts of members that hold keys and passwords.
+func secretsIn(v any) (clear []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			text, isText := inner.(string)
+			if isText && text != "" && text != provision.Redacted && secretMember.MatchString(name) && !passing.MatchString(name) {
+				clear = append(clear, text)
+			} else {
+				clear = append(clear, secretsIn(inner)...)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			clear = append(clear, secretsIn(inner)...)
+		}
+	}
+	return clear
+}
 
 // cleaned is a part of a served configuration without secrets, and without each of the
 // words where it is the whole value, however short.

@@ -26,6 +26,8 @@ func TestDifferences(t *testing.T) {
 		"scheduler_config": {"enable_chunked_prefill": true, "max_num_seqs": 256}}}`
 	const sglang = `{"tp_size": 8, "dp_size": 8, "context_length": null, "kv_cache_dtype": "fp8_e4m3", "chunked_prefill_size": 1024,
 		"mem_fraction_static": 0.85, "disable_radix_cache": false, "dtype": "auto"}`
+	// SGLang 0.5.23 with --tp 8 --dp 8 --enable-dp-attention --chunked-prefill-size 8192
+	const attention = `{"tp_size": 8, "dp_size": 1, "attn_dp_size": 8, "enable_dp_attention": true, "chunked_prefill_size": 1024}`
 	inFile := &Engine{Kind: VLLM, Config: provision.Plain(`{"max_num_seqs": 64, "dtype": "bfloat16"}`)}
 	if got, err := Differences(inFile, []byte(vllm)); err != nil || len(got) != 1 || got[0].String() != "--max-num-seqs asks for 64, the engine serves with 256 (scheduler_config.max_num_seqs)" {
 		t.Errorf("with a configuration file: %v, %v", got, err)
@@ -57,6 +59,10 @@ func TestDifferences(t *testing.T) {
 			{"chunked-prefill-size", "8192", "chunked_prefill_size", "1024"},
 		}},
 		{"sglang divides the chunk", SGLang, []Flag{flag("chunked-prefill-size", "8192"), flag("enable-dp-attention")}, sglang, nil},
+		{"sglang names its ranks of attention", SGLang, []Flag{flag("tp", "8"), flag("dp", "8"), flag("enable-dp-attention"), flag("chunked-prefill-size", "8192")}, attention, nil},
+		{"sglang has fewer of them", SGLang, []Flag{flag("dp", "4"), flag("enable-dp-attention")}, attention, []Difference{{"dp", "4", "attn_dp_size", "8"}}},
+		{"sglang is told its ranks of attention", SGLang, []Flag{flag("attn-dp-size", "8"), flag("chunked-prefill-size", "8192")}, attention, nil},
+		{"sglang repeats what it was told", SGLang, []Flag{flag("dtype", "half")}, `{"dtype": "half"}`, nil},
 		{"nothing is nothing", SGLang, []Flag{flag("context-length", "null"), flag("dtype", "AUTO")}, sglang, nil},
 		{"sensitive", SGLang, []Flag{{Name: "dtype", Value: &secret}}, sglang, nil},
 		{"nothing told", VLLM, []Flag{flag("tp", "8")}, "", nil},

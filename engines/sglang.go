@@ -20,8 +20,9 @@ var sglang = kind{
 	configFlag:   "config",
 	configSince:  [3]int{0, 5, 3}, // sgl-project/sglang#10534
 	keyFlag:      true,
-	image:        "lmsysorg/sglang:v0.5.12",
-	forAMD:       "lmsysorg/sglang:v0.5.12-rocm700-mi30x or rocm/sglang-staging:20250212",
+	startsDiffer: true,
+	image:        "lmsysorg/sglang:v0.5.23",
+	forAMD:       "lmsysorg/sglang-rocm:v0.5.20-rocm10-mi30x-20260920",
 	families:     []string{"sglang", "sgl-"},
 
 	modelID: servedName,
@@ -61,13 +62,16 @@ func sglangExports() *telemetry.Exports {
 // which takes seconds.
 var (
 	sglangBegins = regexp.MustCompile(`^Benchmark\.\.\.`)
-	sglangServed = regexp.MustCompile(`^(?:\[.*?\] )?server_args=ServerArgs\((.*)\)$`)
+	sglangServed = regexp.MustCompile(`^(?:\[.*?\] )?server_args=(?:ServerArgs\((.*)\)|\{(.*)\})$`) // the second from 0.5.19 on
 )
 
-// sglangBench is sglang/bench_offline_throughput.py, which takes all of the server's own
-// arguments.
+// sglangBench is sglang/benchmark/offline_throughput.py, before 0.5.21 bench_offline_throughput.py, which takes all of
+// the server's own arguments.
 func sglangBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
-	out.Tool, out.Begins, out.served = "sglang.bench_offline_throughput", sglangBegins, sglangServed
+	out.Tool, out.Begins, out.served = "sglang.benchmark.offline_throughput", sglangBegins, sglangServed
+	if e.before(0, 5, 21) {
+		out.Tool = "sglang.bench_offline_throughput"
+	}
 	data, err := sglangData(e, out)
 	argv = append(e.started("python3", "-m", out.Tool), "--model-path", e.benchModel())
 	argv = append(append(argv, data...), "--seed", out.Batch.seed(), "--result-filename", out.Result)

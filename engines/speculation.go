@@ -1,6 +1,8 @@
 package engines
 
 import (
+	"cmp"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +24,32 @@ func Speculates(e *Engine) string {
 		}
 	}
 	return ""
+}
+
+// Draft is the model of an engine's drafts, which lies beside its own; nil: hcl does not fetch its model, or it has no such one.
+func Draft(e *Engine) *Model {
+	if e.Model == nil || !e.Model.Download || e.Command != nil {
+		return nil
+	}
+	repo, _ := e.says(setting.Draft)
+	revision, _ := e.says(setting.DraftRevision)
+	const config = "speculative-config" // vLLM's, whole or member by member
+	whole, _ := e.Flag(config)
+	var members struct{ Model, Revision string }
+	if json.Unmarshal([]byte(whole), &members) == nil {
+		repo, revision = cmp.Or(repo, members.Model), cmp.Or(revision, members.Revision)
+	}
+	if e.Kind == VLLM {
+		model, _ := e.Flag(config + ".model")
+		its, _ := e.Flag(config + ".revision")
+		repo, revision = cmp.Or(repo, model), cmp.Or(revision, its)
+	}
+	if !strings.Contains(repo, "/") || strings.HasPrefix(repo, "/") || repo == e.Model.Repo { // a method's name, or a directory
+		return nil
+	}
+	draft := *e.Model
+	draft.Repo, draft.Revision, draft.Size = repo, revision, 0
+	return &draft
 }
 
 // ForcesAcceptance is the setting that has an engine accept drafted tokens whatever they are; empty: nothing.

@@ -63,7 +63,8 @@ func TestVersionUnknown(t *testing.T) {
 		{Engine{Kind: VLLM, Image: "vllm/vllm-openai:v0.7.3", Setup: []string{"pip install ray"}}, ""},
 		{Engine{Kind: VLLM, Image: "rocm/vllm-dev:vllm-ds3-staging-0217"}, "does not tell"},
 		{Engine{Kind: VLLM, Image: "rocm/vllm-dev:vllm-ds3-staging-0217", OfflineCommand: []string{"x"}}, ""},
-		{Engine{Kind: SGLang, Image: "rocm/sglang-staging:20250212"}, ""},
+		{Engine{Kind: SGLang, Image: "rocm/sglang-staging:20250212"}, "does not tell"},
+		{Engine{Kind: TRTLLM, Image: "team/engine:7"}, ""},
 	} {
 		if got := VersionUnknown(&tt.e); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 			t.Errorf("VersionUnknown of %s with %q = %q, want %q", tt.e.Image, tt.e.Setup, got, tt.want)

@@ -2,6 +2,7 @@ package engines
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,8 +25,8 @@ var vllm = kind{
 	keyFlag:      true,
 	keyEnv:       "VLLM_API_KEY",
 	startsDiffer: true,
-	image:        "vllm/vllm-openai:v0.11.0",
-	forAMD:       "vllm/vllm-openai-rocm or rocm/vllm-dev",
+	image:        "vllm/vllm-openai:v0.32.0",
+	forAMD:       "vllm/vllm-openai-rocm or rocm/vllm",
 	families:     []string{"vllm"},
 
 	modelID: servedName,
@@ -74,6 +75,9 @@ var (
 func vllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	out.Ends, out.Outputs, out.served = vllmDone, vllmOutputs, vllmServed
 	data, err := vllmData(e, out)
+	if f, _, _ := e.meant(setting.DataParallel); e.whole(1, setting.DataParallel) > 1 && err == nil {
+		err = fmt.Errorf("the benchmark of vLLM has no data parallel: remove the flag %s, or measure the server", f.Name)
+	}
 	argv = e.started("vllm", "bench", "throughput")
 	if out.Tool = "vllm bench throughput"; e.before(0, 9, 0) {
 		script := "benchmarks/benchmark_throughput.py"

@@ -24,6 +24,7 @@ engine "vllm" "h200-offline" {
 
 engine "sglang" "mi300x-offline" {
   inherits = engine.sglang.mi300x
+  version  = "0.4.2.post4" # of the image, as the study says; it decides how the benchmark is started
   flags    = { context-length = 32768 }
 }
 
