@@ -58,6 +58,10 @@ engine "vllm" "fetched" {
   host  = host.box
   model = model.fetched
 }
+engine "vllm" "drafting" { // with a model that the hub does not have
+  inherits = engine.vllm.fetched
+  flags    = { speculative-config = { method = "eagle3", model = "org/draft" } }
+}
 engine "vllm" "broken" {
   host  = host.box
   model = model.broken
@@ -67,7 +71,7 @@ engine "vllm" "made" {
   host  = host.box
   model = model.made
   setup = ["mkdir -p %[3]s", "echo {} > %[3]s/config.json"]
-}`, cache, broken, filepath.Join(t.TempDir(), "made")) + measuring("engine = [engine.vllm.fetched, engine.vllm.broken, engine.vllm.made]", "matrix.engine", "output_tokens = 4")
+}`, cache, broken, filepath.Join(t.TempDir(), "made")) + measuring("engine = [engine.vllm.fetched, engine.vllm.drafting, engine.vllm.broken, engine.vllm.made]", "matrix.engine", "output_tokens = 4")
 	r := b.apply(t.Context(), text, nil)
 	if r.err != nil {
 		t.Fatal(r.err)
@@ -77,6 +81,10 @@ engine "vllm" "made" {
 		case "vllm.fetched":
 			if row.Summary == nil || row.Deployment.Versions["model commit"] != hub.Commit || row.Deployment.Phases[0].Name != "fetching the model" {
 				t.Errorf("fetched: %q, %+v", row.Error, row.Deployment)
+			}
+		case "vllm.drafting":
+			if !strings.Contains(row.Error, "its draft model org/draft") || !strings.Contains(row.Error, "no such repository") {
+				t.Errorf("drafting: %q", row.Error)
 			}
 		case "vllm.made":
 			if row.Summary == nil {

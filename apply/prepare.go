@@ -179,6 +179,11 @@ func (t *trial) weights(ctx context.Context, i int) (there agent.ModelThere, err
 		if there.Commit, err = t.fetch(ctx, s, m); err == nil {
 			t.rows[i].Versions = map[string]string{"model commit": t.secrets.Line(there.Commit)}
 		}
+		if draft := engines.Draft(in.Engine); draft != nil && err == nil {
+			if _, err = t.fetch(ctx, s, draft); err != nil {
+				err = fmt.Errorf("its draft model %s: %w", draft.Repo, err)
+			}
+		}
 	case path.IsAbs(m.Repo):
 		if there, err = agent.ModelIn(ctx, s.Conn, in.Container.OnHost(m.Repo)); err != nil {
 			return there, err

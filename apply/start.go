@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -137,6 +138,11 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 		})
 	}
 	asking.Wait()
+	for i, m := range t.members {
+		for _, said := range engines.ServedSettings(m.Engine, t.rows[i].Versions[m.Engine.Kind]) {
+			t.tell.say(Warning, "%s", m.says(said))
+		}
+	}
 	t.row.Ready = time.Since(t.row.Started).Seconds()
 	if t.objects != nil {
 		t.row.GPUCount = t.objects.gpus()
