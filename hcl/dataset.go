@@ -49,7 +49,7 @@ func datasetBlock() *lang.BlockType {
 func checkDataset(b *lang.Block, d *load.Dataset) {
 	for _, a := range load.DatasetArguments() {
 		if x := b.Find(a.Name); x.IsValid() && a.Idle(d) != "" {
-			b.Warn(x.At, "No effect", "%s.", a.Idle(d))
+			b.Warn(x.At, "No effect", "%s %s.", a.Name, a.Idle(d))
 		}
 	}
 	if b.Type.Knows("path") {

@@ -62,7 +62,7 @@ func warnOfPacing(b *lang.Block, d *draft) {
 			b.Warn(x.At, "No effect", "A trace says when each request is sent, so %s has no effect. To change its speed, "+
 				"write slowdown.", a.Name)
 		case !w.Dataset.Timed() && a.Idle(w) != "":
-			b.Warn(x.At, "No effect", "%s.", a.Idle(w))
+			b.Warn(x.At, "No effect", "%s %s.", a.Name, a.Idle(w))
 		}
 	}
 	if x := b.Arg("load.from"); d.Offline && x.IsSet() {

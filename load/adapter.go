@@ -30,6 +30,11 @@ func ParseAdapter(text string) (a Adapter, err error) {
 	return a, nil
 }
 
+// SortAdapters puts adapters in the order of their names.
+func SortAdapters(list []Adapter) {
+	slices.SortFunc(list, func(a, b Adapter) int { return strings.Compare(a.Name, b.Name) })
+}
+
 func (a Adapter) String() string { return fmt.Sprintf("%s %v", a.Name, a.Share) }
 
 // Adapted is the name of the adapter at a place between 0 and 1; empty: the model itself.

@@ -38,7 +38,7 @@ type Argument[N Workload | Dataset] struct {
 	Served bool // it says how requests are sent, and an offline benchmark has no server
 	// whether it means something to the endpoint; nil: to all
 	at func(endpoint) bool
-	// why it has no effect beside the others; empty: it has
+	// why it has no effect beside the others, without its name; empty: it has
 	idle func(*N) string
 
 	key    string          // in a fingerprint, where it is another than the name
@@ -76,29 +76,17 @@ func (a Argument[N]) FlagName() string { return cmp.Or(a.Flag, strings.ReplaceAl
 
 // FlagOf is the flag of hcl bench for the field of a [FieldError]: "--think-time" for "dataset.think_time".
 func FlagOf(field string) string {
-	name := strings.TrimPrefix(field, "dataset.")
-	flag := strings.ReplaceAll(name, "_", "-")
-	switch inDataset := name != field; {
-	case field == "dataset.kind":
-		flag = "dataset"
-	case inDataset:
-		if a, ok := named(datasetArguments, name); ok {
-			flag = a.FlagName()
-		}
-	default:
-		if a, ok := named(arguments, name); ok {
-			flag = a.FlagName()
+	for _, a := range arguments {
+		if field == a.Name {
+			return "--" + a.FlagName()
 		}
 	}
-	return "--" + flag
-}
-
-func named[N Workload | Dataset](all []Argument[N], name string) (Argument[N], bool) {
-	i := slices.IndexFunc(all, func(a Argument[N]) bool { return a.Name == name })
-	if i < 0 {
-		return Argument[N]{}, false
+	for _, a := range datasetArguments {
+		if field == "dataset."+a.Name {
+			return "--" + a.FlagName()
+		}
 	}
-	return all[i], true
+	return "--dataset" // its kind
 }
 
 // Has reports whether the argument means something to a kind of data set.
@@ -111,7 +99,8 @@ func (a Argument[N]) Kinds() string {
 	return strings.Join(slices.DeleteFunc(DatasetKinds(), func(k string) bool { return !a.Has(k) }), ", ")
 }
 
-// Idle says why the argument has no effect beside the others, in a sentence; empty: it has.
+// Idle says why the argument has no effect beside the others: a sentence to which the name is missing at its
+// beginning. Empty: it has an effect.
 func (a Argument[N]) Idle(n *N) string {
 	if a.idle == nil {
 		return ""

@@ -44,7 +44,7 @@ var arguments = []Argument[Workload]{
 			if w.Rate != 0 || slices.ContainsFunc(w.Stages, func(s Stage) bool { return s.Rate != 0 }) {
 				return ""
 			}
-			return "burstiness shapes the times between arrivals, and without a rate there are none"
+			return "shapes the times between arrivals, and without a rate there are none"
 		},
 		phrase: "burstiness %v"},
 	{Name: "concurrency", Field: func(w *Workload) any { return &w.Concurrency }, Served: true, Least: 1, Most: maxInFlight,
@@ -178,7 +178,7 @@ var datasetArguments = []Argument[Dataset]{
 		Help: "random-agents: how many sub-agents begin in each turn, and are waited for"},
 	{Name: "result_tokens", Field: func(d *Dataset) any { return &d.ResultTokens }, Least: 1, Most: maxTokens, May: []string{RandomAgents},
 		Help: "random-agents: length of what a tool brings",
-		idle: func(d *Dataset) string { return d.withoutTools("result_tokens") }},
+		idle: withoutTools},
 	{Name: "documents", Field: func(d *Dataset) any { return &d.Documents }, Least: 1, Most: maxBatch,
 		Needed: []string{RandomRerank}, Hint: "How many documents a request has.",
 		Help: "random-rerank: how many documents a request has"},
@@ -196,20 +196,12 @@ var datasetArguments = []Argument[Dataset]{
 		Help:   "random-images: a size, `WIDTHxHEIGHT=SHARE` in pixels; may be repeated",
 		counts: func(d *Dataset) string { return d.ImageWords() }},
 	{Name: "range_ratio", Field: func(d *Dataset) any { return &d.RangeRatio }, Most: 1,
-		May:  []string{Random, SharedPrefix, RandomConversation, RandomRerank, RandomAgents, RandomImages},
-		Help: "vary the lengths, in the sense of --convention",
-		counts: func(d *Dataset) string {
-			if !d.Ranged() {
-				return ""
-			}
-			return fmt.Sprint(*d.RangeRatio)
-		},
-		words: func(d *Dataset) string {
-			if !d.Ranged() {
-				return ""
-			}
+		May:    []string{Random, SharedPrefix, RandomConversation, RandomRerank, RandomAgents, RandomImages},
+		Help:   "vary the lengths, in the sense of --convention",
+		counts: whereRanged(func(d *Dataset) string { return fmt.Sprint(*d.RangeRatio) }),
+		words: whereRanged(func(d *Dataset) string {
 			return fmt.Sprintf("range_ratio %v (%s)", *d.RangeRatio, cmp.Or(d.Convention, ConventionSGLang))
-		}},
+		})},
 	{Name: "convention", Field: func(d *Dataset) any { return &d.Convention }, May: []string{Random, RandomImages},
 		Words: []string{ConventionSGLang, ConventionVLLM}, Default: ConventionSGLang,
 		Help: "what --range-ratio means: sglang ([L·r, L]) or vllm ([L·(1-r), L·(1+r)])",
@@ -217,14 +209,9 @@ var datasetArguments = []Argument[Dataset]{
 			if d.RangeRatio != nil {
 				return ""
 			}
-			return "convention says what range_ratio means, and there is none: prompts have exactly input_tokens tokens"
+			return "says what range_ratio means, and there is none: prompts have exactly input_tokens tokens"
 		},
-		counts: func(d *Dataset) string {
-			if !d.Ranged() {
-				return ""
-			}
-			return cmp.Or(d.Convention, ConventionSGLang)
-		}},
+		counts: whereRanged(func(d *Dataset) string { return cmp.Or(d.Convention, ConventionSGLang) })},
 	{Name: "images_range_ratio", Field: func(d *Dataset) any { return &d.ImagesRatio }, Most: 1, May: []string{RandomImages},
 		same: 0.0, Help: "random-images: between N·(1-r) and N·(1+r) images, as vLLM's random-mm"},
 	{Name: "max_images", Field: func(d *Dataset) any { return &d.MaxImages }, Least: 1, Most: maxImages, May: []string{RandomImages},
@@ -239,7 +226,7 @@ var datasetArguments = []Argument[Dataset]{
 	{Name: "tool_delay", Field: func(d *Dataset) any { return &d.ToolDelay }, Least: shortest, Most: longestPause,
 		May:    []string{RandomAgents},
 		Help:   "random-agents: how long a tool takes on average",
-		idle:   func(d *Dataset) string { return d.withoutTools("tool_delay") },
+		idle:   withoutTools,
 		phrase: "tool delay %v"},
 	{Name: "arrivals", Field: func(d *Dataset) any { return &d.Arrivals }, Words: []string{Recorded}, May: []string{Conversation},
 		Help:   "conversation: recorded begins each at the timestamp in the file",
@@ -261,12 +248,21 @@ var datasetArguments = []Argument[Dataset]{
 	{Name: "seed", Field: func(d *Dataset) any { return &d.Seed }, Most: 1 << 53, May: DatasetKinds()},
 }
 
-// withoutTools says why an argument about tools has no effect; empty: tools are called.
-func (d *Dataset) withoutTools(name string) string {
+func withoutTools(d *Dataset) string {
 	if d.ToolCalls > 0 {
 		return ""
 	}
-	return name + " is about tools, and none are called: tool_calls says how many"
+	return "is about tools, and none are called: tool_calls says how many"
+}
+
+// whereRanged is what is said where lengths are drawn from a range.
+func whereRanged(say func(d *Dataset) string) func(*Dataset) string {
+	return func(d *Dataset) string {
+		if !d.Ranged() {
+			return ""
+		}
+		return say(d)
+	}
 }
 
 // A file counts by its content, and by its path as long as that is not known.
@@ -284,6 +280,7 @@ func sumOf(sum, path string) string {
 	return strings.ToLower(sum)
 }
 
+// eachStage says the stages: as a fingerprint has them, "1m0s rate 2", or as a plan, "2/s for 1m0s".
 func eachStage(w *Workload, between string, say func(Stage) string) string {
 	var parts []string
 	for _, s := range w.Stages {
@@ -292,7 +289,6 @@ func eachStage(w *Workload, between string, say func(Stage) string) string {
 	return strings.Join(parts, between)
 }
 
-// pair is the stage in a fingerprint.
 func (s Stage) pair() string {
 	text := s.Duration.String()
 	if s.Rate != 0 {
@@ -304,7 +300,6 @@ func (s Stage) pair() string {
 	return text
 }
 
-// words are the stage in a plan.
 func (s Stage) words() string {
 	if s.Concurrency > 0 {
 		return fmt.Sprintf("concurrency %d for %s", s.Concurrency, s.Duration)

@@ -45,65 +45,47 @@ const (
 // Dataset says what prompts are made of. Which members mean something depends on the kind; [DatasetArguments]
 // says it of each.
 type Dataset struct {
-	Kind string `json:"kind"` // one of [DatasetKinds]
-	// prompt length: random, text; of sharegpt, an exact cut, 0: as recorded
-	InputTokens int `json:"input_tokens,omitempty"`
-	// of prompts and outputs, as with both peers; nil: every one is exactly as long as asked
-	RangeRatio *float64 `json:"range_ratio,omitempty"`
-	Convention string   `json:"convention,omitempty"` // what RangeRatio means; empty means [ConventionSGLang]
-	Seed       uint64   `json:"seed,omitempty"`       // mixed into every cell's own seed
+	Kind        string   `json:"kind"`                   // one of [DatasetKinds]
+	Seed        uint64   `json:"seed,omitempty"`         // mixed into every cell's own seed
+	InputTokens int      `json:"input_tokens,omitempty"` // of sharegpt an exact cut; 0: as recorded
+	RangeRatio  *float64 `json:"range_ratio,omitempty"`  // of prompts and outputs; nil: all are exactly as long as asked
+	Convention  string   `json:"convention,omitempty"`   // what RangeRatio means; empty means [ConventionSGLang]
 
-	Turns           int `json:"turns,omitempty"`             // random-conversation, random-agents: of each
-	ToolCalls       int `json:"tool_calls,omitempty"`        // random-agents: of each agent in a turn, one after the other
-	SubAgents       int `json:"sub_agents,omitempty"`        // random-agents: that begin in each turn
-	ResultTokens    int `json:"result_tokens,omitempty"`     // random-agents: length of what a tool brings
-	Documents       int `json:"documents,omitempty"`         // random-rerank: how many a request has
-	QueryTokens     int `json:"query_tokens,omitempty"`      // random-rerank
-	DocumentTokens  int `json:"document_tokens,omitempty"`   // random-rerank: length of each
-	Groups          int `json:"groups,omitempty"`            // shared-prefix: how many beginnings there are
-	PromptsPerGroup int `json:"prompts_per_group,omitempty"` // shared-prefix
-	PrefixTokens    int `json:"prefix_tokens,omitempty"`     // length of a beginning: of a group's prompts, or of all conversations or agents
-	QuestionTokens  int `json:"question_tokens,omitempty"`   // length of what follows it, and of every later turn; of agents, also of a sub-agent's task
-	// of the file, or for text the folder, relative to the lab's directory
-	Path   string `json:"path,omitempty"`
-	SHA256 string `json:"sha256,omitempty"` // of the file, 64 hex digits; empty: whatever is there
-	// sharegpt: which conversations count, [ConventionSGLang] or [ConventionVLLM]
-	Filter string `json:"filter,omitempty"`
-	// sharegpt: an exact cut of the answers; 0: as recorded
-	OutputTokens int `json:"output_tokens,omitempty"`
-	// of recorded times: those between requests, or sessions, are multiplied by this; 0 means 1
-	Slowdown float64 `json:"slowdown,omitempty"`
-	// trace: only requests of this model count, by the trace's own name for it; empty: all do
-	OfModel string `json:"of_model,omitempty"`
-	// of conversations: how long a user takes on average to ask again, drawn from an exponential
-	// distribution; 0: no time
-	ThinkTime Duration `json:"think_time,omitempty"`
-	// random-agents: how long a tool takes on average, drawn as ThinkTime is; 0: no time
-	ToolDelay Duration `json:"tool_delay,omitempty"`
-	// of conversations and agents: no wait between their requests is longer, recorded or drawn; 0: as it is
-	MaxDelay Duration `json:"max_delay,omitempty"`
-	// conversation: when each begins, [Recorded]; empty: as the load says
-	Arrivals string `json:"arrivals,omitempty"`
-	// conversation: which answers the next turns are told of, [Answered] or [Recorded]; empty: Answered
-	History string `json:"history,omitempty"`
-	// of what is read from files: each prompt, or conversation, begins with random tokens of its own,
-	// so that no server has it in its cache
-	Salt bool `json:"salt,omitempty"`
+	Turns           int `json:"turns,omitempty"`         // of each conversation
+	ToolCalls       int `json:"tool_calls,omitempty"`    // of each agent in a turn, one after the other
+	SubAgents       int `json:"sub_agents,omitempty"`    // that begin in each turn
+	ResultTokens    int `json:"result_tokens,omitempty"` // of what a tool brings
+	Documents       int `json:"documents,omitempty"`     // of a request
+	QueryTokens     int `json:"query_tokens,omitempty"`
+	DocumentTokens  int `json:"document_tokens,omitempty"` // of each
+	Groups          int `json:"groups,omitempty"`          // of prompts, each with a beginning
+	PromptsPerGroup int `json:"prompts_per_group,omitempty"`
+	PrefixTokens    int `json:"prefix_tokens,omitempty"`   // of a group's beginning, or that of all conversations or agents
+	QuestionTokens  int `json:"question_tokens,omitempty"` // of what follows it, of every later turn, and of a sub-agent's task
 
-	// random-images: how many a request has, how far that varies as vLLM's
-	// num_mm_items_range_ratio does, and how many are the most
-	Images      int         `json:"images,omitempty"`
-	ImagesRatio *float64    `json:"images_range_ratio,omitempty"`
-	MaxImages   int         `json:"max_images,omitempty"`
-	ImageSizes  []ImageSize `json:"image_sizes,omitempty"` // random-images, sorted by [SortImageSizes]
+	Path         string `json:"path,omitempty"`          // of the file, or for text the folder, relative to the lab's directory
+	SHA256       string `json:"sha256,omitempty"`        // of the file, 64 hex digits; empty: whatever is there
+	Filter       string `json:"filter,omitempty"`        // which conversations count: [ConventionSGLang] or [ConventionVLLM]
+	OutputTokens int    `json:"output_tokens,omitempty"` // an exact cut of the answers; 0: as recorded
+	OfModel      string `json:"of_model,omitempty"`      // by the trace's own name for it; empty: requests of all models
+	Salt         bool   `json:"salt,omitempty"`          // each prompt, or conversation, begins with random tokens of its own
 
-	// path of the model's tokenizer.json, as Path is; empty: the server's own, where it has one
-	Tokenizer string `json:"tokenizer,omitempty"`
-	// of that file, 64 hex digits; empty: whatever is there
+	Slowdown  float64  `json:"slowdown,omitempty"`   // recorded times are multiplied by this; 0 means 1
+	ThinkTime Duration `json:"think_time,omitempty"` // of a user, the mean of an exponential distribution; 0: none
+	ToolDelay Duration `json:"tool_delay,omitempty"` // of a tool, as ThinkTime
+	MaxDelay  Duration `json:"max_delay,omitempty"`  // no wait is longer, recorded or drawn; 0: as it is
+	Arrivals  string   `json:"arrivals,omitempty"`   // when each conversation begins: [Recorded]; empty: as the load says
+	History   string   `json:"history,omitempty"`    // the answers that turns are told of; empty means [Answered]
+
+	Images      int         `json:"images,omitempty"`             // of a request
+	ImagesRatio *float64    `json:"images_range_ratio,omitempty"` // as vLLM's num_mm_items_range_ratio
+	MaxImages   int         `json:"max_images,omitempty"`         // of a request; 0 means 255
+	ImageSizes  []ImageSize `json:"image_sizes,omitempty"`        // sorted by [SortImageSizes]
+
+	Tokenizer       string `json:"tokenizer,omitempty"` // the model's tokenizer.json; empty: the server's own, where it has one
 	TokenizerSHA256 string `json:"tokenizer_sha256,omitempty"`
-	// jsonl: the folder of the image files that its lines name, as Path is
-	ImageDir       string `json:"image_dir,omitempty"`
-	ImageDirSHA256 string `json:"image_dir_sha256,omitempty"` // of all in it; empty: whatever is there
+	ImageDir        string `json:"image_dir,omitempty"`        // of the image files that lines name
+	ImageDirSHA256  string `json:"image_dir_sha256,omitempty"` // of all in it
 }
 
 // Ranged reports whether lengths are drawn from a range.

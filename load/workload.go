@@ -40,7 +40,7 @@ func ParseStage(text string) (s Stage, err error) {
 }
 
 // Workload is what is sent and how, and everything that its numbers depend on
-// besides the server. Its JSON form is part of a cell's identity.
+// besides the server. [Arguments] says of each member what a lab and a flag say of it.
 type Workload struct {
 	Dataset     Dataset  `json:"dataset"`
 	Requests    int      `json:"requests,omitempty"`    // how many are measured; 0: as many as fit in Duration

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,113 +63,88 @@ func (b *benchFlags) add(c *cobra.Command) {
 	}
 }
 
-// addArgument adds the flag of an argument, if it has one.
+// addArgument adds the flag of an argument, if it has one. What the field has is its default.
 func addArgument[N load.Workload | load.Dataset](f *pflag.FlagSet, a load.Argument[N], n *N) {
-	if a.Help == "" {
+	name, usage := a.FlagName(), a.Help
+	if usage == "" {
 		return
 	}
-	v := &argumentFlag[N]{Argument: a, noun: n}
-	if added := f.VarPF(v, a.FlagName(), "", a.Help); v.Type() == "bool" {
-		added.NoOptDefVal = "true"
-	}
-}
-
-// argumentFlag is the value of such a flag.
-type argumentFlag[N load.Workload | load.Dataset] struct {
-	load.Argument[N]
-	noun *N
-	said bool // a list begins anew with the first
-}
-
-func (v *argumentFlag[N]) Type() string {
-	switch v.Field(v.noun).(type) {
-	case *int, *uint64:
-		return "int"
-	case *float64, **float64:
-		return "float"
-	case *bool:
-		return "bool"
-	case *load.Duration:
-		return "duration"
-	case *string, *load.Rate:
-		return "string"
-	}
-	return "strings"
-}
-
-// String is the value where nobody has said another; empty: there is none.
-func (v *argumentFlag[N]) String() string {
-	if v.Argument.Field == nil {
-		return "" // pflag asks a zero value
-	}
-	switch x := v.Field(v.noun).(type) {
+	switch x := a.Field(n).(type) {
 	case *int:
-		return strconv.Itoa(*x)
+		f.IntVar(x, name, *x, usage)
+	case *float64:
+		f.Float64Var(x, name, *x, usage)
 	case *string:
-		return *x
+		f.StringVar(x, name, *x, usage)
+	case *load.Duration:
+		f.DurationVar((*time.Duration)(x), name, 0, usage)
+	case *bool:
+		f.BoolFunc(name, usage, func(text string) error {
+			yes, err := strconv.ParseBool(text)
+			*x = (yes != a.FlagOff) != a.Off
+			return err
+		})
+	case *load.Rate:
+		f.Var(&parsedFlag{of: "string", parse: func(text string) (err error) {
+			*x, err = load.ParseRate(text)
+			return err
+		}}, name, usage)
+	case **float64:
+		f.Var(&parsedFlag{of: "float", parse: func(text string) error {
+			number, err := strconv.ParseFloat(text, 64)
+			*x = &number
+			return err
+		}}, name, usage)
+	case *[]load.Stage:
+		f.Var(listFlag(x, false, load.ParseStage, nil), name, usage)
+	case *[]load.Objective:
+		f.Var(listFlag(x, true, load.ParseBound, nil), name, usage)
+	case *[]load.Adapter:
+		f.Var(listFlag(x, true, load.ParseAdapter, load.SortAdapters), name, usage)
 	case *[]load.ImageSize:
+		f.Var(listFlag(x, true, load.ParseImageShare, load.SortImageSizes), name, usage)
 		var sizes []string
 		for _, s := range *x {
 			sizes = append(sizes, s.String())
 		}
-		return "[" + strings.Join(sizes, ",") + "]"
+		f.Lookup(name).DefValue = "[" + strings.Join(sizes, ",") + "]"
 	}
-	return ""
 }
 
-// Set implements [pflag.Value].
-func (v *argumentFlag[N]) Set(text string) (err error) {
-	again := v.said
-	v.said = true
-	switch x := v.Field(v.noun).(type) {
-	case *int:
-		*x, err = strconv.Atoi(text)
-	case *float64:
-		*x, err = strconv.ParseFloat(text, 64)
-	case **float64:
-		var number float64
-		number, err = strconv.ParseFloat(text, 64)
-		*x = &number
-	case *bool:
-		var yes bool
-		yes, err = strconv.ParseBool(text)
-		*x = (yes != v.FlagOff) != v.Off
-	case *string:
-		*x = text
-	case *load.Duration:
-		err = x.UnmarshalText([]byte(text))
-	case *load.Rate:
-		*x, err = load.ParseRate(text)
-	case *[]load.Stage:
-		err = appendParsed(x, again, []string{text}, load.ParseStage)
-	case *[]load.Objective:
-		err = appendParsed(x, again, strings.Split(text, ","), load.ParseBound)
-	case *[]load.Adapter:
-		err = appendParsed(x, again, strings.Split(text, ","), load.ParseAdapter)
-		slices.SortFunc(*x, func(a, b load.Adapter) int { return strings.Compare(a.Name, b.Name) })
-	case *[]load.ImageSize:
-		err = appendParsed(x, again, strings.Split(text, ","), load.ParseImageShare)
-		load.SortImageSizes(*x)
-	}
-	if n := new(strconv.NumError); errors.As(err, &n) {
-		err = n.Err // it names the text already
-	}
-	return err
+// parsedFlag is a flag that package load reads.
+type parsedFlag struct {
+	of    string // its type in help
+	parse func(text string) error
 }
 
-// appendParsed appends what texts say to a list, or begins it with them.
-func appendParsed[T any](list *[]T, again bool, texts []string, parse func(string) (T, error)) error {
-	if !again {
-		*list = nil
-	}
-	for _, text := range texts {
-		x, err := parse(text)
-		if err != nil {
-			return err
+func (v *parsedFlag) Type() string          { return v.of }
+func (v *parsedFlag) String() string        { return "" }
+func (v *parsedFlag) Set(text string) error { return v.parse(text) }
+
+// listFlag is a flag of a list, to which each use appends: one element or, between commas, several. The first
+// takes the place of what there is.
+func listFlag[T any](list *[]T, several bool, parse func(string) (T, error), sort func([]T)) *parsedFlag {
+	begun := false
+	return &parsedFlag{of: "strings", parse: func(text string) error {
+		if !begun {
+			begun, *list = true, nil
 		}
-		*list = append(*list, x)
-	}
-	return nil
+		texts := []string{text}
+		if several {
+			texts = strings.Split(text, ",")
+		}
+		for _, one := range texts {
+			x, err := parse(one)
+			if err != nil {
+				return err
+			}
+			*list = append(*list, x)
+		}
+		if sort != nil {
+			sort(*list)
+		}
+		return nil
+	}}
 }
 
 // job is what the flags ask for. Whatever is wrong with them is an error of usage.
@@ -262,7 +237,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 	}
 	for _, a := range load.Arguments() {
 		if why := a.Idle(w); why != "" && said(a.FlagName()) {
-			return usage("--%s does nothing here: %s", a.FlagName(), why)
+			return usage("--%s %s", a.FlagName(), why)
 		}
 	}
 	for _, a := range load.DatasetArguments() {
@@ -271,7 +246,7 @@ func idle(said func(string) bool, w *load.Workload) error {
 		case !a.Has(w.Dataset.Kind):
 			return usage("--%s does nothing with --dataset %s: it is for %s", a.FlagName(), w.Dataset.Kind, a.Kinds())
 		case why != "":
-			return usage("--%s does nothing here: %s", a.FlagName(), why)
+			return usage("--%s %s", a.FlagName(), why)
 		}
 	}
 	return nil
