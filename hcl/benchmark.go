@@ -15,18 +15,6 @@ import (
 	"hclbench/provision"
 )
 
-// draft is a benchmark while one of its cells is read.
-type draft struct {
-	*Benchmark
-	Cell
-}
-
-// The modes of a benchmark.
-const (
-	online  = "online"
-	offline = "offline" // nothing is sent to a server
-)
-
 func benchmarkBlock() *lang.BlockType {
 	return &lang.BlockType{
 		Name: "benchmark", Labels: []lang.Label{{What: "name", Form: lang.Identifier}},

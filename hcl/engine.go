@@ -173,17 +173,14 @@ func checkHosts(b *lang.Block, e *engines.Engine) {
 	}
 }
 
-// mistakes reports what an engine's kind finds wrong.
+// reportMistakes reports what an engine's kind finds wrong.
 func reportMistakes(b *lang.Block, e *engines.Engine) {
 	for _, f := range engines.Check(e) {
-		if e.Kind == engines.GroupKind {
-			reportMistakeOfGroup(b, f)
-		} else {
-			reportMistake(b, f)
-		}
+		reportMistake(b, f)
 	}
 }
 
+// reportMistake reports it where the engine says what is wrong, or inherits it from.
 func reportMistake(b *lang.Block, f engines.FieldError) {
 	field := f.Field
 	if b.Find("hosts").IsSet() && slices.Contains([]string{"", "on", "host"}, field) {
@@ -224,4 +221,20 @@ func warnOfShownSecrets(b *lang.Block, e *engines.Engine) {
 	}
 	at, inherited := b.Place(name)
 	b.Warn(at, "Secret on a command line", secretInList, name, host, inherited)
+}
+
+// takesRole reports whether an engine takes a role of a group, or one that inherits it does.
+func takesRole(r *lang.Reader, engine *lang.Declared) bool {
+	for _, group := range r.Declared("group") {
+		for _, b := range r.EvaluatedBlocks(group) {
+			for _, role := range b.Parts("role") {
+				for d := b.Inside(role).Arg("engine").Referred("engine"); d != nil; d = d.Inherits {
+					if d == engine {
+						return true
+					}
+				}
+			}
+		}
+	}
+	return false
 }

@@ -118,7 +118,9 @@ func checkGroup(b *lang.Block, e *engines.Engine) {
 	if b.Incomplete {
 		return
 	}
-	reportMistakes(b, e)
+	for _, f := range engines.Check(e) {
+		reportMistakeOfGroup(b, f)
+	}
 	for _, f := range engines.GroupDoubts(e) {
 		if at, inherited := recipeOf(b, f.Role).PlaceOf(f.Field, f.Key); !b.Incomplete && inherited == "" { // else told where it is said
 			b.Warn(at.Once(), "Doubtful "+f.Field, "%s", f.Detail)
@@ -134,7 +136,7 @@ func checkGroup(b *lang.Block, e *engines.Engine) {
 	}
 }
 
-// router is the group's router; nil: it has none.
+// routerOf is the group's router; nil: it has none.
 func routerOf(b *lang.Block) *lang.Block {
 	for _, name := range b.Parts("router") {
 		return b.Inside(name)
@@ -142,7 +144,7 @@ func routerOf(b *lang.Block) *lang.Block {
 	return nil
 }
 
-// mistakeOfGroup reports what is wrong where a group says it, one of its roles, or the engine that takes it.
+// reportMistakeOfGroup reports what is wrong where a group says it, one of its roles, or the engine that takes it.
 func reportMistakeOfGroup(b *lang.Block, f engines.FieldError) {
 	_, ofRole := roleBlock().Argument(f.Field)
 	switch router := routerOf(b); {
@@ -159,25 +161,9 @@ func reportMistakeOfGroup(b *lang.Block, f engines.FieldError) {
 	}
 }
 
-// recipe is the engine that takes a role.
+// recipeOf is the engine that takes a role.
 func recipeOf(b *lang.Block, role string) *lang.Block {
 	return b.BlockFor(b.Inside("role " + role).Arg("engine").Referred("engine"))
-}
-
-// takesRole reports whether an engine takes a role of a group, or one that inherits it does.
-func takesRole(r *lang.Reader, engine *lang.Declared) bool {
-	for _, group := range r.Declared("group") {
-		for _, b := range r.EvaluatedBlocks(group) {
-			for _, role := range b.Parts("role") {
-				for d := b.Inside(role).Arg("engine").Referred("engine"); d != nil; d = d.Inherits {
-					if d == engine {
-						return true
-					}
-				}
-			}
-		}
-	}
-	return false
 }
 
 // placeRole holds a role against what roles are, and shares its hosts out.

@@ -3,6 +3,7 @@ package hcl
 import (
 	"math"
 	"math/big"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -360,4 +361,39 @@ func asColumn(s string) any {
 		return f
 	}
 	return s
+}
+
+// The modes of a benchmark.
+const (
+	online  = "online"
+	offline = "offline" // nothing is sent to a server
+)
+
+// orNull is how an argument is left out by an expression.
+const orNull = " To leave it out, write null, or remove the argument."
+
+// likeIPv4 is what is meant as an address of numbers.
+var likeIPv4 = regexp.MustCompile(`^\d+(\.\d+){3}$`)
+
+// wrongAddress says what is wrong with the address of a host.
+func wrongAddress(s string) error {
+	if user, rest, ok := strings.Cut(s, "@"); ok {
+		return lang.Wrong("The user has an argument of its own: address = %q, user = %q.", rest, user)
+	}
+	if _, rest, ok := strings.Cut(s, "://"); ok {
+		return lang.Wrong("It is not a URL. Write only the host, and the port where it is not 22: %q.", rest)
+	}
+	if s == "" || strings.ContainsAny(s, " \t\n/\\\"'") {
+		return lang.Wrong("Write a name or an IP address, and the port unless it is 22: " +
+			`"203.0.113.7", "gpu1.example.com:2222".`)
+	}
+	host, after, hasPort := strings.Cut(s, ":")
+	if likeIPv4.MatchString(host) && net.ParseIP(host) == nil {
+		return lang.Wrong("The numbers of an IP address are between 0 and 255.")
+	}
+	if port, err := strconv.ParseUint(after, 10, 16); hasPort && !strings.Contains(after, ":") &&
+		(err != nil || port == 0 || host == "") {
+		return lang.Wrong("%q is not a port. Write a number between 1 and 65535 after the colon, or nothing for 22.", after)
+	}
+	return nil
 }

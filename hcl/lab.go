@@ -14,36 +14,6 @@ import (
 	"hclbench/provision"
 )
 
-// Lab is the lab block: what holds for everything in it.
-type Lab struct {
-	Name        string // the block's label, else the directory's name
-	Description string
-	Lease       time.Duration // hosts clean themselves this long after losing contact
-	MaxDuration time.Duration // nothing of the lab lives longer; 0: no limit
-	Notices     []Notice
-}
-
-// What a notice may be about.
-const (
-	NoticeEnd     = "end"     // a run has ended well
-	NoticeFailure = "failure" // a run has ended with an error, or a host or an engine has failed
-	NoticeIdle    = "idle"    // a host that costs money has nothing to do
-)
-
-// Notice is somebody who is told what becomes of a run.
-type Notice struct {
-	On      []string         // which of the above
-	Command []provision.Text // nil: none
-	URL     provision.Text   // empty: none
-	Idle    time.Duration    // how long a host may have nothing to do
-}
-
-// DefaultIdle is the idle of a notice that does not say.
-const DefaultIdle = 10 * time.Minute
-
-// DefaultLease is the lease of a lab that does not say.
-const DefaultLease = 15 * time.Minute
-
 func labBlock() *lang.BlockType {
 	return &lang.BlockType{
 		Name: "lab", Labels: []lang.Label{{What: "name", Form: lang.DottedName}}, Once: true,

@@ -1,9 +1,3 @@
-// Package hcl is the lab language: it turns text into a validated [Config], or into
-// diagnostics that point at the text.
-//
-// It contacts nothing and decides nothing about order, identity or what is already done.
-// Nobody outside sees a type of the HCL library: what leaves this package is plain data,
-// with every matrix expanded and every reference resolved.
 package hcl
 
 import (
@@ -13,51 +7,8 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl/lang"
-	"hclbench/load"
 	"hclbench/provision"
 )
-
-// Config is a lab whose text is right.
-type Config struct {
-	Lab   Lab
-	Dir   string // where the lab's files are
-	Hosts []*provision.Host
-	// Engines are all that can be started, groups too: each that a cell uses, one that uses
-	// matrix.* in each of its forms, and those that no cell uses. One without a host of its own
-	// stands in the groups whose roles it takes, see [engines.Engine.Engines].
-	Engines    []*engines.Engine
-	Benchmarks []Benchmark
-	Report     Report
-	Secrets    []provision.Text // hidden wherever they stand in what is shown or kept
-}
-
-// Benchmark is a benchmark block, its matrix expanded.
-type Benchmark struct {
-	Name        string
-	Description string
-	Repeat      int // how often each cell is measured, at least 1
-	Percentiles []float64
-	Cells       []Cell      // in declared order, the last axis turning fastest
-	References  []Reference // published numbers, to be printed beside what is measured
-	Pos         string
-}
-
-// Cell is one point of a benchmark's matrix.
-type Cell struct {
-	Axes     []Axis
-	Engine   *engines.Engine
-	Workload load.Workload
-	Offline  bool               // nothing is sent: the engine's own benchmark is given what it takes of the workload
-	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
-	From     []*provision.Host  // where the load is sent from, by all together; nil: the engine's own host
-}
-
-// Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a
-// string; an engine is its address without "engine.", such as "vllm.h200".
-type Axis struct {
-	Name  string
-	Value any
-}
 
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
 // that the text can show are among the Problems, which are never nil.

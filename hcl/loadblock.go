@@ -217,3 +217,9 @@ func warnOfSpeculation(b *lang.Block, c Cell) {
 			"of real prompts.", e.Address(), setting, load.Chat)
 	}
 }
+
+// draft is a benchmark while one of its cells is read.
+type draft struct {
+	*Benchmark
+	Cell
+}

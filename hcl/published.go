@@ -7,15 +7,6 @@ import (
 	"hclbench/load/metric"
 )
 
-// Reference is a table of numbers that someone else published.
-type Reference struct {
-	Name    string
-	Source  string           // where they are published, usually a URL
-	Columns []string         // in the order of the file, as far as the text tells it
-	Rows    []map[string]any // values are int64, float64, bool or string, by column; what is empty is not there
-	Pos     string
-}
-
 // rowsHint says what published numbers look like.
 const rowsHint = "A list of objects, such as `csvdecode(file(\"published.csv\"))`. " +
 	"The columns named like axes say which cell a row belongs to."

@@ -14,40 +14,6 @@ import (
 	"hclbench/where"
 )
 
-// Report is the report block: what the lab wants to show of its results.
-type Report struct {
-	Title       string
-	Description string
-	Headline    string // empty: what was found
-	Notes       []string
-	Output      string   // where apply writes the page, relative to the lab's directory; empty: nowhere
-	Series      []string // columns; nil: not said
-	Baseline    *engines.Engine
-	Columns     []string // metrics; nil: not said
-	Automatic   []string // of the words below; nil: all
-	References  bool     // published figures are shown
-	Prices      bool     // and money
-	Charts      []Chart  // in the order in which they are written
-}
-
-// Chart is a chart block.
-type Chart struct {
-	Title string
-	X     string   // a quantity of the load, a metric, or another column
-	Y     []string // metrics
-	Where string   // a condition of package where; empty: all cells
-	Label string   // a quantity of the load; empty: not said
-	Note  string
-}
-
-// The charts that a report has without being asked for them.
-const (
-	AutomaticBenchmarks    = "benchmarks"
-	AutomaticPrefixCache   = "prefix-cache"
-	AutomaticDistributions = "distributions"
-	AutomaticTimeLines     = "time-lines"
-)
-
 func reportBlock() *lang.BlockType {
 	return &lang.BlockType{
 		Name: "report", Once: true,

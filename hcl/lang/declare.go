@@ -14,25 +14,36 @@ import (
 	"hclbench/where"
 )
 
+// Instance is a declared block, evaluated: once, or once per values of the axes that it uses.
+type Instance struct {
+	of         *Declared
+	said       settings
+	Noun       any       // what the block becomes: *provision.Host, *engines.Model, …
+	object     cty.Value // what expressions see
+	Incomplete bool      // something in it is wrong or unknown: no more is said about it
+	lost       bool      // not all that it says is known: what it inherits is not
+}
+
 // register is what the blocks of a lab declare.
 type register struct {
 	types    []*BlockType                  // of the language
 	declared map[string]*Declared          // by address: everything that can be referred to
 	order    []*Declared                   // the same, as written
 	blocks   map[string][]*hclsyntax.Block // those that nothing refers to, by type
+	silent   map[hclsyntax.Expression]bool // whose mistakes are reported already: of their values nothing is known
 }
 
 // Declared is something that expressions can refer to.
 type Declared struct {
-	Type    *BlockType
-	Address string // "engine.vllm.h200", "var.x", "local.y"
-	Kind    string // engines and data sets
-	Name    string
-	Header  Place
-	body    *hclsyntax.Body
-	expr    hclsyntax.Expression // locals only
-	Wrong   bool                 // reported already: references to it are unknown, silently
-	used    bool                 // something else refers to it
+	Identity
+	Type   *BlockType
+	Kind   string // engines and data sets
+	Name   string
+	Header Place
+	body   *hclsyntax.Body
+	expr   hclsyntax.Expression // locals only
+	Wrong  bool                 // reported already: references to it are unknown, silently
+	used   bool                 // something else refers to it
 
 	Inherits *Declared // what it begins with; nil: with nothing
 
@@ -53,11 +64,35 @@ type Declared struct {
 
 func newDeclared(b *hclsyntax.Block, t *BlockType) *Declared {
 	d := &Declared{Type: t, Name: b.Labels[len(b.Labels)-1], body: b.Body, Header: place(b.DefRange())}
-	d.Address = cmp.Or(t.Root, t.Name) + "." + strings.Join(b.Labels, ".")
 	if t.ownKinds() {
 		d.Kind = b.Labels[0]
 	}
+	return d.identified(cmp.Or(t.Root, t.Name) + "." + strings.Join(b.Labels, "."))
+}
+
+// identified gives it the address by which expressions refer to it.
+func (d *Declared) identified(address string) *Declared {
+	_, name, _ := strings.Cut(address, ".")
+	d.Identity = Identity{Address: address, axis: name, block: d}
+	if d.Type.Addressed {
+		d.axis = address
+	}
+	if d.parent != nil {
+		d.repeated = d.parent.Address
+	}
 	return d
+}
+
+// referred returns the block that an object stands for, if it is of a type ("" for any).
+func referred(v cty.Value, block string) *Declared {
+	id := identityOf(v)
+	if id == nil {
+		return nil
+	}
+	if d := id.block.(*Declared); block == "" || d.Type.Name == block {
+		return d
+	}
+	return nil
 }
 
 // The roots of references that are no block.
@@ -263,7 +298,10 @@ func axisOf(t hcl.Traversal) string {
 }
 
 // checker holds blocks against the language, evaluates nothing, and notes what they declare.
-type checker struct{ *scope }
+type checker struct {
+	*Problems
+	*register
+}
 
 // nameForm is what a label may be that is no kind.
 type nameForm struct {
@@ -335,9 +373,8 @@ func (c *checker) declare(b *hclsyntax.Block, t *BlockType) {
 	switch {
 	case t.Free != nil:
 		for _, a := range inOrder(b.Body.Attributes) {
-			c.add(&Declared{
-				Type: t, Address: t.Root + "." + a.Name, Name: a.Name, body: b.Body, expr: a.Expr, Header: place(a.NameRange),
-			})
+			d := &Declared{Type: t, Name: a.Name, body: b.Body, expr: a.Expr, Header: place(a.NameRange)}
+			c.add(d.identified(t.Root + "." + a.Name))
 		}
 	case t.Root != "":
 		d := newDeclared(b, t)
@@ -533,7 +570,138 @@ func (c *checker) checkDashes(expr hclsyntax.Expression) {
 		if _, minus := key.Wrapped.(*hclsyntax.UnaryOpExpr); minus {
 			name := strings.TrimLeft(string(key.Range().SliceBytes(c.files[key.Range().Filename])), "-")
 			c.Fail(place(key.Range()), "Flag with dashes", "Flags are written without their leading dashes: %s = …", name)
-			c.silence(expr)
+			c.silent[expr] = true
 		}
 	}
+}
+
+// Reference is a block of the named type, or of others, which becomes an N.
+func Reference[N any](block, example string, others ...string) Kind[*N] {
+	want := withArticle(block) + " of this lab, such as " + example
+	refers := append(others, block)
+	return Kind[*N]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
+		d, err := blockOfType(v, refers)
+		if err != nil {
+			return nil, err
+		}
+		return link{[]*Declared{d}, func(noun func(*Declared) any) any {
+			if n, ok := noun(d).(*N); ok {
+				return n
+			}
+			return nil
+		}}, nil
+	}}}
+}
+
+// blockOfType is the block that a value stands for, if it is of one of these types.
+func blockOfType(v cty.Value, types []string) (*Declared, error) {
+	switch d := referred(v, ""); {
+	case d == nil:
+		return nil, NoFit
+	case !slices.Contains(types, d.Type.Name):
+		return nil, Wrong("%s is something else.", d.Address)
+	default:
+		return d, nil
+	}
+}
+
+// OrElse is a reference in whose place a value may stand that says the N itself.
+func OrElse[N any](k Kind[*N], want string, say func(v cty.Value) (*N, error)) Kind[*N] {
+	convert, refers := k.convert, k.refers
+	k.want, k.convert = want, func(v cty.Value) (any, error) {
+		if d := referred(v, ""); d != nil && slices.Contains(refers, d.Type.Name) {
+			return convert(v)
+		}
+		return say(v)
+	}
+	return k
+}
+
+// ReferenceList is a list of blocks of the named type, each of which becomes an N.
+func ReferenceList[N any](block, example string) Kind[[]*N] {
+	noun := "list of " + block + "s"
+	refers := []string{block}
+	return Kind[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: refers, convert: func(v cty.Value) (any, error) {
+		unknown := false
+		blocks, err := Elements(v, func(e cty.Value) (*Declared, error) {
+			if unknown = unknown || !e.IsKnown(); unknown {
+				return nil, nil
+			}
+			return blockOfType(e, refers)
+		})
+		if err != nil || unknown {
+			return nil, err
+		}
+		return link{blocks, func(noun func(*Declared) any) any {
+			var all []*N
+			known := true
+			for _, d := range blocks {
+				n, ok := noun(d).(*N)
+				all, known = append(all, n), known && ok
+			}
+			if !known {
+				return nil
+			}
+			return all
+		}}, nil
+	}}}
+}
+
+// OrOne is a list of blocks that may be one block alone, and is not empty.
+func OrOne[N any](many Kind[[]*N], block, examples string) Kind[[]*N] {
+	k := many
+	k.noun, k.want = block+" or "+k.noun, block+"s of this lab, such as "+examples
+	k.convert = func(v cty.Value) (any, error) {
+		if referred(v, "") != nil {
+			v = cty.TupleVal([]cty.Value{v})
+		}
+		if v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0 {
+			return nil, NoFit
+		}
+		return many.convert(v)
+	}
+	return k
+}
+
+// link is what a reference becomes: blocks, and what they make of a field.
+type link struct {
+	blocks  []*Declared
+	resolve func(noun func(*Declared) any) any // nil: what one of the blocks becomes is not known
+}
+
+// isSensitive is decided from the text: what is not plainly false counts.
+func isSensitive(d *Declared) bool {
+	if d.Wrong {
+		return true
+	}
+	a, said := d.body.Attributes["sensitive"]
+	if !said {
+		return false
+	}
+	v, diags := a.Expr.Value(nil)
+	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
+}
+
+// matrixType is the type of block whose cells matrix.* is; without one, of no name.
+func (g *register) matrixType() *BlockType {
+	for _, t := range g.types {
+		if t.inner("matrix") != nil {
+			return t
+		}
+	}
+	return &BlockType{}
+}
+
+func blocksOf(body *hclsyntax.Body, name string) []*hclsyntax.Block {
+	var found []*hclsyntax.Block
+	for _, n := range body.Blocks {
+		if n.Type == name {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+func mentionsMatrix(expr hclsyntax.Expression) bool {
+	return slices.ContainsFunc(expr.Variables(), func(t hcl.Traversal) bool { return t.RootName() == matrixRoot })
 }

@@ -2,9 +2,10 @@ package lang
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -29,45 +30,12 @@ type scope struct {
 	fill func(i *Instance, c *Cell) // reads a block
 }
 
-// Instance is a declared block, evaluated: once, or once per values of the axes that it uses.
-type Instance struct {
-	of         *Declared
-	said       settings
-	Noun       any       // what the block becomes: *provision.Host, *engines.Model, …
-	object     cty.Value // what expressions see
-	Incomplete bool      // something in it is wrong or unknown: no more is said about it
-	lost       bool      // not all that it says is known: what it inherits is not
-}
-
 // all are the block, or with for_each its instances.
 func (s *scope) all(d *Declared) []*Declared {
 	if d.isRepeated() {
 		return s.expandEach(d)
 	}
 	return []*Declared{d}
-}
-
-// referenceType carries the identity of a block inside the object that expressions see.
-var referenceType = cty.Capsule("reference", reflect.TypeOf(Declared{}))
-
-// identity is the attribute that holds it; no identifier can name it.
-const identity = "(reference)"
-
-// referred returns the block that an object stands for, if it is of a type ("" for any).
-func referred(v cty.Value, block string) *Declared {
-	v, _ = v.Unmark()
-	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(identity) {
-		return nil
-	}
-	id := v.GetAttr(identity)
-	if id.Type() != referenceType || !id.IsKnown() || id.IsNull() {
-		return nil
-	}
-	d := id.EncapsulatedValue().(*Declared)
-	if block != "" && d.Type.Name != block {
-		return nil
-	}
-	return d
 }
 
 // references are the references that an expression makes.
@@ -93,12 +61,6 @@ func (s *scope) referencesOf(expr hclsyntax.Expression) *references {
 	return r
 }
 
-// silence takes an expression for one of which nothing is known.
-func (s *scope) silence(expr hclsyntax.Expression) {
-	s.constants[expr] = cty.DynamicVal
-	s.refs[expr] = &references{}
-}
-
 // noteUnknown remembers where a value is unknown, for the case that nothing else says why.
 func (s *scope) noteUnknown(at hcl.Range) {
 	if s.unknown.Filename == "" {
@@ -108,13 +70,13 @@ func (s *scope) noteUnknown(at hcl.Range) {
 
 // within evaluates something as a part of a declared thing, so that circles show.
 func (s *scope) within(d *Declared, do func()) {
-	outer := s.Problems.each
-	s.stack, s.Problems.each = append(s.stack, d), nil
-	if d.parent != nil {
-		s.Problems.each = d
+	outer := s.reading
+	s.stack, s.reading = append(s.stack, d), nil
+	if d.parent != nil && !d.parent.Wrong {
+		s.reading = []string{fmt.Sprintf("each.key is %q", d.key)}
 	}
 	do()
-	s.stack, s.Problems.each = s.stack[:len(s.stack)-1], outer
+	s.stack, s.reading = s.stack[:len(s.stack)-1], outer
 }
 
 // top is what is being evaluated; nil: no block.
@@ -161,7 +123,7 @@ func (s *scope) cellOf(d *Declared, c *Cell) (*Cell, string) {
 // where it does not say them, and its name and kind.
 func (i *Instance) asObject() cty.Value {
 	attrs := make(map[string]cty.Value, len(i.of.Type.Args)+4)
-	attrs[identity] = cty.CapsuleVal(referenceType, i.of)
+	attrs[identityName] = cty.CapsuleVal(identityType, &i.of.Identity)
 	attrs["name"] = cty.StringVal(i.of.Name)
 	if i.of.Type.ownKinds() {
 		attrs["kind"] = cty.StringVal(i.of.Kind)
@@ -186,6 +148,9 @@ func (i *Instance) asObject() cty.Value {
 func (s *scope) eval(expr hclsyntax.Expression, c *Cell) cty.Value {
 	r := s.referencesOf(expr)
 	constant := !r.matrix && !r.each
+	if s.silent[expr] {
+		return cty.DynamicVal
+	}
 	if constant {
 		if v, ok := s.constants[expr]; ok {
 			return v
@@ -404,6 +369,29 @@ func (s *scope) value(d *Declared, c *Cell) cty.Value {
 	return *d.val
 }
 
+// report turns the HCL library's diagnostics about an evaluation into problems, without what is secret.
+func (s *scope) report(diags hcl.Diagnostics) {
+	for _, d := range diags {
+		var values func() []string
+		detail := d.Detail
+		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
+		switch {
+		case ok && call.CalledFunctionName() != "":
+			known := slices.Sorted(maps.Keys(s.functions))
+			d.Summary = "Unknown function"
+			detail = fmt.Sprintf("There is no function %q.%s", call.CalledFunctionName(), DidYouMean(call.CalledFunctionName(), known, Plainly))
+		case d.Expression == nil || d.EvalContext == nil:
+		case secretsInvolved(d):
+			// The library and the functions quote what they were given, and what they
+			// computed from it.
+			detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
+		default:
+			values = func() []string { return s.explainAll(d.Expression.Variables(), d.EvalContext) }
+		}
+		s.keep(d, detail, values)
+	}
+}
+
 // explain says what the references of an expression stand for, where a word can.
 func (s *scope) explain(expr hclsyntax.Expression, c *Cell) []string {
 	r := s.referencesOf(expr)
@@ -414,7 +402,7 @@ func (s *scope) explain(expr hclsyntax.Expression, c *Cell) []string {
 	return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
 }
 
-func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
+func (s *scope) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
 	const most = 4
 	var out []string
 	for _, t := range all {
@@ -425,7 +413,7 @@ func (p *Problems) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []strin
 		plain, _ := v.Unmark()
 		if plain.IsNull() || plain.Type().IsPrimitiveType() || referred(v, "") != nil && t.RootName() == matrixRoot {
 			at := t.SourceRange()
-			said := string(at.SliceBytes(p.files[at.Filename])) + " is " + Describe(v)
+			said := string(at.SliceBytes(s.files[at.Filename])) + " is " + Describe(v)
 			if !slices.Contains(out, said) {
 				out = append(out, said)
 			}
@@ -505,11 +493,11 @@ func (s *scope) expandEach(d *Declared) []*Declared {
 }
 
 func (d *Declared) member(key string, keyValue, value cty.Value) *Declared {
-	return &Declared{
+	one := &Declared{
 		Type: d.Type, Kind: d.Kind, Name: d.Name, Header: d.Header, body: d.body, parent: d, key: key,
-		Address: fmt.Sprintf("%s[%q]", d.Address, key),
-		each:    cty.ObjectVal(map[string]cty.Value{"key": keyValue, "value": value}),
+		each: cty.ObjectVal(map[string]cty.Value{"key": keyValue, "value": value}),
 	}
+	return one.identified(fmt.Sprintf("%s[%q]", d.Address, key))
 }
 
 // makeMembers evaluates for_each.
@@ -719,4 +707,194 @@ func (s *scope) checkNames() {
 			taken[name] = m
 		}
 	}
+}
+
+// Cell is one point of a matrix while the text is evaluated in it.
+type Cell struct {
+	of       string   // the block whose cell it is: benchmark "sweep"
+	axes     []string // all axes of the matrix block, in order
+	values   map[string]cty.Value
+	partial  bool   // axes further down have no value yet
+	included string // where the include block stands that says the cell; "" in a matrix
+	object   cty.Value
+}
+
+// anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
+var anyCell = &Cell{}
+
+// key tells apart the cells in which an engine that uses these axes differs.
+func (c *Cell) key(axes map[string]hcl.Range) string {
+	if c == anyCell {
+		return "*"
+	}
+	names := slices.Sorted(maps.Keys(axes))
+	if _, all := axes[""]; all {
+		names = c.axes
+	}
+	key := ""
+	for _, name := range names {
+		key += name + "="
+		if v, ok := c.values[name]; ok {
+			key += fmt.Sprintf("%#v", Scalar(v))
+		}
+		key += "\n"
+	}
+	return key
+}
+
+// Axes are the values of the cell's axes, in order; nil for what is wrong or not known.
+func (c *Cell) Axes() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, name := range c.axes {
+			if !yield(name, Scalar(c.values[name])) {
+				return
+			}
+		}
+	}
+}
+
+// matrixValue is what matrix stands for in a cell.
+func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
+	at := t.SourceRange()
+	switch {
+	case c == nil:
+		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *BlockType) bool { return t.PerCell })].Name
+		if in := s.top(); in != nil && !in.Type.PerCell {
+			if _, named := outer.Argument(in.Type.Name); named {
+				s.Fail(place(at), "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
+					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
+				return cty.DynamicVal, false
+			}
+		}
+		s.Fail(place(at), "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
+			withArticle(outer.Name), outer.Name, recipe)
+		return cty.DynamicVal, false
+	case c == anyCell:
+		return cty.DynamicVal, true
+	case len(t) == 1:
+		return c.object, true
+	}
+	axis, ok := stepName(t[1])
+	if _, known := c.values[axis]; !ok || known {
+		return c.object, true
+	}
+	inside := s.top() != nil
+	if c.partial && inside {
+		return cty.DynamicVal, true
+	}
+	const unknown = "Unknown matrix axis"
+	hint := DidYouMean(axis, c.axes, below(matrixRoot))
+	switch {
+	case c.partial && slices.Contains(c.axes, axis):
+		s.Fail(place(at), unknown,
+			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
+	case c.included != "":
+		s.Fail(place(at), unknown,
+			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
+	case len(c.axes) == 0:
+		s.Fail(place(at), unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+			Title(c.of), axis)
+	default:
+		if hint == "" {
+			hint = fmt.Sprintf(" Its axes are %s.", InWords(quoted(c.axes), "and"))
+		}
+		if inside {
+			s.Fail(place(at), unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
+		} else {
+			s.Fail(place(at), unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
+		}
+	}
+	return cty.DynamicVal, false
+}
+
+// settle makes what expressions see as matrix: engines among the axes are as in this very cell.
+func (s *scope) settle(c *Cell) {
+	c.object = cty.ObjectVal(c.values)
+	settled := maps.Clone(c.values)
+	again := false
+	for name, v := range c.values {
+		if d := referred(v, ""); d != nil && len(s.axesOf(d)) > 0 {
+			if object := s.instance(d, c).object; referred(object, "") != nil {
+				settled[name] = object
+			}
+			again = true
+		}
+	}
+	if again {
+		c.object = cty.ObjectVal(settled)
+	}
+}
+
+// convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
+func (s *scope) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c *Cell) any {
+	at := expr.Range()
+	raw = s.veil(a.kind, raw, expr)
+	// A block that is referred to may itself hold sensitive and unknown values.
+	known, shown := raw.IsKnown(), raw.IsMarked()
+	if a.kind.refers == nil {
+		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
+	}
+	switch {
+	case !known:
+		if c != anyCell {
+			s.noteUnknown(at)
+		}
+		return nil
+	case shown && !a.kind.secret:
+		s.Fail(place(at), "Sensitive value would show",
+			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, InWords(s.maySecret(), "and"))
+		return nil
+	case raw.IsMarked() && a.kind.merges:
+		s.Fail(place(at), "Sensitive value would show",
+			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.Name)
+		return nil
+	}
+	v, err := a.kind.convert(raw)
+	if v == nil && err == nil && c != anyCell {
+		s.noteUnknown(at) // something in a list of blocks
+	}
+	if err == nil {
+		return v
+	}
+	why, _ := errors.AsType[misfit](err)
+	s.Fail(s.explained(expr, c), "Wrong value", "%s", s.unfit(a, raw, string(why)))
+	return nil
+}
+
+// unfit says why a value does not fit an argument.
+func (s *scope) unfit(a Argument, raw cty.Value, hint string) string {
+	detail := fmt.Sprintf("%q must be %s", a.Name, a.kind.want)
+	if got := Describe(raw); got != "a list" && got != "an object" || hint == "" {
+		detail += ", not " + got
+	}
+	detail += "."
+	if hint != "" {
+		detail += " " + hint
+	}
+	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
+		detail += s.meantReference(a.kind.refers, raw.AsString())
+	}
+	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.Type.Name) {
+		if strings.HasPrefix(a.kind.noun, "list") {
+			detail += fmt.Sprintf(" For all of them, write values(%s).", g.Address)
+		} else {
+			detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.Address, g.members[0].Address)
+		}
+	}
+	return detail
+}
+
+// meantReference is for a text where a reference belongs.
+func (s *scope) meantReference(blocks []string, text string) string {
+	for _, d := range s.order {
+		if slices.Contains(blocks, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
+			return fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
+		}
+	}
+	return ""
+}
+
+// explained is the place of an expression, with what its references stand for.
+func (s *scope) explained(expr hclsyntax.Expression, c *Cell) Place {
+	return Place{Range: expr.Range(), values: func() []string { return s.explain(expr, c) }}
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	yaml "github.com/zclconf/go-cty-yaml"
 	"github.com/zclconf/go-cty/cty"
@@ -52,16 +51,6 @@ func functionSet(src *Source, vars Vars, mark func(cty.Value) cty.Value) map[str
 
 // FunctionNames are the functions that expressions can call, sorted.
 func (s *scope) FunctionNames() []string { return slices.Sorted(maps.Keys(s.functions)) }
-
-// unknownFunction is what is said of a function that there is not.
-func unknownFunction(name string, ctx *hcl.EvalContext) (summary, detail string) {
-	var known []string
-	for ; ctx != nil; ctx = ctx.Parent() {
-		known = slices.AppendSeq(known, maps.Keys(ctx.Functions))
-	}
-	slices.Sort(known)
-	return "Unknown function", fmt.Sprintf("There is no function %q.%s", name, DidYouMean(name, known, Plainly))
-}
 
 // textFunc makes a text of one.
 func textFunc(param string, do func(s string) (string, error)) function.Function {

@@ -41,16 +41,6 @@ func (k Kind[T]) Convert(v cty.Value) (x T, err error) {
 	return x, err
 }
 
-// misfit says why a value does not fit, in more detail than its kind's want.
-type misfit string
-
-func (m misfit) Error() string { return string(m) }
-
-// NoFit is a misfit of which the kind's want says all.
-const NoFit misfit = ""
-
-func Wrong(format string, args ...any) error { return misfit(fmt.Sprintf(format, args...)) }
-
 func NewKind[T any](noun, want string, convert func(v cty.Value) (T, error)) Kind[T] {
 	return Kind[T]{kind{noun: noun, want: want, convert: func(v cty.Value) (any, error) {
 		x, err := convert(v)
@@ -181,8 +171,6 @@ var (
 	Document = Merging(NewKind("object", `an object, such as { kv_cache_config = { dtype = "fp8" } }`, AsDocument))
 )
 
-var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(?:([KMGT])(i?))?B$`)
-
 // DurationBetween is a duration within bounds; most 0: of any length.
 func DurationBetween[D ~int64](least, most time.Duration) Kind[D] {
 	const want = `a duration such as "90s", "15m" or "1h30m"`
@@ -295,98 +283,4 @@ func asNames(v cty.Value) ([]string, error) {
 	list, err := Names.convert(v)
 	some, _ := list.([]string)
 	return some, err
-}
-
-// link is what a reference becomes: blocks, and what they make of a field.
-type link struct {
-	blocks  []*Declared
-	resolve func(noun func(*Declared) any) any // nil: what one of the blocks becomes is not known
-}
-
-// Reference is a block of the named type, or of others, which becomes an N.
-func Reference[N any](block, example string, others ...string) Kind[*N] {
-	want := withArticle(block) + " of this lab, such as " + example
-	refers := append(others, block)
-	return Kind[*N]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
-		d, err := blockOfType(v, refers)
-		if err != nil {
-			return nil, err
-		}
-		return link{[]*Declared{d}, func(noun func(*Declared) any) any {
-			if n, ok := noun(d).(*N); ok {
-				return n
-			}
-			return nil
-		}}, nil
-	}}}
-}
-
-// blockOfType is the block that a value stands for, if it is of one of these types.
-func blockOfType(v cty.Value, types []string) (*Declared, error) {
-	switch d := referred(v, ""); {
-	case d == nil:
-		return nil, NoFit
-	case !slices.Contains(types, d.Type.Name):
-		return nil, Wrong("%s is something else.", d.Address)
-	default:
-		return d, nil
-	}
-}
-
-// OrElse is a reference in whose place a value may stand that says the N itself.
-func OrElse[N any](k Kind[*N], want string, say func(v cty.Value) (*N, error)) Kind[*N] {
-	convert, refers := k.convert, k.refers
-	k.want, k.convert = want, func(v cty.Value) (any, error) {
-		if d := referred(v, ""); d != nil && slices.Contains(refers, d.Type.Name) {
-			return convert(v)
-		}
-		return say(v)
-	}
-	return k
-}
-
-// ReferenceList is a list of blocks of the named type, each of which becomes an N.
-func ReferenceList[N any](block, example string) Kind[[]*N] {
-	noun := "list of " + block + "s"
-	refers := []string{block}
-	return Kind[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: refers, convert: func(v cty.Value) (any, error) {
-		unknown := false
-		blocks, err := Elements(v, func(e cty.Value) (*Declared, error) {
-			if unknown = unknown || !e.IsKnown(); unknown {
-				return nil, nil
-			}
-			return blockOfType(e, refers)
-		})
-		if err != nil || unknown {
-			return nil, err
-		}
-		return link{blocks, func(noun func(*Declared) any) any {
-			var all []*N
-			known := true
-			for _, d := range blocks {
-				n, ok := noun(d).(*N)
-				all, known = append(all, n), known && ok
-			}
-			if !known {
-				return nil
-			}
-			return all
-		}}, nil
-	}}}
-}
-
-// OrOne is a list of blocks that may be one block alone, and is not empty.
-func OrOne[N any](many Kind[[]*N], block, examples string) Kind[[]*N] {
-	k := many
-	k.noun, k.want = block+" or "+k.noun, block+"s of this lab, such as "+examples
-	k.convert = func(v cty.Value) (any, error) {
-		if referred(v, "") != nil {
-			v = cty.TupleVal([]cty.Value{v})
-		}
-		if v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0 {
-			return nil, NoFit
-		}
-		return many.convert(v)
-	}
-	return k
 }

@@ -76,16 +76,6 @@ func tables(b *hclsyntax.Body) []table {
 	return out
 }
 
-func blocksOf(body *hclsyntax.Body, name string) []*hclsyntax.Block {
-	var found []*hclsyntax.Block
-	for _, n := range body.Blocks {
-		if n.Type == name {
-			found = append(found, n)
-		}
-	}
-	return found
-}
-
 // factors are the axes and zip blocks of a matrix block, as written.
 func factors(body *hclsyntax.Body) []factor {
 	var out []factor
@@ -106,62 +96,6 @@ func (f factor) start() int {
 	return f.attrs[0].NameRange.Start.Byte
 }
 
-func mentionsMatrix(expr hclsyntax.Expression) bool {
-	return slices.ContainsFunc(expr.Variables(), func(t hcl.Traversal) bool { return t.RootName() == matrixRoot })
-}
-
-// elementRange is the range of one element where the list is written out.
-func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
-	if list, ok := expr.(*hclsyntax.TupleConsExpr); ok && i >= 0 && i < len(list.Exprs) {
-		return list.Exprs[i].Range()
-	}
-	return expr.Range()
-}
-
-// Cell is one point of a matrix while the text is evaluated in it.
-type Cell struct {
-	of       string   // the block whose cell it is: benchmark "sweep"
-	axes     []string // all axes of the matrix block, in order
-	values   map[string]cty.Value
-	partial  bool   // axes further down have no value yet
-	included string // where the include block stands that says the cell; "" in a matrix
-	object   cty.Value
-}
-
-// anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
-var anyCell = &Cell{}
-
-// key tells apart the cells in which an engine that uses these axes differs.
-func (c *Cell) key(axes map[string]hcl.Range) string {
-	if c == anyCell {
-		return "*"
-	}
-	names := slices.Sorted(maps.Keys(axes))
-	if _, all := axes[""]; all {
-		names = c.axes
-	}
-	key := ""
-	for _, name := range names {
-		key += name + "="
-		if v, ok := c.values[name]; ok {
-			key += axisKey(v)
-		}
-		key += "\n"
-	}
-	return key
-}
-
-// Axes are the values of the cell's axes, in order; nil for what is wrong or not known.
-func (c *Cell) Axes() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for _, name := range c.axes {
-			if !yield(name, Scalar(c.values[name])) {
-				return
-			}
-		}
-	}
-}
-
 // id tells the cells of a block apart: the same cell, in whatever order its axes are written.
 func (c *Cell) id() string {
 	parts := make([]string, 0, len(c.axes))
@@ -170,88 +104,6 @@ func (c *Cell) id() string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "\n")
-}
-
-// matrixValue is what matrix stands for in a cell.
-func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
-	at := t.SourceRange()
-	switch {
-	case c == nil:
-		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *BlockType) bool { return t.PerCell })].Name
-		if in := s.top(); in != nil && !in.Type.PerCell {
-			if _, named := outer.Argument(in.Type.Name); named {
-				s.Fail(place(at), "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
-					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
-				return cty.DynamicVal, false
-			}
-		}
-		s.Fail(place(at), "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
-			withArticle(outer.Name), outer.Name, recipe)
-		return cty.DynamicVal, false
-	case c == anyCell:
-		return cty.DynamicVal, true
-	case len(t) == 1:
-		return c.object, true
-	}
-	axis, ok := stepName(t[1])
-	if _, known := c.values[axis]; !ok || known {
-		return c.object, true
-	}
-	inside := s.top() != nil
-	if c.partial && inside {
-		return cty.DynamicVal, true
-	}
-	const unknown = "Unknown matrix axis"
-	hint := DidYouMean(axis, c.axes, below(matrixRoot))
-	switch {
-	case c.partial && slices.Contains(c.axes, axis):
-		s.Fail(place(at), unknown,
-			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
-	case c.included != "":
-		s.Fail(place(at), unknown,
-			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
-	case len(c.axes) == 0:
-		s.Fail(place(at), unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
-			Title(c.of), axis)
-	default:
-		if hint == "" {
-			hint = fmt.Sprintf(" Its axes are %s.", InWords(quoted(c.axes), "and"))
-		}
-		if inside {
-			s.Fail(place(at), unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
-		} else {
-			s.Fail(place(at), unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
-		}
-	}
-	return cty.DynamicVal, false
-}
-
-// settle makes what expressions see as matrix: engines among the axes are as in this very cell.
-func (s *scope) settle(c *Cell) {
-	c.object = cty.ObjectVal(c.values)
-	settled := maps.Clone(c.values)
-	again := false
-	for name, v := range c.values {
-		if d := referred(v, ""); d != nil && len(s.axesOf(d)) > 0 {
-			if object := s.instance(d, c).object; referred(object, "") != nil {
-				settled[name] = object
-			}
-			again = true
-		}
-	}
-	if again {
-		c.object = cty.ObjectVal(settled)
-	}
-}
-
-// matrixType is the type of block whose cells matrix.* is; without one, of no name.
-func (g *register) matrixType() *BlockType {
-	for _, t := range g.types {
-		if t.inner("matrix") != nil {
-			return t
-		}
-	}
-	return &BlockType{}
 }
 
 // MaxCells bounds a matrix: more is a slip in an axis, and would fill the memory.
@@ -540,7 +392,7 @@ func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) 
 		n++
 		v = x.axisPoint(a, n, v)
 		if v.IsKnown() && !zipped {
-			key := axisKey(v)
+			key := fmt.Sprintf("%#v", Scalar(v))
 			if seen[key] {
 				x.Warn(place(elementRange(a.Expr, n-1)), "Value given twice", "The axis %q has %s more than once, "+
 					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, Describe(v))

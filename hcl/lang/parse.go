@@ -130,15 +130,6 @@ func (p *Problems) checkKeys(object *hclsyntax.ObjectConsExpr) {
 	}
 }
 
-// writtenKey is the key of an object's item, where the text shows it.
-func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
-	v, diags := item.KeyExpr.Value(nil) // no reference has a value here
-	if diags.HasErrors() || !v.IsKnown() {
-		return "", false
-	}
-	return AsString(v)
-}
-
 // Format returns the text of a lab's file, or of a file of values, in its
 // canonical form: indented by two spaces, equal signs and comments of
 // neighbouring lines below each other, one newline at the end. Only white space

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +60,7 @@ type Problems struct {
 	// misspelt are the names in each block that are a slip of others: what is there under
 	// a wrong name is not missing as well.
 	misspelt map[hcl.Range]map[string]bool
-	each     *Declared // the instance of for_each that is being read; nil: none
+	reading  []string // which instance of for_each is being read: "each.key is …"
 }
 
 func newProblems() *Problems {
@@ -135,7 +136,7 @@ func (p *Problems) Fail(at Place, summary, format string, args ...any) {
 	case at.values != nil:
 		p.add(SeverityError, at.Range, summary, at.thing, fmt.Sprintf(format, args...), at.values)
 	default:
-		p.add(SeverityError, at.Range, summary, at.thing, fmt.Sprintf(format, args...), p.ofInstance)
+		p.add(SeverityError, at.Range, summary, at.thing, fmt.Sprintf(format, args...), func() []string { return p.reading })
 	}
 }
 
@@ -146,14 +147,6 @@ func (p *Problems) Warn(at Place, summary, format string, args ...any) {
 		at.thing = detail
 	}
 	p.add(SeverityWarning, at.Range, summary, at.thing, detail, at.values)
-}
-
-// ofInstance says which instance of for_each is being read, if one is.
-func (p *Problems) ofInstance() []string {
-	if p.each == nil || p.each.parent.Wrong {
-		return nil
-	}
-	return []string{fmt.Sprintf("each.key is %q", p.each.key)}
 }
 
 // IsMisspelt reports whether what a block lacks may stand there under a wrong name.
@@ -204,30 +197,20 @@ func (p *Problems) finish() {
 // report turns the HCL library's diagnostics into problems.
 func (p *Problems) report(diags hcl.Diagnostics) {
 	for _, d := range diags {
-		severity, at := SeverityError, hcl.Range{}
-		if d.Severity == hcl.DiagWarning {
-			severity = SeverityWarning
-		}
-		if where := cmp.Or(d.Subject, d.Context); where != nil {
-			at = *where
-		}
-		summary, detail := d.Summary, d.Detail
-		call, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](d)
-		if ok && call.CalledFunctionName() != "" {
-			summary, detail = unknownFunction(call.CalledFunctionName(), d.EvalContext)
-		}
-		var values func() []string
-		if d.Expression != nil && d.EvalContext != nil {
-			if secretsInvolved(d) {
-				// The library and the functions quote what they were given, and what they
-				// computed from it.
-				detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
-			} else {
-				values = func() []string { return p.explainAll(d.Expression.Variables(), d.EvalContext) }
-			}
-		}
-		p.add(severity, at, summary, "", detail, values)
+		p.keep(d, d.Detail, nil)
 	}
+}
+
+// keep is report with another detail, and with values that explain the problem.
+func (p *Problems) keep(d *hcl.Diagnostic, detail string, values func() []string) {
+	severity, at := SeverityError, hcl.Range{}
+	if d.Severity == hcl.DiagWarning {
+		severity = SeverityWarning
+	}
+	if where := cmp.Or(d.Subject, d.Context); where != nil {
+		at = *where
+	}
+	p.add(severity, at, d.Summary, "", detail, values)
 }
 
 // inOrder returns attributes as they are written; HCL keeps them in a map.
@@ -433,3 +416,93 @@ func mapped[T any](list []T, do func(T) string) []string {
 }
 
 func Title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
+
+// elementRange is the range of one element where the list is written out.
+func elementRange(expr hclsyntax.Expression, i int) hcl.Range {
+	if list, ok := expr.(*hclsyntax.TupleConsExpr); ok && i >= 0 && i < len(list.Exprs) {
+		return list.Exprs[i].Range()
+	}
+	return expr.Range()
+}
+
+// writtenKey is the key of an object's item, where the text shows it.
+func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
+	v, diags := item.KeyExpr.Value(nil) // no reference has a value here
+	if diags.HasErrors() || !v.IsKnown() {
+		return "", false
+	}
+	return AsString(v)
+}
+
+// labText is the text that a lab was read from, and what of it is not shown.
+type labText struct {
+	files map[string][]byte
+	names []string // of files, in the order in which they were read
+	// outside are the names under files that are no files: "--var x".
+	outside map[string]bool
+	// hidden are ranges of text that hold sensitive values in clear: a default, a
+	// line of lab.hclvars. Snippets leave them out.
+	hidden  []hcl.Range
+	keys    map[string]bool   // arguments that are secrets, whatever they say
+	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
+	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
+}
+
+// ShowText keeps the text of another file, so that problems can show a line of it. It may hold secrets,
+// so that [Problems.Text] has it not.
+func (t *labText) ShowText(path string, text []byte) {
+	t.read(path, text)
+	t.outside[path] = true
+}
+
+// LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.
+func (t *labText) LineOf(name string, line int) Place {
+	at := hcl.InitialPos
+	for s := range strings.Lines(string(t.files[name])) {
+		if at.Line == line {
+			end, long := at, len(strings.TrimRight(s, "\r\n"))
+			end.Byte, end.Column = at.Byte+long, 1+long
+			return place(hcl.Range{Filename: name, Start: at, End: end})
+		}
+		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
+	}
+	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
+}
+
+// TextOf is the text that is kept under a name.
+func (t *labText) TextOf(name string) string { return string(t.files[name]) }
+
+// read notes the text of a file, or of what is shown under its name.
+func (t *labText) read(name string, text []byte) {
+	if _, known := t.files[name]; !known {
+		t.names = append(t.names, name)
+	}
+	t.files[name] = text
+}
+
+// shown is a part of the lab's text as a message may show it.
+func (t *labText) shown(line string) string {
+	line = plain.NewSecrets(slices.Collect(maps.Keys(t.secrets))...).Hide(line)
+	line = tokenForm.ReplaceAllString(line, provision.Redacted)
+	return secretLine.ReplaceAllString(line, "${1}"+provision.Redacted)
+}
+
+// hideIn takes the secrets out of what the problems say.
+func (p *Problems) hideIn() {
+	secrets := plain.NewSecrets(slices.Collect(maps.Keys(p.secrets))...)
+	for i := range p.list {
+		x := &p.list[i]
+		x.Detail = secrets.Hide(x.Detail)
+		x.Values = slices.Clone(x.Values)
+		for n, v := range x.Values {
+			x.Values[n] = secrets.Hide(v)
+		}
+	}
+}
+
+var (
+	// secretLine is a line that says a secret, whatever is wrong with it.
+	secretLine = regexp.MustCompile(`(?i)(\b(?:[a-z0-9_-]*[_-])?(?:api[_-]?key|token|secret|password|authorization)"?[ \t]*[=:][ \t]*["'])[^"'\n]{6,}`)
+	// tokenForm is a well-known token in a line.
+	tokenForm = regexp.MustCompile(`\b(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA)[A-Za-z0-9._-]{6,}`)
+)

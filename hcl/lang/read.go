@@ -2,8 +2,6 @@ package lang
 
 import (
 	"encoding/csv"
-	"errors"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -29,7 +27,7 @@ type Reader struct {
 func NewReader(src *Source, vars Vars, types []*BlockType, functions map[string]function.Function) *Reader {
 	s := &scope{
 		Problems:  newProblems(),
-		register:  &register{types: types, declared: map[string]*Declared{}, blocks: map[string][]*hclsyntax.Block{}},
+		register:  &register{types: types, declared: map[string]*Declared{}, blocks: map[string][]*hclsyntax.Block{}, silent: map[hclsyntax.Expression]bool{}},
 		refs:      map[hclsyntax.Expression]*references{},
 		constants: map[hclsyntax.Expression]cty.Value{},
 	}
@@ -43,12 +41,12 @@ func NewReader(src *Source, vars Vars, types []*BlockType, functions map[string]
 		r.bodies = append(r.bodies, r.parse(name, src.Files[name]))
 	}
 	for _, body := range r.bodies {
-		(&checker{s}).declareAll(body)
+		(&checker{s.Problems, s.register}).declareAll(body)
 	}
 	for _, body := range r.bodies {
 		r.splatRepeated(body)
 	}
-	r.setVariables(varsFile)
+	(&variables{scope: s, source: src, vars: vars}).setAll(varsFile)
 	return r
 }
 
@@ -191,11 +189,6 @@ func (b *Block) At(name string) Place {
 
 // ValueOf is the place of an argument's value, with what its references stand for.
 func (b *Block) ValueOf(name string) Place { return b.explained(b.expression(name), b.cell) }
-
-// explained is the place of an expression, with what its references stand for.
-func (r *Reader) explained(expr hclsyntax.Expression, c *Cell) Place {
-	return Place{Range: expr.Range(), values: func() []string { return r.explain(expr, c) }}
-}
 
 func (r *Reader) block(b *hclsyntax.Block, t *BlockType) *Block {
 	return &Block{Reader: r, Type: t, Label: firstLabel(b), body: b.Body, Header: place(b.DefRange())}
@@ -504,75 +497,6 @@ func overlay(under, over cty.Value, key func(string) string) cty.Value {
 	return cty.ObjectVal(merged)
 }
 
-// convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
-func (r *Reader) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c *Cell) any {
-	at := expr.Range()
-	raw = r.veil(a, raw, expr)
-	// A block that is referred to may itself hold sensitive and unknown values.
-	known, shown := raw.IsKnown(), raw.IsMarked()
-	if a.kind.refers == nil {
-		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
-	}
-	switch {
-	case !known:
-		if c != anyCell {
-			r.noteUnknown(at)
-		}
-		return nil
-	case shown && !a.kind.secret:
-		r.Fail(place(at), "Sensitive value would show",
-			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, InWords(r.maySecret(), "and"))
-		return nil
-	case raw.IsMarked() && a.kind.merges:
-		r.Fail(place(at), "Sensitive value would show",
-			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.Name)
-		return nil
-	}
-	v, err := a.kind.convert(raw)
-	if v == nil && err == nil && c != anyCell {
-		r.noteUnknown(at) // something in a list of blocks
-	}
-	if err == nil {
-		return v
-	}
-	why, _ := errors.AsType[misfit](err)
-	r.Fail(r.explained(expr, c), "Wrong value", "%s", r.unfit(a, raw, string(why)))
-	return nil
-}
-
-// unfit says why a value does not fit an argument.
-func (r *Reader) unfit(a Argument, raw cty.Value, hint string) string {
-	detail := fmt.Sprintf("%q must be %s", a.Name, a.kind.want)
-	if got := Describe(raw); got != "a list" && got != "an object" || hint == "" {
-		detail += ", not " + got
-	}
-	detail += "."
-	if hint != "" {
-		detail += " " + hint
-	}
-	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
-		detail += r.meantReference(a.kind.refers, raw.AsString())
-	}
-	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.Type.Name) {
-		if strings.HasPrefix(a.kind.noun, "list") {
-			detail += fmt.Sprintf(" For all of them, write values(%s).", g.Address)
-		} else {
-			detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.Address, g.members[0].Address)
-		}
-	}
-	return detail
-}
-
-// meantReference is for a text where a reference belongs.
-func (r *Reader) meantReference(blocks []string, text string) string {
-	for _, d := range r.order {
-		if slices.Contains(blocks, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
-			return fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
-		}
-	}
-	return ""
-}
-
 // Element is where an element of an argument's list stands, counted from 0; of one that is not
 // written out, where the argument does.
 func (b *Block) Element(name string, i int) Place { return place(elementRange(b.expression(name), i)) }
@@ -713,4 +637,13 @@ func (b *Block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
 		}
 	}
 	return nil, true
+}
+
+// Start is where the lab's text begins; false: it has none.
+func (r *Reader) Start() (Place, bool) {
+	names, _ := r.Source.labFiles()
+	if len(names) == 0 {
+		return Place{}, false
+	}
+	return place(hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}), true
 }

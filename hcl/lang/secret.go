@@ -19,67 +19,12 @@ import (
 	"hclbench/provision"
 )
 
-// labText is the text that a lab was read from, and what of it is not shown.
-type labText struct {
-	files map[string][]byte
-	names []string // of files, in the order in which they were read
-	// outside are the names under files that are no files: "--var x".
-	outside map[string]bool
-	// hidden are ranges of text that hold sensitive values in clear: a default, a
-	// line of lab.hclvars. Snippets leave them out.
-	hidden  []hcl.Range
-	keys    map[string]bool   // arguments that are secrets, whatever they say
-	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
-	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
-}
-
-// ShowText keeps the text of another file, so that problems can show a line of it. It may hold secrets,
-// so that [Problems.Text] has it not.
-func (t *labText) ShowText(path string, text []byte) {
-	t.read(path, text)
-	t.outside[path] = true
-}
-
-// LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.
-func (t *labText) LineOf(name string, line int) Place {
-	at := hcl.InitialPos
-	for s := range strings.Lines(string(t.files[name])) {
-		if at.Line == line {
-			end, long := at, len(strings.TrimRight(s, "\r\n"))
-			end.Byte, end.Column = at.Byte+long, 1+long
-			return place(hcl.Range{Filename: name, Start: at, End: end})
-		}
-		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
-	}
-	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
-}
-
-// TextOf is the text that is kept under a name.
-func (t *labText) TextOf(name string) string { return string(t.files[name]) }
-
 // Secrets are the texts that were sensitive, in order.
 func (t *labText) Secrets() (all []provision.Text) {
 	for _, word := range slices.Sorted(maps.Keys(t.secrets)) {
 		all = append(all, provision.Secret(word))
 	}
 	return all
-}
-
-// Start is where the lab's text begins; false: it has none.
-func (r *Reader) Start() (Place, bool) {
-	names, _ := r.Source.labFiles()
-	if len(names) == 0 {
-		return Place{}, false
-	}
-	return place(hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}), true
-}
-
-// read notes the text of a file, or of what is shown under its name.
-func (t *labText) read(name string, text []byte) {
-	if _, known := t.files[name]; !known {
-		t.names = append(t.names, name)
-	}
-	t.files[name] = text
 }
 
 // Text returns the lab's files by name, with what is sensitive replaced: defaults and
@@ -248,7 +193,7 @@ func (t *labText) NoteSecret(text string) { t.note(cty.StringVal(text)) }
 func (t *labText) note(v cty.Value) {
 	clear, _ := v.UnmarkDeep()
 	_ = cty.Walk(clear, func(_ cty.Path, v cty.Value) (bool, error) {
-		if !v.IsKnown() || v.IsNull() || referred(v, "") != nil {
+		if !v.IsKnown() || v.IsNull() || identityOf(v) != nil {
 			return false, nil
 		}
 		if text, err := AsText(v); err == nil && len(text.Reveal()) >= minQuoted {
@@ -266,10 +211,6 @@ var (
 		`(?i)^((.*[_-])?(api[_-]?key|token|secret|password)|authorization)$`)
 	// secretForm is how well-known tokens begin.
 	secretForm = regexp.MustCompile(`^(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA|Bearer )[A-Za-z0-9._-]{6,}`)
-	// secretLine is a line that says a secret, whatever is wrong with it.
-	secretLine = regexp.MustCompile(`(?i)(\b(?:[a-z0-9_-]*[_-])?(?:api[_-]?key|token|secret|password|authorization)"?[ \t]*[=:][ \t]*["'])[^"'\n]{6,}`)
-	// tokenForm is a well-known token in a line.
-	tokenForm = regexp.MustCompile(`\b(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA)[A-Za-z0-9._-]{6,}`)
 )
 
 // isSecret reports whether a text is one that hardly should be shown.
@@ -283,23 +224,23 @@ const clearSecret = "The value of %s looks like a secret. hcl hides it, but whoe
 
 // veil marks what of an argument's value is secret: all of a key; else what has the name or the
 // form of one, { HF_TOKEN = "…" } and ["--api-key", "…"].
-func (r *Reader) veil(a Argument, v cty.Value, expr hclsyntax.Expression) cty.Value {
+func (p *Problems) veil(k kind, v cty.Value, expr hclsyntax.Expression) cty.Value {
 	switch {
-	case a.kind.key && v.IsKnown() && !v.IsMarked():
-		return r.sensitive(v)
-	case a.kind.named:
-		return r.veilNamed("", v, expr)
+	case k.key && v.IsKnown() && !v.IsMarked():
+		return p.sensitive(v)
+	case k.named:
+		return p.veilNamed("", v, expr)
 	}
 	return v
 }
 
-func (r *Reader) veilNamed(name string, v cty.Value, expr hclsyntax.Expression) cty.Value {
+func (p *Problems) veilNamed(name string, v cty.Value, expr hclsyntax.Expression) cty.Value {
 	switch {
 	case v.IsMarked() || !v.IsKnown() || v.IsNull():
-	case IsObject(v) && v.LengthInt() > 0 && referred(v, "") == nil:
+	case IsObject(v) && v.LengthInt() > 0 && identityOf(v) == nil:
 		members := v.AsValueMap()
 		for key, m := range members {
-			members[key] = r.veilNamed(key, m, expr)
+			members[key] = p.veilNamed(key, m, expr)
 		}
 		return cty.ObjectVal(members)
 	case IsList(v) && v.LengthInt() > 0:
@@ -311,7 +252,7 @@ func (r *Reader) veilNamed(name string, v cty.Value, expr hclsyntax.Expression) 
 					of = strings.TrimLeft(flag, "-")
 				}
 			}
-			list[i] = r.veilNamed(of, e, expr)
+			list[i] = p.veilNamed(of, e, expr)
 		}
 		return cty.TupleVal(list)
 	case v.Type() == cty.String:
@@ -321,18 +262,18 @@ func (r *Reader) veilNamed(name string, v cty.Value, expr hclsyntax.Expression) 
 			of, text = flag, value
 		}
 		if isSecret(of, text) {
-			r.NoteSecret(text)
-			r.warnOfClear(of, text, expr)
-			return r.sensitive(v)
+			p.NoteSecret(text)
+			p.warnOfClear(of, text, expr)
+			return p.sensitive(v)
 		}
 	}
 	return v
 }
 
 // warnOfClear is about a secret that is written down as any other text.
-func (r *Reader) warnOfClear(name, text string, expr hclsyntax.Expression) {
+func (p *Problems) warnOfClear(name, text string, expr hclsyntax.Expression) {
 	at := expr.Range()
-	if !strings.Contains(string(at.SliceBytes(r.files[at.Filename])), text) {
+	if !strings.Contains(string(at.SliceBytes(p.files[at.Filename])), text) {
 		return // it comes from elsewhere, or is told where it is inherited from
 	}
 	if object, ok := expr.(*hclsyntax.ObjectConsExpr); ok {
@@ -342,30 +283,10 @@ func (r *Reader) warnOfClear(name, text string, expr hclsyntax.Expression) {
 			}
 		}
 	}
-	r.WarnOfClearSecret(place(at), name)
+	p.WarnOfClearSecret(place(at), name)
 }
 
 // WarnOfClearSecret says that the value of a name is a secret which the text shows.
 func (p *Problems) WarnOfClearSecret(at Place, name string) {
 	p.Warn(at.Once(), "Secret in clear", clearSecret, name, name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
-}
-
-// shown is a part of the lab's text as a message may show it.
-func (t *labText) shown(line string) string {
-	line = plain.NewSecrets(slices.Collect(maps.Keys(t.secrets))...).Hide(line)
-	line = tokenForm.ReplaceAllString(line, provision.Redacted)
-	return secretLine.ReplaceAllString(line, "${1}"+provision.Redacted)
-}
-
-// hideIn takes the secrets out of what the problems say.
-func (p *Problems) hideIn() {
-	secrets := plain.NewSecrets(slices.Collect(maps.Keys(p.secrets))...)
-	for i := range p.list {
-		x := &p.list[i]
-		x.Detail = secrets.Hide(x.Detail)
-		x.Values = slices.Clone(x.Values)
-		for n, v := range x.Values {
-			x.Values[n] = secrets.Hide(v)
-		}
-	}
 }

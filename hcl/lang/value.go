@@ -9,6 +9,8 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -18,6 +20,43 @@ import (
 
 	"hclbench/provision"
 )
+
+// misfit says why a value does not fit, in more detail than its kind's want.
+type misfit string
+
+func (m misfit) Error() string { return string(m) }
+
+// NoFit is a misfit of which the kind's want says all.
+const NoFit misfit = ""
+
+func Wrong(format string, args ...any) error { return misfit(fmt.Sprintf(format, args...)) }
+
+// Identity is what a value that stands for a block knows of it.
+type Identity struct {
+	Address  string // "engine.vllm.h200", "var.x", "local.y"; of an instance of for_each, engine.vllm.all["a"]
+	axis     string // what shows of it as a value of an axis
+	repeated string // of an instance, the address of all of them
+	block    any    // *Declared
+}
+
+// identityType carries it inside the object that expressions see.
+var identityType = cty.Capsule("reference", reflect.TypeFor[Identity]())
+
+// identityName is the attribute that holds it; no identifier can name it.
+const identityName = "(reference)"
+
+// identityOf is the identity of the block that an object stands for; nil: it stands for none.
+func identityOf(v cty.Value) *Identity {
+	v, _ = v.Unmark()
+	if !v.IsKnown() || v.IsNull() || !v.Type().IsObjectType() || !v.Type().HasAttribute(identityName) {
+		return nil
+	}
+	id := v.GetAttr(identityName)
+	if id.Type() != identityType || !id.IsKnown() || id.IsNull() {
+		return nil
+	}
+	return id.EncapsulatedValue().(*Identity)
+}
 
 func IsObject(v cty.Value) bool {
 	return v.IsKnown() && !v.IsMarked() && !v.IsNull() && (v.Type().IsObjectType() || v.Type().IsMapType())
@@ -199,11 +238,14 @@ func Describe(v cty.Value) string {
 	case IsList(v):
 		return "a list"
 	case IsObject(v):
-		if d := referred(v, ""); d != nil {
-			return d.Address
+		if id := identityOf(v); id != nil {
+			return id.Address
 		}
-		if g := repeatedOf(v); g != nil {
-			return g.Address
+		for it := v.ElementIterator(); it.Next(); {
+			if _, first := it.Element(); identityOf(first) != nil && identityOf(first).repeated != "" {
+				return identityOf(first).repeated
+			}
+			break
 		}
 		return "an object"
 	}
@@ -212,12 +254,8 @@ func Describe(v cty.Value) string {
 
 // Scalar is a value of an axis as a Config holds it; nil for what cannot be one.
 func Scalar(v cty.Value) any {
-	if d := referred(v, ""); d != nil {
-		if d.Type.Addressed {
-			return d.Address
-		}
-		_, name, _ := strings.Cut(d.Address, ".")
-		return name
+	if id := identityOf(v); id != nil {
+		return id.axis
 	}
 	if !v.IsKnown() || v.IsNull() {
 		return nil
@@ -238,9 +276,6 @@ func Scalar(v cty.Value) any {
 	}
 	return nil
 }
-
-// axisKey tells apart the values of an axis, whose kinds axisValue limits.
-func axisKey(v cty.Value) string { return fmt.Sprintf("%#v", Scalar(v)) }
 
 // A value is bounded, so that a lab that doubles a text forty times cannot take all of
 // the machine's memory.
@@ -265,7 +300,7 @@ func tooLarge(v cty.Value) bool {
 		case t == cty.String:
 			text += len(v.AsString())
 			return text > maxText
-		case t.IsObjectType() && t.HasAttribute(identity):
+		case t.IsObjectType() && t.HasAttribute(identityName):
 			return false // a block: each of its arguments was looked at
 		case v.CanIterateElements():
 			for it := v.ElementIterator(); it.Next(); {
@@ -342,3 +377,5 @@ func indented(text string) string {
 	json.Indent(&b, []byte(text), "", "  ") // it is valid
 	return b.String() + "\n"
 }
+
+var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(?:([KMGT])(i?))?B$`)

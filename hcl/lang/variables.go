@@ -51,34 +51,36 @@ type given struct {
 
 // variables gives the variables of a lab their values.
 type variables struct {
-	*Reader
-	names []string
-	given map[string]given
+	*scope
+	source *Source
+	vars   Vars
+	names  []string
+	given  map[string]given
 }
 
-// setVariables gives every variable its value, the strongest of: --var,
+// setAll gives every variable its value, the strongest of: --var,
 // --var-file, lab.hclvars, HCL_VAR_name, default.
-func (r *Reader) setVariables(varsFile string) {
-	x := &variables{Reader: r, given: map[string]given{}}
+func (x *variables) setAll(varsFile string) {
+	x.given = map[string]given{}
 	var all []*Declared
-	for _, d := range r.order {
+	for _, d := range x.order {
 		if d.Type.Root == "var" {
 			all, x.names = append(all, d), append(x.names, d.Name)
 		}
 	}
 	x.readEnvironment()
 	if varsFile != "" {
-		x.readFile(varsFile, r.Source.Files[varsFile])
+		x.readFile(varsFile, x.source.Files[varsFile])
 	}
-	for _, path := range r.Vars.Files {
-		text, err := r.Source.ReadFile(path)
+	for _, path := range x.vars.Files {
+		text, err := x.source.ReadFile(path)
 		if err != nil {
-			r.Fail(place(r.typed("--var-file", path, 0)), "Cannot read file", "The file of values cannot be read: %v.", err)
+			x.Fail(place(x.typed("--var-file", path, 0)), "Cannot read file", "The file of values cannot be read: %v.", err)
 			continue
 		}
 		x.readFile(path, text)
 	}
-	for _, arg := range r.Vars.Values {
+	for _, arg := range x.vars.Values {
 		x.readArgument(arg)
 	}
 	for _, d := range all {
@@ -112,11 +114,11 @@ func (x *variables) readArgument(arg string) {
 // readEnvironment reads HCL_VAR_name. What is like no variable may be meant for another lab.
 func (x *variables) readEnvironment() {
 	for _, name := range x.names {
-		if s, ok := x.Vars.Lookup(envPrefix + name); ok {
+		if s, ok := x.vars.Lookup(envPrefix + name); ok {
 			x.given[name] = given{cty.StringVal(s), true, x.typed(envPrefix+name, s, 0)}
 		}
 	}
-	for _, kv := range x.Vars.Env {
+	for _, kv := range x.vars.Env {
 		full, _, _ := strings.Cut(kv, "=")
 		name, ok := strings.CutPrefix(full, envPrefix)
 		if !ok || slices.Contains(x.names, name) {
@@ -176,19 +178,6 @@ func (x *variables) readFile(name string, text []byte) {
 		}
 		x.given[a.Name] = given{v, false, a.Expr.Range()}
 	}
-}
-
-// isSensitive is decided from the text: what is not plainly false counts.
-func isSensitive(d *Declared) bool {
-	if d.Wrong {
-		return true
-	}
-	a, said := d.body.Attributes["sensitive"]
-	if !said {
-		return false
-	}
-	v, diags := a.Expr.Value(nil)
-	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
 }
 
 // variable is one of them, with the type that its values have.
