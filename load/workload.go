@@ -168,9 +168,9 @@ type Batch struct {
 	OutputTokens int     `json:"output_tokens"` // asked for, per request; 0: as the data set says
 }
 
-// offline is what tells a batch from a workload where either may stand: in JSON and in
+// Offline is what tells a batch from a workload where either may stand: in JSON and in
 // fingerprints.
-const offline = "offline"
+const Offline = "offline"
 
 // MarshalJSON writes the batch as a workload with a mode of its own.
 func (b Batch) MarshalJSON() ([]byte, error) {
@@ -178,14 +178,14 @@ func (b Batch) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Mode string `json:"mode"`
 		members
-	}{offline, members(b)})
+	}{Offline, members(b)})
 }
 
 // Fingerprint is everything about the batch that can change a number, as
 // [Workload.Fingerprint] is of a workload.
 func (b Batch) Fingerprint() map[string]string {
 	f := Workload{Dataset: b.Dataset, Requests: b.Requests, OutputTokens: b.OutputTokens}.Fingerprint()
-	f["mode"] = offline
+	f["mode"] = Offline
 	return f
 }
 

@@ -46,10 +46,16 @@ type Cell struct {
 }
 
 // Task is what a cell did: it sent a load to a server, or it gave a batch to the
-// engine's own benchmark, which draws its prompts by the job's seed.
+// engine's own benchmark, which draws its prompts by the job's seed. In JSON either is the workload, told apart by its mode.
 type Task struct {
 	load.Job             // of a load; of a batch without a workload
 	Batch    *load.Batch // nil: a load
+}
+
+// batchJob is the form of a batch in JSON.
+type batchJob struct {
+	load.Job
+	Batch *load.Batch `json:"workload"`
 }
 
 // Work is what the task was about: a [load.Workload] or a [load.Batch].
@@ -74,37 +80,30 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	if t.Batch == nil {
 		return json.Marshal(t.Job)
 	}
-	return json.Marshal(struct {
-		load.Job
-		Batch *load.Batch `json:"workload"`
-	}{t.Job, t.Batch})
+	return json.Marshal(batchJob{t.Job, t.Batch})
 }
 
 // UnmarshalJSON reads a job, whatever its task.
 func (t *Task) UnmarshalJSON(text []byte) error {
-	var w struct {
-		load.Workload
-		Mode string `json:"mode"`
+	var is struct {
+		Workload struct {
+			Mode string `json:"mode"`
+		} `json:"workload"`
 	}
-	in := struct {
-		*load.Job
-		Workload any `json:"workload"`
-	}{&t.Job, &w}
-	if err := json.Unmarshal(text, &in); err != nil {
+	if err := json.Unmarshal(text, &is); err != nil {
 		return err
 	}
-	switch t.Workload, t.Batch = w.Workload, nil; w.Mode {
+	switch *t = (Task{}); is.Workload.Mode {
 	case "":
-	case offline:
-		t.Workload, t.Batch = load.Workload{}, &load.Batch{Dataset: w.Dataset, Requests: w.Requests, OutputTokens: w.OutputTokens}
-	default:
-		return fmt.Errorf("no task of mode %q is known", w.Mode)
+		return json.Unmarshal(text, &t.Job)
+	case load.Offline:
+		var in batchJob
+		err := json.Unmarshal(text, &in)
+		t.Job, t.Batch = in.Job, in.Batch
+		return err
 	}
-	return nil
+	return fmt.Errorf("no task of mode %q is known", is.Workload.Mode)
 }
-
-// offline is the mode of a batch in JSON.
-const offline = "offline"
 
 // Origin is what a cell was read from, when another tool has measured it.
 type Origin struct {
