@@ -14,8 +14,7 @@ const (
 	perBatch = 5                // requests, at least
 	rounds   = 10               // of a closed loop, at least
 	answers  = 3                // times what the first requests of an open loop took, at least
-	rivals   = 4                // waves that the longest is held against
-	surely   = 5.598            // times as long as these: 1 of 200 by chance, by Student's t with as many degrees of freedom
+	surely   = 2.8              // times as high as chance makes the longest wave of values on average
 	maxDrift = 0.1              // of the figure in the middle of the run
 	crowd    = 2.0              // requests in flight, more or fewer, that are worth a word
 )
@@ -88,8 +87,7 @@ func (c cut) gaps(records []load.Record) []float64 {
 
 // trend is where values, which follow each other, begin and end by the line of Theil and Sen; ok is true where
 // they rise or fall far enough to matter, and by more than chance explains: their longest wave, of half a period,
-// is held against those after it, by Student's t. What is like what was before it has long waves anyway, and
-// has them all.
+// is held against what chance makes of it.
 func trend(values []float64) (from, to float64, ok bool) {
 	n := len(values)
 	if n < batches/2 {
@@ -112,5 +110,44 @@ func trend(values []float64) (from, to float64, ok bool) {
 	to = from + slope*float64(n-1)
 	least := slices.Min(values) // what grows fast begins above its line
 	from, to = max(from, least), max(to, least)
-	return from, to, longRun(values, 1, 1) > surely*surely*longRun(values, 2, 1+rivals) && math.Abs(to-from) > maxDrift*(from+to)/2
+	return from, to, longRun(values, 1, 1) > surely*surely*chance(values) && math.Abs(to-from) > maxDrift*(from+to)/2
+}
+
+// chance is the mean square of the longest wave of values that go nowhere, as their shorter waves tell it: the mean of
+// what processes would have that are like what was before to some degree, more or less, and have some noise of their own
+// beside, each weighted by how likely it makes those waves (Whittle's likelihood).
+func chance(values []float64) float64 {
+	n := len(values)
+	var squares []float64 // of the waves, from the second on
+	for j := 2; j < n; j++ {
+		squares = append(squares, longRun(values, j, j))
+	}
+	if slices.Max(squares) == 0 {
+		return 0
+	}
+	var likely, longest []float64
+	for _, like := range []float64{0, 0.3, 0.6, 0.9} { // neighbours, of as many values as there are batches
+		for _, noise := range []float64{0, 1, 4} { // times as much
+			if like == 0 && noise > 0 {
+				continue
+			}
+			alike := math.Pow(like, batches/float64(n))
+			spectrum := func(j int) float64 {
+				return noise + (1-alike*alike)/(1+alike*alike-2*alike*math.Cos(math.Pi*float64(j)/float64(n)))
+			}
+			level, logs := 0.0, 0.0
+			for i, square := range squares {
+				level += square / spectrum(i+2) / float64(len(squares))
+				logs += math.Log(spectrum(i + 2))
+			}
+			likely = append(likely, -(float64(len(squares))*math.Log(level)+logs)/2)
+			longest = append(longest, level*spectrum(1))
+		}
+	}
+	sum, weights, most := 0.0, 0.0, slices.Max(likely)
+	for i := range likely {
+		weight := math.Exp(likely[i] - most)
+		sum, weights = sum+weight*longest[i], weights+weight
+	}
+	return sum / weights
 }
