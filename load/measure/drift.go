@@ -36,7 +36,7 @@ func (r *reasons) drifting(w load.Workload, records []load.Record, s span) {
 		r.add(ok && math.Abs(to-from) >= least, 2*math.Abs(to-from)/(to+from), maxDrift, found, from, to)
 	}
 	if w.Rate != 0 {
-		note(inFlight(records, c.from, (c.to-c.from)/batches, batches), crowd, crowding, emptying)
+		note(c.inFlight(records, batches), crowd, crowding, emptying)
 	}
 	if w.Streams() {
 		note(c.waits(records), 0, otherStart, otherStart)
@@ -46,17 +46,16 @@ func (r *reasons) drifting(w load.Workload, records []load.Record, s span) {
 
 // waits is the median time to first token of the requests sent in each batch.
 func (c cut) waits(records []load.Record) []float64 {
-	var of [batches][]float64
-	for i := range records {
-		if r := &records[i]; r.OK() && r.Sent >= c.from && r.Sent <= c.to {
-			b := c.at(r.Sent)
-			of[b] = append(of[b], load.Ms(r.First-r.Sent))
-		}
-	}
 	medians := make([]float64, 0, batches)
-	for _, v := range of {
-		if slices.Sort(v); len(v) > 0 {
-			medians = append(medians, load.Percentile(v, 50))
+	for _, waits := range c.values(batches, func(note noting) {
+		for i := range records {
+			if r := &records[i]; r.OK() && r.Sent >= c.from && r.Sent <= c.to {
+				note(load.Ms(r.First-r.Sent), r.Sent)
+			}
+		}
+	}) {
+		if len(waits) > 0 {
+			medians = append(medians, load.Percentile(waits, 50))
 		}
 	}
 	return medians
@@ -70,7 +69,7 @@ func (c cut) gaps(records []load.Record) []float64 {
 		at := r.First
 		for _, g := range r.Gaps {
 			if at += g; r.OK() && at >= c.from && at <= c.to {
-				b := c.at(at)
+				b := c.batch(at)
 				sum[b] += load.Ms(g)
 				n[b]++
 			}

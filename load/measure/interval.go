@@ -80,7 +80,7 @@ func (r *residuals) add(v float64, at time.Duration) {
 		r.first += v
 		return
 	}
-	b := r.cut.at(at)
+	b := r.cut.batch(at)
 	r.n[b]++
 	r.values[b] += v
 	r.squares += v * v
@@ -248,8 +248,8 @@ func (e evidence) boundRates(p *load.Part, c cut) {
 				}
 			}
 		}
-		for b := c.at(r.Sent); b <= c.at(r.End); b++ {
-			in := max(0, min(r.End, c.end(b))-max(r.Sent, c.end(b-1)))
+		for b := c.batch(r.Sent); b <= c.batch(r.End); b++ {
+			in := c.part(b, batches).overlap(span{r.Sent, r.End})
 			for j := range rates {
 				rates[j].work[b] += float64(in) / float64(r.End-r.Sent) * float64(rates[j].of(r))
 			}
@@ -340,7 +340,7 @@ func (e evidence) boundShare(p *load.Part, c cut) {
 // that is in flight is over, which is how a run ends: by how many tokens are then left to the request with the most.
 func (c cut) endings(records []load.Record) (at [batches]time.Duration, drains bins) {
 	for i := range records {
-		for b := c.at(records[i].Sent); b < len(at); b++ {
+		for b := c.batch(records[i].Sent); b < len(at); b++ {
 			at[b] = max(at[b], records[i].Sent)
 		}
 	}

@@ -140,7 +140,7 @@ func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
 
 // littlesLaw holds the requests that were in flight against throughput and latency.
 func (r *reasons) littlesLaw(s load.Part, records []load.Record) {
-	seen := always.inFlight(records).Seconds() / s.Duration
+	seen := always.requests(records).Seconds() / s.Duration
 	if !(s.Duration > 0 && seen > 0) || s.Window != nil {
 		return
 	}
@@ -278,7 +278,7 @@ func filled(w load.Workload, records []load.Record) (mean float64, ok bool) {
 }
 
 func meanInFlight(records []load.Record, s span) float64 {
-	return float64(s.inFlight(records)) / float64(s.to-s.from)
+	return float64(s.requests(records)) / float64(s.to-s.from)
 }
 
 // lateness is the 99th percentile of send lag in milliseconds, whatever

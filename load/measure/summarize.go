@@ -19,7 +19,7 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 		percentiles = load.DefaultPercentiles()
 	}
 	e := evidence{w, percentiles, started, records}
-	whole := load.Part{Figures: e.whole(d)}.Under(w.SLO, records)
+	whole := load.Part{Figures: e.figures(d, always)}.Under(w.SLO, records)
 	e.boundRates(&whole, newCut(w, records, always))
 	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
@@ -41,15 +41,23 @@ type evidence struct {
 	records     []load.Record
 }
 
-// whole are the figures of the whole run, which took so long.
-func (e evidence) whole(d time.Duration) load.Figures {
-	f := e.figures(d, always)
-	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.whole(d) })
-	f.Sessions = e.sessions(d, always)
-	return f
+// within is the part of the run in a window.
+func (e evidence) within(x load.Window) load.Part {
+	part := load.Part{Window: &x}
+	s := of(&x, e.records)
+	if s.to <= s.from || len(e.records) == 0 {
+		part.Figures, part.Verdict = e.figures(0, span{}), void(noWindow)
+		return part
+	}
+	part.Figures = e.figures(s.to-s.from, s)
+	part = part.Under(e.workload.SLO, e.records)
+	e.boundRates(&part, cut{span: s, lives: newCut(e.workload, e.records, s).lives})
+	part.Verdict = e.verdict(part, nil)
+	return part
 }
 
-// figures are of the requests that were sent in a span.
+// figures are those of a span that took so long. Latencies and counts are of the requests that were sent in it;
+// throughputs and concurrencies are of what happened in it, whenever it began.
 func (e evidence) figures(d time.Duration, in span) load.Figures {
 	records := in.sent(e.records)
 	f := load.Figures{Started: e.started, Duration: d.Seconds(), Requests: len(records)}
@@ -82,18 +90,35 @@ func (e evidence) figures(d time.Duration, in span) load.Figures {
 	if f.ITL.Count > 0 {
 		f.MergedShare = float64(f.MergedChunks) / float64(f.ITL.Count)
 	}
-	f.PeakConcurrency = mostInFlight(records, always)
-	if d > 0 {
-		per := func(n float64) float64 { return n / d.Seconds() }
-		f.RequestThroughput = per(float64(f.Completed))
-		f.InputThroughput = per(float64(f.InputTokens))
-		f.OutputThroughput = per(float64(f.OutputTokens))
-		f.TotalThroughput = per(float64(f.InputTokens + f.OutputTokens))
-		f.MeanConcurrency = per(f.E2EL.Mean * float64(f.E2EL.Count) / 1e3)
-		tokens := func(r *load.Record, chunks int) float64 { return float64(r.OutputTokens) / float64(chunks) }
-		if f.PeakOutputThroughput = busiestSecond(records, always, tokens); d < time.Second {
-			f.PeakOutputThroughput = f.OutputThroughput // there is no better second
+	f.Adapters = e.adapters(func(own evidence) load.Figures { return own.figures(d, in) })
+	f.Sessions = e.sessions(d, in)
+	f.PeakConcurrency = mostInFlight(e.records, in)
+	if d <= 0 {
+		return f
+	}
+	ended, input, output, waiting := 0, 0, 0.0, time.Duration(0)
+	for i := range e.records {
+		r := &e.records[i]
+		if !r.OK() {
+			continue
 		}
+		if in.has(r.End) {
+			ended++
+		}
+		if in.has(r.First) {
+			input += r.InputTokens
+		}
+		output += in.tokens(r)
+		waiting += in.overlap(span{r.Sent, r.Last})
+	}
+	per := func(n float64) float64 { return n / d.Seconds() }
+	f.RequestThroughput = per(float64(ended))
+	f.InputThroughput, f.OutputThroughput = per(float64(input)), per(output)
+	f.TotalThroughput = per(float64(input) + output)
+	f.MeanConcurrency = per(waiting.Seconds())
+	tokens := func(r *load.Record, chunks int) float64 { return float64(r.OutputTokens) / float64(chunks) }
+	if f.PeakOutputThroughput = busiestSecond(e.records, in, tokens); d < time.Second {
+		f.PeakOutputThroughput = f.OutputThroughput // there is no better second
 	}
 	return f
 }
@@ -227,10 +252,10 @@ func mostInFlight(records []load.Record, s span) (peak int) {
 	return peak
 }
 
-// busiestSecond is the most that completed requests brought in one second of a span, of seconds that count from the
-// first dispatch. each is what one of so many chunks of a request brought.
+// busiestSecond is the most that completed requests brought in one second of a span, of seconds that count from its
+// beginning, or from the first dispatch. each is what one of so many chunks of a request brought.
 func busiestSecond(records []load.Record, in span, each func(r *load.Record, chunks int) float64) float64 {
-	zero := load.FirstDispatch(records)
+	zero := max(load.FirstDispatch(records), in.from)
 	var seconds []float64
 	add := func(at time.Duration, brought float64) {
 		if !in.has(at) {

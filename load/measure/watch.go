@@ -45,14 +45,14 @@ func (w *watch) look(at time.Duration, sent, done, failed int) bool {
 		return false
 	}
 	w.seen = append(w.seen, sight{at, float64(sent - done)})
-	c := cut{from: w.seen[0].at, to: at}
-	if c.to-c.from < max(w.least, answers*w.round) || at < w.next {
+	s := span{w.seen[0].at, at}
+	if s.to-s.from < max(w.least, answers*w.round) || at < w.next {
 		return w.over
 	}
-	w.next = at + (c.to-c.from)/2
+	w.next = at + (s.to-s.from)/2
 	var sum, n [batches]float64
 	for _, m := range w.seen {
-		b := c.at(m.at)
+		b := s.at(m.at, batches)
 		sum[b] += m.inFlight
 		n[b]++
 	}

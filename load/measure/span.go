@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -47,19 +48,100 @@ func (s span) overlap(others ...span) (sum time.Duration) {
 	return sum
 }
 
-// inFlight is the sum of the times in it that requests, failed ones too, were in flight.
-func (s span) inFlight(records []load.Record) (sum time.Duration) {
+// requests is for how long requests, failed ones too, were in flight in it, all together.
+func (s span) requests(records []load.Record) (sum time.Duration) {
 	for i := range records {
 		sum += s.overlap(span{records[i].Sent, records[i].End})
 	}
 	return sum
 }
 
+// part is one of n equal parts of it.
+func (s span) part(i, n int) span {
+	length := s.to - s.from
+	return span{s.from + length*time.Duration(i)/time.Duration(n), s.from + length*time.Duration(i+1)/time.Duration(n)}
+}
+
+// at is the part of a moment; what comes before and after belongs to the first and the last.
+func (s span) at(t time.Duration, n int) int {
+	if s.to <= s.from {
+		return 0
+	}
+	return min(n-1, max(0, int((t-s.from)*time.Duration(n)/(s.to-s.from))))
+}
+
+// inFlight is the mean number of requests in flight in each of n parts.
+func (s span) inFlight(records []load.Record, n int) []float64 {
+	means, whole := make([]float64, n), make([]float64, n+1) // whole: how many more than in the part before fill it
+	for i := range records {
+		x := span{max(records[i].Sent, s.from), min(records[i].End, s.to)}
+		if x.to <= x.from {
+			continue
+		}
+		first, last := s.at(x.from, n), s.at(x.to, n)
+		for _, k := range slices.Compact([]int{first, last}) {
+			part := s.part(k, n)
+			means[k] += float64(part.overlap(x)) / float64(part.to-part.from)
+		}
+		if last > first+1 {
+			whole[first+1]++
+			whole[last]--
+		}
+	}
+	sum := 0.0
+	for k := range means {
+		sum += whole[k]
+		means[k] += sum
+	}
+	return means
+}
+
+// tokens is how many output tokens came in it: one with the first chunk, and the others evenly until the last.
+func (s span) tokens(r *load.Record) float64 {
+	n := 0.0
+	if s.has(r.First) {
+		n = 1
+	}
+	switch rest := float64(r.OutputTokens - 1); {
+	case r.OutputTokens < 1:
+		return 0
+	case r.Last > r.First:
+		return n + rest*(float64(s.overlap(span{r.First, r.Last}))/float64(r.Last-r.First))
+	default:
+		return n + rest*n
+	}
+}
+
+// came is how many tokens of completed requests came in each of n parts.
+func (s span) came(records []load.Record, n int) []float64 {
+	sums := make([]float64, n)
+	for i := range records {
+		r := &records[i]
+		for k := s.at(r.First, n); r.OK() && k <= s.at(r.Last, n); k++ {
+			sums[k] += s.part(k, n).tokens(r)
+		}
+	}
+	return sums
+}
+
+// values are those that are noted in each of n parts, sorted.
+func (s span) values(n int, each func(noting)) [][]float64 {
+	parts := make([][]float64, n)
+	each(func(v float64, at time.Duration) {
+		k := s.at(at, n)
+		parts[k] = append(parts[k], v)
+	})
+	for _, values := range parts {
+		slices.Sort(values)
+	}
+	return parts
+}
+
 // cut is the part of a span that shows how much its figures vary, in batches.
 type cut struct {
-	from, to time.Duration
-	lives    float64       // how often a request fits into the span, of those that completed
-	round    time.Duration // how long the run's first requests took
+	span
+	lives float64       // how often a request fits into the span, of those that completed
+	round time.Duration // how long the run's first requests took
 }
 
 // beginning is the most of a run that its first requests may take: beyond, one very
@@ -71,7 +153,7 @@ const beginning = 4 // as a part: 1/4
 // those that take their places; of an open one ever more are in flight until as many end as begin.
 func newCut(w load.Workload, records []load.Record, s span) cut {
 	const never = time.Duration(math.MaxInt64)
-	c, first, over, took, completed := cut{from: never}, never, never, time.Duration(0), 0.0
+	c, first, over, took, completed := cut{span: span{from: never}}, never, never, time.Duration(0), 0.0
 	begun, last := never, time.Duration(0) // of the span
 	for i := range records {
 		r := &records[i]
@@ -110,18 +192,8 @@ func ended(records []load.Record, before time.Duration) (last time.Duration) {
 	return last
 }
 
-// at is the batch of a moment; what comes before and after belongs to the first and the last.
-func (c cut) at(t time.Duration) int {
-	if c.to <= c.from {
-		return 0
-	}
-	return min(batches-1, max(0, int(float64(t-c.from)/float64(c.to-c.from)*batches)))
-}
-
-// end is when a batch ends.
-func (c cut) end(batch int) time.Duration {
-	return c.from + (c.to-c.from)*time.Duration(batch+1)/batches
-}
+// batch is that of a moment; what comes before and after belongs to the first and the last.
+func (c cut) batch(t time.Duration) int { return c.at(t, batches) }
 
 // bins are sums, one for each batch.
 type bins [batches]float64

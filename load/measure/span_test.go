@@ -44,7 +44,7 @@ func TestCut(t *testing.T) {
 			t.Errorf("a part from %v: from %v to %v, want from %v to 29s", from, c.from, c.to, want)
 		}
 	}
-	r := residuals{cut: cut{from: second, to: 21 * second}}
+	r := residuals{cut: cut{span: span{second, 21 * second}}}
 	for at := time.Duration(0); at <= 30*second; at += second {
 		r.add(1, at)
 	}
@@ -57,7 +57,7 @@ func TestCut(t *testing.T) {
 func TestBursts(t *testing.T) {
 	width := func(together bool) float64 {
 		e := evidence{workload: load.Workload{Rate: 1}, percentiles: []float64{90}}
-		c, f, s := cut{to: 4000 * time.Second, lives: 4000}, load.Figures{Completed: 4000, Duration: 4000}, load.Stats{}
+		c, f, s := cut{span: span{to: 4000 * time.Second}, lives: 4000}, load.Figures{Completed: 4000, Duration: 4000}, load.Stats{}
 		values := make([]float64, 4000) // of which each tenth is late, and half of these very late
 		for i := range values {
 			values[i] = float64(i%10) + float64(i%997)/1e4

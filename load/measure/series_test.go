@@ -60,8 +60,8 @@ func TestWindow(t *testing.T) {
 		Mean: 8. / 4,
 		// 1, 2 and the one that failed, at 4 to 5 s.
 		Peak: 3,
-		// Second by second: 2; 1 + 1; 1 + 1 + 2; 2.
-		PeakOutput: 4,
+		// Second by second, by their chunks: 2; 1 + 1; 1 + 2; 1 + 2.
+		PeakOutput: 3,
 	}
 	if diff := cmp.Diff(want, pick(got), approx(1e-9)); diff != "" {
 		t.Errorf("window (-want +got):\n%s", diff)
