@@ -143,8 +143,8 @@ func (c *Cause) Last() (f Fatal, ok bool) {
 	return c.Fatal()
 }
 
-// failure is the last line of a traceback, and what a program says of its arguments.
-var failure = regexp.MustCompile(`^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^[\w. /-]+: error: `)
+// failure is the last line of a traceback, and what a program says of its arguments, or of itself.
+var failure = regexp.MustCompile(`^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^[\w. /-]+: error: |^(?i:error): .`)
 
 // bare is a line without colours, and without the name of who says it, when and how loud,
 // where that is an error.

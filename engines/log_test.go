@@ -50,6 +50,7 @@ func TestRecordedCauses(t *testing.T) {
 		"sglang-fail-parse-pp":               "the engine does not know an argument: sglang serve: error: ambiguous option: --pp could match --pp-size,…",
 		"sglang-fail-parse-unknown":          "the engine does not know an argument: sglang serve: error: ambiguous option: --cuda-graph-max-bs could m…",
 		"sglang-fail-port-taken":             "the port is taken: ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 18300): …",
+		"setup-no-such-version":              "Error: vLLM 9.9.9 cannot be made of PyPI's packages: say another version (https://pypi.org/project/vllm…",
 		"sglang-start":                       "",
 		"vllm-enginecore-killed":             "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. Se…",
 		"vllm-fail-bad-int":                  "the engine does not take the value of an argument: vllm serve: error: argument --max-num-seqs: invalid i…",
