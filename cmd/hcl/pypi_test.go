@@ -230,7 +230,7 @@ func TestPyPIGroups(t *testing.T) {
 			lab := strings.ReplaceAll(groupLab, "%ROUTERS%", pypi.Routers(t))
 			s := newReal(t, lab, pypi.VLLM(t, version, tokenizerOfReal))
 			s.begin()
-			for i, victim := range []string{"kv_consumer", "sglang::router"} {
+			for i, victim := range []string{"--port 20064", "sglang::router"} {
 				under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == 2*i+2 }
 				s.awaits(fmt.Sprintf("cell %d under way", 2*i+2), under, 1)
 				s.kills(victim)
