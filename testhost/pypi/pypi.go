@@ -110,19 +110,25 @@ func VersionsOr(name, version string) []string {
 // Room ends a test of so many servers at once for which this machine has no memory.
 func Room(t testing.TB, servers int) {
 	t.Helper()
-	info, err := os.Open("/proc/meminfo")
-	if err != nil {
+	if err := enough(servers); err != nil {
 		t.Fatal(err)
 	}
-	defer info.Close()
+}
+
+func enough(servers int) error {
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return err
+	}
 	needs := float64(servers) * inMemory
-	for lines := bufio.NewScanner(info); lines.Scan(); {
+	for line := range strings.Lines(string(info)) {
 		var kib float64
-		if n, _ := fmt.Sscanf(lines.Text(), "MemAvailable: %f kB", &kib); n == 1 && kib*1024 < needs {
-			t.Fatalf("%d real engines at once want %.1f GB of memory, and this machine has %.1f GB left: end what else runs here, or test on another",
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %f kB", &kib); n == 1 && kib*1024 < needs {
+			return fmt.Errorf("%d real engines at once want %.1f GB of memory, and this machine has %.1f GB left: end what else runs here, or test on another",
 				servers, needs/1e9, kib*1024/1e9)
 		}
 	}
+	return nil
 }
 
 // Client is an engine's own benchmark of servers, under way: a module of Python, of which each run has arguments.
@@ -197,13 +203,13 @@ func (c *Client) Run(args ...string) {
 func environment(t testing.TB, name, script string, env ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(cache, name)
-	if err := whole(dir, script, env); err != nil {
+	if err := whole(dir, script, onDisk, env); err != nil {
 		t.Fatalf("make %s of PyPI's packages: %v", name, err)
 	}
 	return dir
 }
 
-func whole(dir, script string, env []string) error {
+func whole(dir, script string, room float64, env []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -230,8 +236,8 @@ func whole(dir, script string, env []string) error {
 	if err := syscall.Statfs(dir, &disk); err != nil {
 		return err
 	}
-	if free := float64(disk.Bavail) * float64(disk.Bsize); free < onDisk {
-		return fmt.Errorf("it takes %.0f GB, and the disk of %s has %.1f GB free: remove versions there that nobody tests with", onDisk/1e9, cache, free/1e9)
+	if free := float64(disk.Bavail) * float64(disk.Bsize); free < room {
+		return fmt.Errorf("it takes %.0f GB, and the disk of %s has %.1f GB free: remove versions there that nobody tests with", room/1e9, cache, free/1e9)
 	}
 	// Not another Python of this machine: one that is in somebody's home directory is on no test's host.
 	cmd := exec.Command("/bin/sh", "-ec", script)
@@ -244,7 +250,7 @@ func whole(dir, script string, env []string) error {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%w. %s\n%s", err, advice(said.String()), said.String())
+		return fmt.Errorf("%s (%w)\n%s", advice(said.String()), err, said.String())
 	}
 	return os.WriteFile(mark, []byte(recipe), 0o644)
 }
@@ -265,7 +271,7 @@ func advice(said string) string {
 			return known.advice
 		}
 	}
-	return "It said:"
+	return "the script ended"
 }
 
 const notReached = "PyPI is not reached from here: these tests need it once; say by which proxy (HTTPS_PROXY) or mirror (PIP_INDEX_URL, UV_INDEX_URL)"
