@@ -11,21 +11,45 @@ import (
 	"hclbench/results"
 )
 
-// answer is what a report says first of one workload: a finding, and the tables behind it.
+// answer is what was measured of one workload, as tables to decide by.
 type answer struct {
 	ID       string      // in addresses: "online-3-200-tokens-in-800-tokens-out"
 	Workload string      // what its cells have in common, in words
-	Finding  string      // a sentence or two, of the tables that matter most
 	Tables   []*decision // what decides comes first
 
 	cells  []*sample
 	along  *dimension // that they lie along; nil: none
 	places []spot     // where they are: their loads or their cases
 	at     []int      // of each cell, its place
+	main   []Metric   // that matter most
+}
+
+// finding is what is said of a workload.
+type finding struct {
+	*answer
+	Text      string   // a sentence or two, of the tables that matter most
+	Sentences []string // what each of its tables says
 }
 
 // maxAnswers bounds the workloads that are answered: what else there is stands in the table.
 const maxAnswers = 60
+
+// findings are those of all workloads.
+func findings(rows []results.Row, all *seriesOf, layout *Layout) (out []finding) {
+	fast := fastText(rows)
+	for _, a := range answers(rows, all, layout) {
+		f := finding{answer: a, Text: fast, Sentences: make([]string, len(a.Tables))}
+		if fast == "" {
+			for i, d := range a.Tables {
+				f.Sentences[i] = d.say()
+			}
+			f.say(layout)
+		}
+		out = append(out, f)
+	}
+	agree(out)
+	return out[:min(len(out), maxAnswers)]
+}
 
 // answers are those of all workloads: of the slices, those with the most points first, and of the
 // cells that lie along nothing, side by side.
@@ -56,30 +80,23 @@ func answers(rows []results.Row, all *seriesOf, layout *Layout) (out []*answer) 
 	ids := unique{}
 	for _, a := range out {
 		a.ID = ids.name(slug(a.Workload))
-		if text := fastText(rows); text != "" {
-			a.Finding = text
-			for _, d := range a.Tables {
-				d.Finding = ""
-			}
-		}
 	}
-	agree(out)
-	return out[:min(len(out), maxAnswers)]
+	return out
 }
 
 // agree says below the first of several workloads in how many of them its leader leads.
-func agree(all []*answer) {
-	if len(all) < 2 || all[0].Finding == "" {
+func agree(all []finding) {
+	if len(all) < 2 || all[0].Text == "" {
 		return
 	}
 	who, n := all[0].Tables[0].leader(), 0
-	for _, a := range all {
-		if who != nil && a.Tables[0].leader() == who {
+	for _, f := range all {
+		if who != nil && f.Tables[0].leader() == who {
 			n++
 		}
 	}
 	if n > 0 {
-		all[0].Finding += fmt.Sprintf(" %s leads in %d of %d workloads.", who.Label, n, len(all))
+		all[0].Text += fmt.Sprintf(" %s leads in %d of %d workloads.", who.Label, n, len(all))
 	}
 }
 
@@ -95,13 +112,13 @@ func Findings(rows []results.Row, layout *Layout) (texts []string) {
 	if rows = fresh(rows); len(rows) < 2 {
 		return texts
 	}
-	all := answers(rows, newSeries(rows, layout.Series), layout)
-	for _, a := range all[:min(len(all), maxFindings)] {
-		text := a.Finding
+	all := findings(rows, newSeries(rows, layout.Series), layout)
+	for _, f := range all[:min(len(all), maxFindings)] {
+		text := f.Text
 		if len(all) > 1 {
-			text = sentence(a.Workload) + ". " + text
+			text = sentence(f.Workload) + ". " + text
 		}
-		if a.Finding != "" {
+		if f.Text != "" {
 			texts = append(texts, plain.Line(text))
 		}
 	}
@@ -163,6 +180,7 @@ func (x slice) answer(layout *Layout) *answer {
 		a.at = append(a.at, slices.Index(ticks, s.at[x.along.name]))
 	}
 	throughput, wait := throughputOf(x.samples, layout, true), central(ttft, x.samples, layout)
+	a.main = []Metric{throughput, wait}
 	if pushed(x.along) {
 		a.add(x.byService(throughput), layout)
 	}
@@ -170,7 +188,6 @@ func (x slice) answer(layout *Layout) *answer {
 		goodput, costOutput, energyPerToken} {
 		a.add(a.byPlace(m), layout)
 	}
-	a.say(layout, throughput, wait)
 	return a
 }
 
@@ -192,11 +209,11 @@ func sideBySide(cells []*sample, layout *Layout) *answer {
 		a.Workload = strings.Trim(cells[0].benchmark+": "+slice{samples: cells[:1]}.under(), ": ")
 	}
 	throughput, wait := throughputOf(cells, layout, false), central(ttft, cells, layout)
+	a.main = []Metric{throughput, wait}
 	for _, m := range []Metric{throughput, wait, central(tpot, cells, layout), central(e2el, cells, layout),
 		goodput, costOutput, energyPerToken} {
 		a.add(a.byPlace(m), layout)
 	}
-	a.say(layout, throughput, wait)
 	return a
 }
 
@@ -207,39 +224,41 @@ func (a *answer) add(d *decision, layout *Layout) {
 		first = a.Tables[0]
 	}
 	if d.judge(layout, first); len(d.Rows) > 0 {
-		d.Finding = d.say()
 		a.Tables = append(a.Tables, d)
 	}
 }
 
-// say makes the finding of what the first table of each of these metrics says, as far as the lab's
+// say makes the text of what the first table of each of the main metrics says, as far as the lab's
 // columns have them.
-func (a *answer) say(layout *Layout, metrics ...Metric) {
+func (f *finding) say(layout *Layout) {
 	var said []string
-	for _, m := range metrics {
+	for _, m := range f.main {
 		if layout.Columns != nil && !slices.Contains(layout.Columns, m.Name) {
 			continue
 		}
-		i := slices.IndexFunc(a.Tables, func(d *decision) bool { return d.Metric == m.Name && d.Finding != "" })
-		if i >= 0 {
-			said = append(said, a.Tables[i].Finding)
+		for i, d := range f.Tables {
+			if d.Metric == m.Name && f.Sentences[i] != "" {
+				said = append(said, f.Sentences[i])
+				break
+			}
 		}
 	}
-	if text := a.price(said); text != "" {
+	if text := f.price(said); text != "" {
 		said = append(said, text)
 	}
-	a.Finding = strings.Join(said, " ")
+	f.Text = strings.Join(said, " ")
 }
 
 // price says what gets worse with the series that the finding holds against the baseline, of the main figures
 // that it does not name; empty: nothing does by more than 1 %.
-func (a *answer) price(said []string) string {
-	if len(said) == 0 || a.Tables[0].Baseline < 0 {
+func (f *finding) price(said []string) string {
+	tables := f.Tables
+	if len(said) == 0 || tables[0].Baseline < 0 {
 		return ""
 	}
-	held := a.Tables[0].held()
-	for _, d := range a.Tables {
-		if held == nil || slices.Contains(said, d.Finding) || d.Baseline < 0 {
+	held := tables[0].held()
+	for at, d := range tables {
+		if held == nil || slices.Contains(said, f.Sentences[at]) || d.Baseline < 0 {
 			continue
 		}
 		i := slices.IndexFunc(d.Rows, func(r decisionRow) bool { return r.series == held.series })

@@ -39,21 +39,21 @@ func studied(t *testing.T, file string) (rows []results.Row) {
 	return rows
 }
 
-func answersOf(rows []results.Row, layout Layout) []*answer {
-	return answers(rows, newSeries(rows, layout.Series), &layout)
+func findingsOf(rows []results.Row, layout Layout) []finding {
+	return findings(rows, newSeries(rows, layout.Series), &layout)
 }
 
-// answersText is all that is answered, as people may read it.
-func answersText(all []*answer) string {
+// findingsText is all that is answered, as people may read it.
+func findingsText(all []finding) string {
 	var b strings.Builder
 	for _, a := range all {
-		fmt.Fprintf(&b, "%s\n%s\n", a.Workload, a.Finding)
+		fmt.Fprintf(&b, "%s\n%s\n", a.Workload, a.Text)
 		for _, d := range a.Tables {
 			fmt.Fprintf(&b, "\n  %s; %s\n", d.Title, d.Under)
 			for _, r := range d.Rows {
 				fmt.Fprintf(&b, "  %28s", r.series.Label)
 				for i, c := range r.Choices {
-					text := none
+					text := "-"
 					if c.known() {
 						text = number.Text(c.Median)
 					}
@@ -81,9 +81,9 @@ func answersText(all []*answer) string {
 // TestAnswers: what a report says first of published studies. Who had the lowest time to first
 // token at 64 in flight stands in dstack's.
 func TestAnswers(t *testing.T) {
-	golden.Check(t, "answers-dstack.txt", answersText(answersOf(studied(t, "dstack-deepseek-r1/published/online.csv"), Layout{})))
-	golden.Check(t, "answers-gpustack.txt", answersText(answersOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})))
-	golden.Check(t, "answers-skypilot.txt", answersText(answersOf(studied(t, "skypilot-vllm-benchmark/published/results.csv"), Layout{})))
+	golden.Check(t, "answers-dstack.txt", findingsText(findingsOf(studied(t, "dstack-deepseek-r1/published/online.csv"), Layout{})))
+	golden.Check(t, "answers-gpustack.txt", findingsText(findingsOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})))
+	golden.Check(t, "answers-skypilot.txt", findingsText(findingsOf(studied(t, "skypilot-vllm-benchmark/published/results.csv"), Layout{})))
 }
 
 // TestDecision: what is in doubt is shown and never the best, who is alone leads only where all were
@@ -91,16 +91,16 @@ func TestAnswers(t *testing.T) {
 func TestDecision(t *testing.T) {
 	rows := matrix()
 	for i := range rows {
-		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 	}
 	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
 	again := rows[4]
 	again.Repetition, again.Summary = 2, new(*again.Summary)
 	again.Summary.TTFT = stats(400)
 	rows = append(rows, again)
-	golden.Check(t, "answers-doubt.txt", answersText(answersOf(rows, Layout{Baseline: "vllm.h200"})))
-	golden.Check(t, "answers-alone.txt", answersText(answersOf(rows[3:], Layout{})))
-	if got := answersOf(nil, Layout{}); got != nil {
+	golden.Check(t, "answers-doubt.txt", findingsText(findingsOf(rows, Layout{Baseline: "vllm.h200"})))
+	golden.Check(t, "answers-alone.txt", findingsText(findingsOf(rows[3:], Layout{})))
+	if got := findingsOf(nil, Layout{}); got != nil {
 		t.Errorf("got %v of no rows, want nothing", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestWithinSLO(t *testing.T) {
 	for i := range rows {
 		rows[i].Summary.Objectives = []load.Attainment{{Count: 64, Met: i != 2 && i < 5}}
 	}
-	d := answersOf(rows, Layout{})[0].Tables[0]
+	d := findingsOf(rows, Layout{})[0].Tables[0]
 	at := slices.IndexFunc(d.Places, func(p spot) bool { return p.Kind == "slo" })
 	if at != 1 {
 		t.Fatalf("places %+v, want the SLO's after the peak's", d.Places)
@@ -308,12 +308,12 @@ func TestBeyond(t *testing.T) {
 	}
 	rows := matrix()
 	for i := range rows {
-		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 	}
 	rows[5].Summary.OutputThroughput *= 3
 	rows[5].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
 	want := "H200 · SGLang peaks highest at 221 tok/s, ×3.23 against H200 · vLLM. H200 · vLLM would peak at 245 tok/s, but is suspect there."
-	if got := answersOf(rows, Layout{})[0].Tables[0].Finding; !strings.HasSuffix(got, want) {
+	if got := findingsOf(rows, Layout{})[0].Sentences[0]; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want it to end in %q", got, want)
 	}
 }

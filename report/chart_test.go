@@ -20,7 +20,8 @@ import (
 // Every chart is a file that others can read: SVG that is XML with nothing of the
 // page in it, a picture with something on it, and data.
 func TestFiles(t *testing.T) {
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	dir := t.TempDir()
 	vectors, err := SVG(dir, rows, about)
 	pixels, failed := PNG(dir, rows, about)

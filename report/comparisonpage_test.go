@@ -18,7 +18,7 @@ import (
 // twoRuns are the cells of [measured] four times each, and as a later run has them: of another image, with
 // another flag, SGLang slower the more is in flight, vLLM level, a cell suspect, one gone and one new.
 func twoRuns(t testing.TB) (a, b []results.Row) {
-	rows, _ := measured(t)
+	rows := measured()
 	for _, r := range rows {
 		if r.Repetition == 3 && r.Deployment.Engine != "vllm.mi300x" {
 			r.Repetition, r.ID = 4, strings.TrimSuffix(r.ID, "3")+"4"

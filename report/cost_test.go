@@ -82,7 +82,7 @@ func TestSpendingString(t *testing.T) {
 
 // CSV is exact, has the columns that docs/report.md names, and is what the page offers to save.
 func TestCSV(t *testing.T) {
-	rows, _ := measured(t)
+	rows := measured()
 	text := written(t, func(w io.Writer) error { return CSV(w, rows) })
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {

@@ -169,8 +169,9 @@ func newData(current, stale, published []results.Row, all *seriesOf, listed doub
 	for n, s := range drawn {
 		all.refs[all.place(s.rows[0])] = n + 1
 	}
-	for _, a := range answers(current, all, layout) {
-		w := newDataWorkload(a, func(s *sample) int { return d.Cell[at[s.rows[0]]] })
+	for _, f := range findings(current, all, layout) {
+		a := f.answer
+		w := newDataWorkload(f, func(s *sample) int { return d.Cell[at[s.rows[0]]] })
 		for n, s := range a.cells {
 			w.Cells, w.At = append(w.Cells, d.Cell[at[s.rows[0]]]), append(w.At, a.at[n])
 			for _, cell := range theirs[s.rows[0].ID] {

@@ -23,7 +23,6 @@ type decision struct {
 	Places   []spot
 	Rows     []decisionRow
 	Baseline int // the row that changes are against; −1: none
-	Finding  string
 
 	of    Metric
 	unit  string // of its places, within a sentence: "in flight"; empty: they have names

@@ -32,10 +32,10 @@ func imported(rows []results.Row, by float64) (out []results.Row) {
 func TestImportsLeadNothing(t *testing.T) {
 	rows := matrix()
 	for i := range rows {
-		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 	}
 	all := slices.Concat(imported(rows, 3), rows)
-	if got, want := answersText(answersOf(all, Layout{})), answersText(answersOf(rows, Layout{})); got != want {
+	if got, want := findingsText(findingsOf(all, Layout{})), findingsText(findingsOf(rows, Layout{})); got != want {
 		t.Errorf("imports change what is found:\n%s\nwithout them:\n%s", got, want)
 	}
 	d := newData(all, nil, nil, newSeries(all, nil), newDoubts(all), &Layout{})
@@ -68,7 +68,7 @@ func TestImportsLeadNothing(t *testing.T) {
 	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, ",imported") }) {
 		t.Errorf("no value is written as imported:\n%s", strings.Join(lines, "\n"))
 	}
-	if alone := answersOf(imported(rows, 1), Layout{}); len(alone) == 0 || alone[0].Finding == "" {
+	if alone := findingsOf(imported(rows, 1), Layout{}); len(alone) == 0 || alone[0].Text == "" {
 		t.Error("of imports alone nothing is found")
 	}
 }
@@ -166,15 +166,15 @@ func TestFast(t *testing.T) {
 	if _, _, ok := attained(&rows[0]); ok || anyValue(rows, goodput) {
 		t.Error("it is judged by an SLO")
 	}
-	all := answersOf(rows, Layout{})
+	all := findingsOf(rows, Layout{})
 	want := "Rehearsal at ×20: 6 cells. Such figures say nothing about an engine."
 	for _, a := range all {
-		if a.Finding != want {
-			t.Errorf("it finds %q", a.Finding)
+		if a.Text != want {
+			t.Errorf("it finds %q", a.Text)
 		}
-		for _, d := range a.Tables {
+		for n, d := range a.Tables {
 			for i := range d.Places {
-				if d.Finding != "" || d.winner(i) != nil {
+				if a.Sentences[n] != "" || d.winner(i) != nil {
 					t.Errorf("%s has a winner at %s", d.Title, d.Places[i].Name)
 				}
 			}
@@ -201,8 +201,8 @@ func TestFast(t *testing.T) {
 
 // TestPriceOfBeingBetter: what gets worse with the series that is better is said.
 func TestPriceOfBeingBetter(t *testing.T) {
-	a := answersOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})[0]
-	holds(t, a.Finding, "better in all 5 places tried", "At the price of median time per output token: sharegpt-1000 +5.9 %, random 128 input ×2.41.")
+	a := findingsOf(studied(t, "gpustack-h200/published/results.csv"), Layout{})[0]
+	holds(t, a.Text, "better in all 5 places tried", "At the price of median time per output token: sharegpt-1000 +5.9 %, random 128 input ×2.41.")
 }
 
 // TestInDigits: what a page shows of a value is what a terminal shows of it.

@@ -11,7 +11,8 @@ import (
 // TestReadable: nobody is kept from reading a page by how they see or what they press with.
 func TestReadable(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	rows = slices.DeleteFunc(rows, func(r results.Row) bool { // axe takes its time for each element
 		return r.Repetition == 1 || !slices.Contains([]string{"64", "128"}, axisOf(r.Axes, "concurrency"))
 	})

@@ -50,9 +50,7 @@ func dstack(t testing.TB) []results.Row {
 
 // measured is a run of two engines on two hosts with everything that a result can
 // have: prices, telemetry, series, repetitions, doubts, facts.
-func measured(t testing.TB) ([]results.Row, About) {
-	t.Helper()
-	var rows []results.Row
+func measured() (rows []results.Row) {
 	facts := json.RawMessage(`{"hostname":"gpu1","os":"Ubuntu 22.04.5 LTS","kernel":"6.8.0-45-generic","arch":"x86_64",
 		"cpu_model":"INTEL(R) XEON(R) PLATINUM 8570","cpus":224,"memory_bytes":2164663517184,"docker":"28.5.2",
 		"gpus":[{"vendor":"nvidia","name":"NVIDIA H200","memory_bytes":151397597184,"driver":"550.144.03"},
@@ -72,12 +70,12 @@ func measured(t testing.TB) ([]results.Row, About) {
 				r.ID, r.Repetition = fmt.Sprintf("%s-%d-%d", engine, concurrency, repetition), repetition
 				r.Started, r.Finished = at, at.Add(70*time.Second)
 				at = at.Add(75 * time.Second)
-				r.Deployment = results.Deployment{ID: "d-" + engine, RunID: r.RunID, Engine: engine, Kind: kindOf(engine),
+				r.Deployment = results.Deployment{ID: "d-" + engine, RunID: r.RunID, Engine: engine, Kind: kindIn(engine),
 					Host: host, GPUs: gpus, GPUCount: 8,
-					Model: "deepseek-ai/DeepSeek-R1", Image: "example.com/" + kindOf(engine) + ":v1",
+					Model: "deepseek-ai/DeepSeek-R1", Image: "example.com/" + kindIn(engine) + ":v1",
 					Digest:  "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945",
-					Command: []string{kindOf(engine), "serve", "--tp", "8", "--served-model-name", "deepseek-ai/DeepSeek-R1"}, Facts: facts,
-					Started: ready, Ready: 480, PricePerHour: 28, Versions: map[string]string{"torch": "2.7.0", kindOf(engine): "0.9.1"},
+					Command: []string{kindIn(engine), "serve", "--tp", "8", "--served-model-name", "deepseek-ai/DeepSeek-R1"}, Facts: facts,
+					Started: ready, Ready: 480, PricePerHour: 28, Versions: map[string]string{"torch": "2.7.0", kindIn(engine): "0.9.1"},
 					Served: json.RawMessage(`{"max_model_len":163840,"dtype":"bfloat16"}`),
 					Phases: []results.Phase{{Name: "pull", Seconds: 61}, {Name: "load weights", Seconds: 312}, {Name: "capture graphs", Seconds: 44}}}
 				r.Job.Workload = load.Workload{Requests: 64, Concurrency: int(concurrency), OutputTokens: 128,
@@ -118,6 +116,11 @@ func measured(t testing.TB) ([]results.Row, About) {
 		}
 		at = stopped
 	}
+	return rows
+}
+
+// aboutMeasured is what a report tells beside those rows.
+func aboutMeasured(rows []results.Row) About {
 	about := About{Title: "DeepSeek-R1 on two boxes", Description: "Which engine serves best, and at what price",
 		Version: "1.2.3", Spending: Spent(rows)}
 	for i := range rows {
@@ -132,7 +135,7 @@ func measured(t testing.TB) ([]results.Row, About) {
 			{"engine": "vllm.h200", "concurrency": "64", "output_throughput": "1,012.5", "Mean TTFT (ms)": "801"},
 			{"engine": "trtllm.h200", "concurrency": "64", "output_throughput": "612.5"},
 		}}})
-	return rows, about
+	return about
 }
 
 var pictures = flag.String("pictures", "", "write what the browser shows into this `folder`, to be looked at")
@@ -152,7 +155,8 @@ func pageOf(t *testing.T, rows []results.Row, about About) string {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	b := testhost.NewBrowser(t)
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	many := make([]results.Row, 0, 300) // more than the table shows at once, and more series than colours
 	for i := range cap(many) {
 		r := row("vllm.h200", int64(1+i%20), 100+float64(i), 20)

@@ -67,7 +67,7 @@ func TestSuspects(t *testing.T) {
 	}
 	for i := range rows {
 		rows[i].Deployment.GPUCount = 8
-		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 		if rows[i].Deployment.Kind == "c" {
 			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
 		}

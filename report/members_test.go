@@ -38,7 +38,7 @@ func of(engine string, members ...results.Member) []results.Row {
 	text, _ := json.Marshal(served) // maps of texts and numbers
 	for i := range rows {
 		d := &rows[i].Deployment
-		d.ID, d.Kind, d.Served = "d-"+engine, kindOf(engine), text
+		d.ID, d.Kind, d.Served = "d-"+engine, kindIn(engine), text
 		d.Started, d.Ready, d.Stopped = start.Add(-time.Minute), 60, start.Add(time.Hour)
 		d.SetMembers(members)
 	}

@@ -34,26 +34,22 @@ func origin(rows []results.Row) []string {
 
 // mark says of a cell that is not a measurement of ours what it is.
 func mark(r *results.Row) string {
-	switch r.Run.Command {
-	case "rehearse":
-		at := "rehearsal"
+	kind := kindOfRun(r)
+	switch kind {
+	case "":
+		return ""
+	case "rehearsal":
 		if s := r.Job.Workload.Speed; s != 0 {
-			at += " at ×" + number.Short(s)
+			kind += " at ×" + number.Short(s)
 		}
-		return at + ": simulated engines, not a measurement"
-	case "import":
-		return "imported: measured by others"
-	case "published":
-		return "published: measured by others"
+		return kind + ": simulated engines, not a measurement"
 	}
-	return ""
+	return kind + ": measured by others"
 }
 
-// kindOfRun is the first word of [mark]: "rehearsal", "imported" or nothing.
+// kindOfRun is "rehearsal", "imported", "published", or empty of a measurement of ours.
 func kindOfRun(r *results.Row) string {
-	word, _, _ := strings.Cut(mark(r), ":")
-	word, _, _ = strings.Cut(word, " ")
-	return word
+	return map[string]string{"rehearse": "rehearsal", "import": "imported", "published": "published"}[r.Run.Command]
 }
 
 // isFast reports whether a row was rehearsed at another speed than its own: its figures say nothing of an engine.

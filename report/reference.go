@@ -54,7 +54,7 @@ type Figure struct {
 func Compare(rows []results.Row, references []Reference) []Compared {
 	// What was published itself, simulated, or is of another lab than this one, is not
 	// compared; and two things of the same axes are no repetitions.
-	known := cells(rows, func(r *results.Row) bool { return mark(r) == "" && !r.Stale })
+	known := cells(rows, func(r *results.Row) bool { return kindOfRun(r) == "" && !r.Stale })
 	var out []Compared
 	for _, ref := range references {
 		for _, published := range ref.Rows {

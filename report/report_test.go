@@ -27,6 +27,9 @@ func stats(mean float64) load.Stats {
 		Percentiles: map[string]float64{"50": mean * 0.97, "90": mean * 1.1, "95": mean * 1.25, "99": mean * 1.7}}
 }
 
+// kindIn is the kind in an engine's name: "vllm" of "vllm.h200".
+func kindIn(engine string) string { kind, _, _ := strings.Cut(engine, "."); return kind }
+
 // row is a cell of an engine at a concurrency, as busy as such a cell may be.
 func row(engine string, concurrency int64, ttft, itl float64) results.Row {
 	const tokens = 128
@@ -49,7 +52,7 @@ func row(engine string, concurrency int64, ttft, itl float64) results.Row {
 				}, Generator: load.Generator{CPUShare: 0.0312}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Valid}}},
 			},
 		},
-		Deployment: results.Deployment{Engine: engine, Kind: kindOf(engine), Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
+		Deployment: results.Deployment{Engine: engine, Kind: kindIn(engine), Host: "h200", GPUs: "8xH200", Model: "deepseek-ai/DeepSeek-R1"},
 		Run:        results.Run{ID: "20261121-142501-k3f9", Lab: "deepseek-r1", Command: "apply", Started: start},
 	}
 }

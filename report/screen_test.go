@@ -13,7 +13,8 @@ import (
 // TestFirstScreen uses what the page begins with: its chart, its choices, its address, and a cell opened.
 func TestFirstScreen(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	tab := testhost.NewBrowser(t).Open(t, pageOf(t, rows, about), testhost.View{Width: 1440, Height: 900})
 	walk(t, tab, [][3]string{
 		{"the finding", `document.getElementById("finding").textContent`, "H200 · SGLang has the highest output throughput per GPU everywhere from 20 to 50 tok/s per user: 75.6 tok/s at 40, ×3.64 against H200 · vLLM."},
@@ -102,7 +103,8 @@ func TestNothingYet(t *testing.T) {
 // TestAllVoid has one published value and nothing else to draw.
 func TestAllVoid(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	for i := range rows {
 		rows[i].Summary, rows[i].Error = nil, "no route to host"
 	}
@@ -125,7 +127,8 @@ const crosses = `(() => { const of = [...document.querySelectorAll("#hero-chart 
 
 func TestPublishedPoints(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	steps(t, rows, about, [][3]string{
 		{"the axes", choose, ""},
 		{"crosses", crosses, "3,true,false,true,false"},
@@ -154,7 +157,8 @@ func TestPublishedPoints(t *testing.T) {
 // TestZeros has a baseline of nothing, and a repetition that is all there is.
 func TestZeros(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	for i := range rows {
 		if rows[i].Summary != nil {
 			good := 0.0
@@ -179,7 +183,8 @@ func TestZeros(t *testing.T) {
 
 func TestFilterBars(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return axisOf(r.Axes, "concurrency") != "64" })
 	for i := range rows {
 		rows[i].Axes = append(rows[i].Axes, results.Axis{Name: "series", Value: "A B_" + rows[i].Deployment.Engine})
@@ -272,7 +277,8 @@ func TestLongTables(t *testing.T) {
 
 // TestFootnotes has reasons that differ in a number: they are one footnote, and each row keeps its own words.
 func TestFootnotes(t *testing.T) {
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	for i, reason := range []string{"3 of 60 s were slow", "too hot", "5 of 60 s were slow", "too cold"} {
 		rows[3*i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because(reason)}
 	}

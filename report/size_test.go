@@ -86,7 +86,8 @@ func holdsSize(t *testing.T, rows []results.Row, most int) {
 // TestLate: drawings are put in as they come near the view, say what the data say, and show what the filter lets through.
 func TestLate(t *testing.T) {
 	t.Parallel()
-	rows, about := measured(t)
+	rows := measured()
+	about := aboutMeasured(rows)
 	rows[0].Summary, rows[0].Error = nil, "no route to host"
 	figure := func(does string) string {
 		return `(f => { const svg = f.querySelector(".wide svg"); 

@@ -40,7 +40,7 @@ func TestCurve(t *testing.T) {
 
 // TestTimes: a page has room for so many curves, the busiest cells' first, and none is cut.
 func TestTimes(t *testing.T) {
-	own, _ := measured(t)
+	own := measured()
 	var rows []results.Row
 	for range 200 {
 		rows = append(rows, own...)

@@ -13,7 +13,7 @@ import (
 func TestWhere(t *testing.T) {
 	rows := matrix() // sglang and vllm, 4, 16, 128
 	for i := range rows {
-		rows[i].Deployment.Kind = kindOf(rows[i].Deployment.Engine)
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 	}
 	rows[5].Summary, rows[5].Error = nil, "lost"
 	for condition, want := range map[string]string{

@@ -48,8 +48,9 @@ func (w *dataWorkload) Rest() string {
 	return strings.TrimSpace(strings.TrimPrefix(w.Finding, w.Headline))
 }
 
-func newDataWorkload(a *answer, cell func(s *sample) int) *dataWorkload {
-	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Headline: headline(a.Finding), Finding: a.Finding, Fronts: [][]int{}}
+func newDataWorkload(f finding, cell func(s *sample) int) *dataWorkload {
+	a := f.answer
+	w := &dataWorkload{ID: a.ID, Workload: a.Workload, Headline: headline(f.Text), Finding: f.Text, Fronts: [][]int{}}
 	if a.along != nil {
 		w.Along = a.along.name
 	}
@@ -63,9 +64,9 @@ func newDataWorkload(a *answer, cell func(s *sample) int) *dataWorkload {
 			w.Fronts = append(w.Fronts, front)
 		}
 	}
-	for _, d := range a.Tables {
+	for n, d := range a.Tables {
 		t := &dataTable{ID: d.ID, Title: d.Title, Under: d.Under, Metric: d.Metric, Unit: d.Unit, Better: d.Better,
-			Finding: d.Finding, Places: d.Places, Baseline: -1}
+			Finding: f.Sentences[n], Places: d.Places, Baseline: -1}
 		for _, r := range d.Rows {
 			t.Series = append(t.Series, r.series.Index)
 		}
