@@ -170,7 +170,7 @@ func (x slice) busiest(cells []*sample) bool {
 func (x slice) answer(layout *Layout) *answer {
 	name := strings.Trim(x.samples[0].benchmark+": "+x.under(), ": ")
 	if !pushed(x.along) {
-		name += ", by " + lower(x.along.title)
+		name += ", by " + strings.ToLower(x.along.title)
 	}
 	a, ticks := &answer{Workload: name, cells: x.samples, along: &x.along}, x.ticks()
 	for _, v := range ticks {

@@ -82,7 +82,7 @@ func TestNeverServed(t *testing.T) {
 // TestSteadyTold: when a closed loop was full, in words and as columns; nothing where no such time was found.
 func TestSteadyTold(t *testing.T) {
 	r := row("vllm.h200", 16, 240, 27)
-	if text := cellText(t, r); strings.Contains(text, "Steady") {
+	if text := written(t, func(w io.Writer) error { return Cell(w, r, nil) }); strings.Contains(text, "Steady") {
 		t.Errorf("a steady state that was not found:\n%s", text)
 	}
 	whole := r.Summary.Part
@@ -90,7 +90,7 @@ func TestSteadyTold(t *testing.T) {
 	r.Summary.Untrimmed = &whole
 	r.Summary.Steady = &load.Part{Window: &load.Window{From: load.Duration(3 * time.Second), To: load.Duration(58 * time.Second)},
 		Figures: load.Figures{OutputThroughput: 812.5}}
-	holds(t, cellText(t, r),
+	holds(t, written(t, func(w io.Writer) error { return Cell(w, r, nil) }),
 		"Steady state        from 3 to 58 s, with 812 output tokens/s (the whole run 700); ramp 3.00 s, tail 3.50 s\n")
 	text := written(t, func(w io.Writer) error { return CSV(w, []results.Row{r}) })
 	holds(t, text, ",steady_from_s,steady_to_s,steady_output_throughput,", ",3,58,812.5,")

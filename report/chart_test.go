@@ -290,7 +290,7 @@ func TestLayoutTables(t *testing.T) {
 	for _, prices := range []bool{true, false} {
 		l.NoPrices = !prices
 		shown, about := l.Apply(rows, About{Spending: []Spending{{}}})
-		holds(t, markdown(t, shown, about), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
+		holds(t, written(t, func(w io.Writer) error { return Markdown(w, shown, about) }), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
 			"\nSGLang\\_wins.\n\nH200 · SGLang has",
 			"| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |")
 		holds(t, written(t, func(w io.Writer) error { return HTML(w, shown, about) }), ">SGLang_wins.</h1>")

@@ -108,7 +108,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: %d rows, %v; want %d", condition, len(got), err, want)
 		}
 	}
-	holds(t, table(t, rows, 120), "missed e2el_p99")
+	holds(t, written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 120}) }), "missed e2el_p99")
 	holds(t, written(t, func(w io.Writer) error { return HTML(w, rows, About{}) }), "missed e2el_p99")
 	holds(t, written(t, func(w io.Writer) error { return CSV(w, rows) }), ",missed,")
 	holds(t, written(t, func(w io.Writer) error { return JSON(w, rows, About{}) }), `"met": true`)

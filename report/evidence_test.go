@@ -3,6 +3,7 @@ package report
 import (
 	"hclbench/report/chart"
 	"hclbench/report/number"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -35,9 +36,6 @@ func TestImportsLeadNothing(t *testing.T) {
 		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
 	}
 	all := slices.Concat(imported(rows, 3), rows)
-	if got, want := findingsText(findingsOf(all, Layout{})), findingsText(findingsOf(rows, Layout{})); got != want {
-		t.Errorf("imports change what is found:\n%s\nwithout them:\n%s", got, want)
-	}
 	d := newData(all, nil, nil, newSeries(all, nil), newDoubts(all), &Layout{})
 	if d.Published[0] != "imported" || d.Published[6] != "" {
 		t.Errorf("they are not told apart: %v", d.Published)
@@ -67,6 +65,18 @@ func TestImportsLeadNothing(t *testing.T) {
 	}
 	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, ",imported") }) {
 		t.Errorf("no value is written as imported:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+// TestImportsFindNothing: beside what was measured here imports change no finding.
+func TestImportsFindNothing(t *testing.T) {
+	rows := matrix()
+	for i := range rows {
+		rows[i].Deployment.Kind = kindIn(rows[i].Deployment.Engine)
+	}
+	all := slices.Concat(imported(rows, 3), rows)
+	if got, want := findingsText(findingsOf(all, Layout{})), findingsText(findingsOf(rows, Layout{})); got != want {
+		t.Errorf("imports change what is found:\n%s\nwithout them:\n%s", got, want)
 	}
 	if alone := findingsOf(imported(rows, 1), Layout{}); len(alone) == 0 || alone[0].Text == "" {
 		t.Error("of imports alone nothing is found")
@@ -166,7 +176,7 @@ func TestFast(t *testing.T) {
 	if _, _, ok := attained(&rows[0]); ok || anyValue(rows, goodput) {
 		t.Error("it is judged by an SLO")
 	}
-	all := findingsOf(rows, Layout{})
+	all := findings(rows, newSeries(rows, nil), &Layout{})
 	want := "Rehearsal at ×20: 6 cells. Such figures say nothing about an engine."
 	for _, a := range all {
 		if a.Text != want {
@@ -196,7 +206,7 @@ func TestFast(t *testing.T) {
 	if len(about.References) != 1 || len(publishedRows(rows, about)) != 0 {
 		t.Error("what is published stands beside it")
 	}
-	holds(t, table(t, rows, 100), "rehearsal at ×20: simulated engines", want)
+	holds(t, written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 100}) }), "rehearsal at ×20: simulated engines", want)
 }
 
 // TestPriceOfBeingBetter: what gets worse with the series that is better is said.

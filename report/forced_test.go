@@ -25,13 +25,13 @@ func TestForced(t *testing.T) {
 	rows := accepting()
 	const note = "Forced acceptance: the engine was told to accept drafted tokens whatever they are " +
 		"(SGLANG_SIMULATE_ACC_LEN), so many tokens a step. Such figures are of that setting, and not of what the model would accept."
-	text := table(t, rows, 0)
+	text := written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 0}) })
 	holds(t, text, "valid (forced acceptance 3.12)\n", note, "H200 · SGLang, forced acceptance 3.12", "3.12")
 	if n := strings.Count(text, "valid ("); n != 2 {
 		t.Errorf("%d verdicts have a mark, want 2:\n%s", n, text)
 	}
-	holds(t, table(t, rows, 80), "forced acceptance 3.12")
-	alone := table(t, rows[:1], 0)
+	holds(t, written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 80}) }), "forced acceptance 3.12")
+	alone := written(t, func(w io.Writer) error { return Table(w, rows[:1], Options{}) })
 	holds(t, alone, "valid (forced acceptance 3.12)", note)
 	holds(t, written(t, func(w io.Writer) error { return Markdown(w, rows, About{}) }),
 		"| valid (forced acceptance 3.12) |", strings.ReplaceAll(note, "_", `\_`))
@@ -46,7 +46,7 @@ func TestForced(t *testing.T) {
 	holds(t, csv, ",3.119,3.12,")
 
 	for _, r := range rows[2:] {
-		if text := table(t, []results.Row{r}, 0); strings.Contains(text, "orced") {
+		if text := written(t, func(w io.Writer) error { return Table(w, []results.Row{r}, Options{}) }); strings.Contains(text, "orced") {
 			t.Errorf("an engine that was told nothing is marked:\n%s", text)
 		}
 	}

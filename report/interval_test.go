@@ -64,7 +64,9 @@ func fewRequests(n int, engine string, mean float64) results.Row {
 func TestTooFew(t *testing.T) {
 	const note = "n<368: too few requests for that percentile. JSON and CSV have what was seen.\n"
 	many, few := fewRequests(368, "vllm.h200", 100), fewRequests(367, "sglang.h200", 100)
-	of := func(rows ...results.Row) string { return table(t, rows, 0) }
+	of := func(rows ...results.Row) string {
+		return written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 0}) })
+	}
 	holds(t, of(many, few), "  97.0    170  ", "  97.0  n<368  ", note)
 	holds(t, of(few, fewRequests(71, "vllm.h200", 100)), "   p95  ", "  97.0   125  ", "  97.0  n<72  ", "n<72: too few")
 	alone := of(fewRequests(35, "vllm.h200", 100), fewRequests(5, "sglang.h200", 100))
