@@ -18,7 +18,8 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/report"
+	"hclbench/report/figure"
+	"hclbench/report/page"
 	"hclbench/results"
 )
 
@@ -274,12 +275,12 @@ func (w *work) printRun(ctx context.Context) error {
 	if err != nil || w.flags.json || len(rows) == 0 {
 		return err
 	}
-	about, said := report.About{Spending: report.Spent(rows)}, saidOf(w.cfg)
+	about, said := figure.About{Spending: figure.Spent(rows)}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
-		about.References = report.Compare(rows, said.References)
+		about.References = figure.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
-	rows, about = said.Layout.Apply(report.Sorted(rows, plannedCells(w.plan)), about)
+	rows, about = said.Layout.Apply(figure.Sorted(rows, plannedCells(w.plan)), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}
@@ -303,7 +304,7 @@ func (w *work) writePage(ctx context.Context) error {
 		return err
 	}
 	file = relative(w.plan.Local(file))
-	if err := w.write(file, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+	if err := w.write(file, func(w io.Writer) error { return page.HTML(w, rows, about) }); err != nil {
 		return fmt.Errorf("write the report block's output: %w", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -83,7 +83,7 @@ func runAudit(ctx context.Context, t *console, which selection, names []string, 
 		}
 	}
 	if asJSON {
-		err = t.json(map[string]any{"format_version": report.FormatVersion, "checked": len(v.rows), "found": found})
+		err = t.json(map[string]any{"format_version": table.FormatVersion, "checked": len(v.rows), "found": found})
 	} else {
 		err = writeAudit(t.stdout, len(v.rows), found)
 	}

@@ -24,7 +24,7 @@ import (
 	"hclbench/load/wire"
 	"hclbench/plain"
 	"hclbench/provision"
-	"hclbench/report"
+	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -238,14 +238,14 @@ func benchText(w io.Writer, rows []results.Row) error {
 		if len(rows) > 1 {
 			fmt.Fprintf(&b, "Repetition %d of %d\n\n", i+1, len(rows))
 		}
-		if err := report.Text(&b, r.Summary); err != nil {
+		if err := table.Text(&b, r.Summary); err != nil {
 			return err
 		}
 		if len(rows) > 1 {
 			fmt.Fprintln(&b)
 		}
 	}
-	if err := report.Together(&b, rows); err != nil {
+	if err := table.Together(&b, rows); err != nil {
 		return err
 	}
 	_, err := b.WriteTo(w)

@@ -14,7 +14,10 @@ import (
 
 	"hclbench/hcl/lang"
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/compare"
+	"hclbench/report/figure"
+	"hclbench/report/page"
+	"hclbench/report/table"
 	"hclbench/results"
 	"hclbench/results/door"
 )
@@ -41,9 +44,9 @@ func compareVerb(t *console) *cobra.Command {
 	o.lab.addStore(c)
 	o.lab.add(c)
 	f := c.Flags()
-	f.StringArrayVar(&o.metrics, "metric", report.DefaultMetrics(),
+	f.StringArrayVar(&o.metrics, "metric", compare.DefaultMetrics(),
 		"compare this `metric`, named as in hcl report --csv; may be repeated")
-	words(c, "metric", report.DefaultMetrics()...)
+	words(c, "metric", compare.DefaultMetrics()...)
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
 	f.StringSliceVar(&o.allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(allowable(), ", "))
@@ -58,7 +61,7 @@ func compareVerb(t *console) *cobra.Command {
 func diffFormats() []string { return []string{"text", "markdown", "json", "benchstat"} }
 
 // allowable is what a gate can be told not to mind.
-func allowable() []string { return append(report.Differing(), report.Suspects) }
+func allowable() []string { return append(compare.Differing(), compare.Suspects) }
 
 const nothingInCommon = "the two have no cell in common: cells are the same when their benchmark and all their axes are"
 
@@ -74,7 +77,7 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 			return err
 		}
 	}
-	d, err := report.Diff(names[0], rows[0], names[1], rows[1], o.compared(limits))
+	d, err := compare.Diff(names[0], rows[0], names[1], rows[1], o.compared(limits))
 	if err != nil {
 		return &exit{exitUsage, err}
 	}
@@ -87,11 +90,11 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 	if err := d.Write(t.stdout, o.format, t.width(0)); err != nil {
 		return err
 	}
-	page := func(w io.Writer) error { return d.HTML(w, report.About{Title: o.title, Version: version}) }
+	html := func(w io.Writer) error { return page.Comparison(w, d, figure.About{Title: o.title, Version: version}) }
 	for _, file := range []struct {
 		name  string
 		write func(io.Writer) error
-	}{{o.html, page}, {o.junit, d.JUnit}} {
+	}{{o.html, html}, {o.junit, d.JUnit}} {
 		if file.name == "" {
 			continue
 		}
@@ -103,12 +106,12 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 }
 
 // check reads the limits, and refuses flags that cannot be.
-func (o compareOptions) check() (limits []report.Limit, err error) {
+func (o compareOptions) check() (limits []compare.Limit, err error) {
 	if err := checkWord("format", o.format, diffFormats()); err != nil {
 		return nil, err
 	}
 	for _, text := range o.failIf {
-		l, err := report.ParseLimit(text)
+		l, err := compare.ParseLimit(text)
 		if err != nil {
 			return nil, usage("--fail-if: %w", err)
 		}
@@ -126,7 +129,7 @@ func (o compareOptions) check() (limits []report.Limit, err error) {
 }
 
 // compared are the metrics that are compared: those that are asked for and those with a limit.
-func (o compareOptions) compared(limits []report.Limit) []string {
+func (o compareOptions) compared(limits []compare.Limit) []string {
 	metrics := slices.Clone(o.metrics)
 	for _, l := range limits {
 		if l.Metric != "" && !slices.Contains(metrics, l.Metric) {
@@ -137,7 +140,7 @@ func (o compareOptions) compared(limits []report.Limit) []string {
 }
 
 // brokenLimits is the error of a gate that does not open; nil: it does.
-func brokenLimits(failing []report.Check) error {
+func brokenLimits(failing []compare.Check) error {
 	if len(failing) == 0 {
 		return nil
 	}
@@ -231,7 +234,7 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	v := &shown{store: store, cfg: cfg}
 	join := func(own, found []results.Row) []results.Row { return newest(append(own, found...)) }
 	_, err = v.underPlan(ctx, rows, name, false, join)
-	return append(v.rows, report.Unmeasured(v.rows, v.planned)...), err
+	return append(v.rows, figure.Unmeasured(v.rows, v.planned)...), err
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.
@@ -250,7 +253,7 @@ func readRows(name string) ([]results.Row, error) {
 		Rows          []results.Row `json:"rows"`
 	}
 	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
-		if read, _, _ := strings.Cut(report.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
+		if read, _, _ := strings.Cut(table.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
 			return nil, fmt.Errorf("%s: its format is %s, and results of format %s.x are read", name, plain.Quote(ours.FormatVersion), read)
 		}
 		return ours.Rows, nil

@@ -106,8 +106,8 @@ func (t *console) json(v any) error {
 	return enc.Encode(v)
 }
 
-// table prints rows, the first of which may name the columns.
-func table(w io.Writer, rows [][]any) error {
+// writeTable prints rows, the first of which may name the columns.
+func writeTable(w io.Writer, rows [][]any) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {

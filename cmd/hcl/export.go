@@ -17,7 +17,9 @@ import (
 
 	"hclbench/load"
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/figure"
+	"hclbench/report/page"
+	"hclbench/report/table"
 	"hclbench/results"
 	"hclbench/results/bundle"
 	"hclbench/results/formats"
@@ -96,7 +98,7 @@ type exportFormat struct {
 // exported is what is written: rows, each with its requests where they are asked for.
 type exported struct {
 	rows     []results.Row
-	about    report.About
+	about    figure.About
 	detailed bool // as their own flags add the requests to the formats of other tools
 	records  func(results.Row) ([]load.Record, error)
 }
@@ -107,7 +109,7 @@ func exportFormats() []exportFormat {
 	}
 	return []exportFormat{
 		{"json", "our own: exact numbers, and everything that was kept",
-			func(x exported, w io.Writer) error { return report.JSON(w, x.rows, x.about) }, false},
+			func(x exported, w io.Writer) error { return table.JSON(w, x.rows, x.about) }, false},
 		{"vllm", "the object of vllm bench serve --save-result, one a line", tool("vllm"), false},
 		{"vllm-text", "the block that it prints", tool("vllm-text"), false},
 		{"sglang", "the line of SGLang's bench_serving --output-file", tool("sglang"), false},
@@ -236,15 +238,15 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 	if err != nil {
 		return err
 	}
-	var page, table bytes.Buffer
-	if err := report.HTML(&page, rows, about); err != nil {
+	var html, text bytes.Buffer
+	if err := page.HTML(&html, rows, about); err != nil {
 		return err
 	}
-	if err := report.Table(&table, rows, report.Options{Width: 160, Layout: about.Layout}); err != nil {
+	if err := table.Table(&text, rows, table.Options{Width: 160, Layout: about.Layout}); err != nil {
 		return err
 	}
 	output = cmp.Or(output, run.ID+".bundle")
-	made := map[string][]byte{"report.html": page.Bytes(), "report.txt": table.Bytes()}
+	made := map[string][]byte{"report.html": html.Bytes(), "report.txt": text.Bytes()}
 	to := func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, made) }
 	if err := writeWhole(output, to); err != nil {
 		return err

@@ -63,7 +63,7 @@ func tallies(t *testing.T) (count func(t *testing.T, name string, left []string,
 			}
 			lines = append(lines, []any{r.fault, r.tried, r.survived, left, clean})
 		}
-		must(t, table(os.Stdout, append(lines, []any{"all", tried, survived})))
+		must(t, writeTable(os.Stdout, append(lines, []any{"all", tried, survived})))
 	})
 	return func(t *testing.T, name string, left []string, clean time.Duration) {
 		mu.Lock()

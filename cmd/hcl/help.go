@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/hcl"
-	"hclbench/report"
+	"hclbench/report/figure"
 )
 
 // helpTexts are what each verb says of itself: a file a verb, whose first line is how it
@@ -128,7 +128,7 @@ func conditions(t *console) cobra.CompletionFunc {
 			known = valuesIn(cfg)
 			return nil
 		})(c, args, begun)
-		return report.CompleteWhere(begun, known), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		return figure.CompleteWhere(begun, known), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	}
 }
 

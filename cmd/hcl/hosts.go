@@ -242,7 +242,7 @@ func checkTable(out io.Writer, all []checked) error {
 		for _, f := range c.found {
 			rows = append(rows, []any{"  " + f.Level, f.Check, f.Have, cmp.Or(f.Want, "-")})
 		}
-		if err := table(out, rows); err != nil {
+		if err := writeTable(out, rows); err != nil {
 			return err
 		}
 		told := ""

@@ -12,7 +12,11 @@ import (
 
 	"hclbench/load/metric"
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/draw"
+	"hclbench/report/figure"
+	"hclbench/report/page"
+	"hclbench/report/say"
+	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -31,7 +35,7 @@ func runReport(ctx context.Context, t *console, which selection, out reportFlags
 		return err
 	}
 	v, err := which.shown(ctx, t)
-	var published []report.Reference
+	var published []figure.Reference
 	if v != nil {
 		published = v.said.published(which.benchmark)
 	}
@@ -79,19 +83,19 @@ func (f *reportFlags) check() error {
 }
 
 // writeReport writes the files that are asked for, and prints: the table, unless there is something else.
-func writeReport(t *console, rows []results.Row, about report.About, f reportFlags) error {
+func writeReport(t *console, rows []results.Row, about figure.About, f reportFlags) error {
 	written := false
 	about.Layout = f.table.options(t, about.Layout).Layout
 	if f.html != "" {
-		if err := t.write(f.html, func(w io.Writer) error { return report.HTML(w, rows, about) }); err != nil {
+		if err := t.write(f.html, func(w io.Writer) error { return page.HTML(w, rows, about) }); err != nil {
 			return err
 		}
 		written = true
 	}
 	for _, folder := range []struct {
 		dir   string
-		write func(string, []results.Row, report.About) (report.Pictures, error)
-	}{{f.svg, report.SVG}, {f.png, report.PNG}} {
+		write func(string, []results.Row, figure.About) (draw.Pictures, error)
+	}{{f.svg, draw.SVG}, {f.png, draw.PNG}} {
 		if folder.dir == "" {
 			continue
 		}
@@ -108,11 +112,11 @@ func writeReport(t *console, rows []results.Row, about report.About, f reportFla
 	}
 	switch {
 	case f.asJSON:
-		return report.JSON(t.stdout, rows, about)
+		return table.JSON(t.stdout, rows, about)
 	case f.asCSV:
-		return report.CSV(t.stdout, rows)
+		return table.CSV(t.stdout, rows)
 	case f.markdown:
-		return report.Markdown(t.stdout, rows, about)
+		return table.Markdown(t.stdout, rows, about)
 	case written:
 		return nil
 	}
@@ -143,8 +147,8 @@ func (f *tableFlags) check() error {
 }
 
 // options are those of a table of this layout, with other columns if they are said.
-func (f *tableFlags) options(t *console, layout report.Layout) report.Options {
-	opt := report.Options{Width: t.width(120), Layout: layout, Colour: coloured(t.stdout)}
+func (f *tableFlags) options(t *console, layout figure.Layout) table.Options {
+	opt := table.Options{Width: t.width(120), Layout: layout, Colour: coloured(t.stdout)}
 	if f.wide {
 		opt.Width = 0
 	}
@@ -157,10 +161,10 @@ func (f *tableFlags) options(t *console, layout report.Layout) report.Options {
 
 // printTables prints the table, below it what hosts with a price were held for, and
 // the published figures: of the cells that were measured, or all, and what they say, when none was.
-func printTables(t *console, rows []results.Row, about report.About, f tableFlags) error {
+func printTables(t *console, rows []results.Row, about figure.About, f tableFlags) error {
 	opt := f.options(t, about.Layout)
 	if len(rows) > 0 || len(about.References) == 0 {
-		if err := report.Table(t.stdout, rows, opt); err != nil {
+		if err := table.Table(t.stdout, rows, opt); err != nil {
 			return err
 		}
 	}
@@ -174,14 +178,14 @@ func printTables(t *console, rows []results.Row, about report.About, f tableFlag
 	if err := printReferences(t.stdout, about.References, opt, len(rows) > 0); err != nil || len(rows) > 0 {
 		return err
 	}
-	for _, text := range report.PublishedFindings(about) {
+	for _, text := range say.PublishedFindings(about) {
 		fmt.Fprintln(t.stdout, strings.Join(plain.Wrap(plain.Words(text), " ", opt.Width), "\n"))
 	}
 	return nil
 }
 
-func printReferences(w io.Writer, references []report.Compared, opt report.Options, below bool) error {
-	measured, rest := report.Measured(references)
+func printReferences(w io.Writer, references []figure.Compared, opt table.Options, below bool) error {
+	measured, rest := figure.Measured(references)
 	if len(measured) > 0 {
 		references = measured
 	}
@@ -191,7 +195,7 @@ func printReferences(w io.Writer, references []report.Compared, opt report.Optio
 	if below {
 		fmt.Fprintln(w)
 	}
-	err := report.References(w, references, opt)
+	err := table.References(w, references, opt)
 	if err == nil && len(measured) > 0 && rest > 0 {
 		_, err = fmt.Fprintf(w, "Published, but not measured here: %s\n", plain.Count(rest, "row"))
 	}
@@ -233,7 +237,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err != nil {
 		return err
 	}
-	about = report.About{Version: version, Layout: report.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
+	about = figure.About{Version: version, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
 	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
 	return writeReport(t, rows, about, as)
 }

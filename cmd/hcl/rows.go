@@ -12,7 +12,7 @@ import (
 	"hclbench/load"
 	"hclbench/lock"
 	"hclbench/plan"
-	"hclbench/report"
+	"hclbench/report/figure"
 	"hclbench/results"
 )
 
@@ -40,7 +40,7 @@ func newest(rows []results.Row) []results.Row {
 // byOthers are measurements by other labs in a shared store, of cells that a lab asks for
 // and has not measured itself: what one has measured is up to date for all.
 func byOthers(
-	ctx context.Context, store *results.Store, lab string, own []results.Row, planned []report.Planned,
+	ctx context.Context, store *results.Store, lab string, own []results.Row, planned []figure.Planned,
 ) ([]results.Row, error) {
 	lacking := map[string]bool{}
 	for _, p := range planned {
@@ -79,7 +79,7 @@ func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) (w
 
 // plannedOf are the cells that a lab asks for now, those of a benchmark together; of
 // a rehearsal at the speed of the last one. Nil: it is not known.
-func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehearsed bool) ([]report.Planned, error) {
+func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehearsed bool) ([]figure.Planned, error) {
 	var p *plan.Plan
 	if rehearsed {
 		speed, err := lastSpeed(ctx, store, cfg.Lab.Name)
@@ -97,15 +97,15 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 		p = plan.New(cfg, past)
 	}
 	all := plannedCells(p)
-	at := func(p report.Planned) int {
+	at := func(p figure.Planned) int {
 		return slices.IndexFunc(cfg.Benchmarks, func(b hcl.Benchmark) bool { return b.Name == p.Benchmark })
 	}
-	slices.SortStableFunc(all, func(a, b report.Planned) int { return cmp.Compare(at(a), at(b)) })
+	slices.SortStableFunc(all, func(a, b figure.Planned) int { return cmp.Compare(at(a), at(b)) })
 	return all, nil
 }
 
-func plannedCells(p *plan.Plan) []report.Planned {
-	all := []report.Planned{}
+func plannedCells(p *plan.Plan) []figure.Planned {
+	all := []figure.Planned{}
 	for _, d := range p.Deployments {
 		wanted, prices := wanted(d), map[string]float64{}
 		for _, h := range d.Hosts {
@@ -113,7 +113,7 @@ func plannedCells(p *plan.Plan) []report.Planned {
 		}
 		for _, c := range d.Cells {
 			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
-			all = append(all, report.Planned{
+			all = append(all, figure.Planned{
 				Row: &results.Row{Cell: cell, Deployment: wanted},
 				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: d.Where(),
 				Axes: c.Axes, Repetition: c.Repetition, SLO: c.Task.Stored().Workload.SLO, Prices: prices,
@@ -171,16 +171,16 @@ type reported struct {
 	Lab         string             `json:"lab"`
 	Description string             `json:"description,omitempty"`
 	Speed       float64            `json:"speed,omitempty"` // of a rehearsal
-	Planned     []report.Planned   `json:"planned"`
-	References  []report.Reference `json:"references,omitempty"`
-	Layout      report.Layout      `json:"layout"`
+	Planned     []figure.Planned   `json:"planned"`
+	References  []figure.Reference `json:"references,omitempty"`
+	Layout      figure.Layout      `json:"layout"`
 }
 
 func saidOf(cfg *hcl.Config) *reported {
 	r := &cfg.Report
 	said := &reported{
 		Lab: cfg.Lab.Name, Description: cfg.Lab.Description,
-		Layout: report.Layout{
+		Layout: figure.Layout{
 			Title: r.Title, Description: r.Description, Headline: r.Headline, Notes: r.Notes,
 			Series: r.Series, Columns: r.Columns, Automatic: r.Automatic,
 			NoReferences: !r.References, NoPrices: !r.Prices,
@@ -190,11 +190,11 @@ func saidOf(cfg *hcl.Config) *reported {
 		said.Layout.Baseline = r.Baseline.Label()
 	}
 	for _, c := range r.Charts {
-		said.Layout.Charts = append(said.Layout.Charts, report.Chart(c))
+		said.Layout.Charts = append(said.Layout.Charts, figure.Chart(c))
 	}
 	for _, b := range cfg.Benchmarks {
 		for _, r := range b.References {
-			of := report.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows}
+			of := figure.Reference{Benchmark: b.Name, Name: r.Name, Source: r.Source, Rows: r.Rows}
 			said.References = append(said.References, of)
 		}
 	}
@@ -202,11 +202,11 @@ func saidOf(cfg *hcl.Config) *reported {
 }
 
 // published are the published figures of one benchmark, or of all.
-func (r *reported) published(benchmark string) []report.Reference {
+func (r *reported) published(benchmark string) []figure.Reference {
 	if r == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(r.References), func(ref report.Reference) bool {
+	return slices.DeleteFunc(slices.Clone(r.References), func(ref figure.Reference) bool {
 		return benchmark != "" && ref.Benchmark != benchmark
 	})
 }

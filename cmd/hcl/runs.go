@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -53,7 +53,7 @@ func runRuns(ctx context.Context, t *console, of labFlags, asJSON bool) error {
 		lines[i] = runLine{r, counts[r.ID], going[r.ID]}
 	}
 	if asJSON {
-		return t.json(map[string]any{"format_version": report.FormatVersion, "runs": lines})
+		return t.json(map[string]any{"format_version": table.FormatVersion, "runs": lines})
 	}
 	return writeRuns(t.stdout, lines, store.Shared())
 }
@@ -101,7 +101,7 @@ func writeRuns(out io.Writer, lines []runLine, shared bool) error {
 			rows[i] = row[1:]
 		}
 	}
-	return table(out, rows)
+	return writeTable(out, rows)
 }
 
 type gcOptions struct {
@@ -178,7 +178,7 @@ func runGC(ctx context.Context, t *console, o gcOptions) error {
 		bytes += l.Bytes
 		rows = append(rows, []any{what, plain.Bytes(l.Bytes), l.Why})
 	}
-	errs = append(errs, table(t.stdout, rows))
+	errs = append(errs, writeTable(t.stdout, rows))
 	verb := "Removed"
 	if o.dry {
 		verb = "Would remove"

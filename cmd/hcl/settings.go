@@ -96,7 +96,7 @@ func tellKinds(w io.Writer) error {
 		}
 		rows = append(rows, of[:])
 	}
-	return table(w, rows)
+	return writeTable(w, rows)
 }
 
 // listSettings prints those whose names match a pattern.
@@ -129,7 +129,7 @@ func listSettings(w io.Writer, kind, pattern string, v setting.Version) error {
 	if len(rows) == 1 {
 		return usage("there is no setting %s", pattern)
 	}
-	return table(w, rows)
+	return writeTable(w, rows)
 }
 
 // tellSetting prints all that hcl knows of one, and what a version makes of its name.
@@ -196,7 +196,7 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 		}
 		say(v.String(), answer)
 	}
-	return table(w, lines)
+	return writeTable(w, lines)
 }
 
 // takes is what follows a setting on the command line, in words.

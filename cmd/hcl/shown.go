@@ -15,7 +15,8 @@ import (
 
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
-	"hclbench/report"
+	"hclbench/report/figure"
+	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -50,7 +51,7 @@ type shown struct {
 	cfg     *hcl.Config      // what is planned of the lab; nil: it is not at hand, or a run is shown
 	said    *reported        // by the lab's text now, or with the run that is shown; nil: nothing
 	rows    []results.Row    // under the names of the lab, in the order of its plan
-	planned []report.Planned // of what is shown; nil: it is not known
+	planned []figure.Planned // of what is shown; nil: it is not known
 	stale   int              // results that are stored and left out, because the lab does not ask for them
 }
 
@@ -152,8 +153,8 @@ func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
 	if v.rows, err = v.store.Rows(ctx, results.Query{Run: run.ID}); err != nil {
 		return err
 	}
-	report.Group(v.rows, v.planned)
-	v.rows = report.Sorted(v.rows, v.planned)
+	figure.Group(v.rows, v.planned)
+	v.rows = figure.Sorted(v.rows, v.planned)
 	return nil
 }
 
@@ -180,7 +181,7 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 // unmeasured is a lab of which nothing is stored: its plan, or that of one benchmark of it.
 func (v *shown) unmeasured(ctx context.Context, benchmark string) (err error) {
 	v.planned, err = plannedOf(ctx, v.cfg, nil, false)
-	v.planned = slices.DeleteFunc(v.planned, func(p report.Planned) bool { return benchmark != "" && p.Benchmark != benchmark })
+	v.planned = slices.DeleteFunc(v.planned, func(p figure.Planned) bool { return benchmark != "" && p.Benchmark != benchmark })
 	return err
 }
 
@@ -196,7 +197,7 @@ func (v *shown) underPlan(
 		}
 	}
 	if v.planned == nil {
-		v.rows = report.Sorted(rows, nil)
+		v.rows = figure.Sorted(rows, nil)
 		return nil, nil
 	}
 	if lab != "" && !rehearsed {
@@ -206,8 +207,8 @@ func (v *shown) underPlan(
 		}
 		rows = join(rows, found)
 	}
-	v.rows, others = report.OfPlan(rows, v.planned)
-	report.Judge(v.rows, v.planned, recordsOf(ctx, v.store))
+	v.rows, others = figure.OfPlan(rows, v.planned)
+	figure.Judge(v.rows, v.planned, recordsOf(ctx, v.store))
 	return others, nil
 }
 
@@ -215,7 +216,7 @@ func (v *shown) underPlan(
 func (v *shown) pick(s selection) error {
 	leave := func(is func(benchmark, cell string) bool) {
 		v.rows = slices.DeleteFunc(v.rows, func(r results.Row) bool { return !is(r.Benchmark, r.ID) })
-		v.planned = slices.DeleteFunc(slices.Clone(v.planned), func(p report.Planned) bool { return !is(p.Benchmark, p.ID) })
+		v.planned = slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !is(p.Benchmark, p.ID) })
 	}
 	if s.benchmark != "" {
 		names := map[string]bool{}
@@ -234,7 +235,7 @@ func (v *shown) pick(s selection) error {
 		}
 	}
 	if s.where != "" && len(v.rows) > 0 {
-		rows, err := report.Where(v.rows, s.where)
+		rows, err := figure.Where(v.rows, s.where)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("--where: %w", err)}
 		}
@@ -267,12 +268,12 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 
 // about is what a report tells beside its rows, with what the layout leaves of them. Of one run it is
 // what was kept with it, wherever the run is now and whatever the lab's text says meanwhile.
-func (v *shown) about(ctx context.Context, published []report.Reference) ([]results.Row, report.About, error) {
-	about := report.About{Title: "Results", Version: version, Planned: v.planned}
+func (v *shown) about(ctx context.Context, published []figure.Reference) ([]results.Row, figure.About, error) {
+	about := figure.About{Title: "Results", Version: version, Planned: v.planned}
 	if len(v.rows) > 0 {
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
 	}
-	var wanted report.Layout
+	var wanted figure.Layout
 	if v.said != nil {
 		wanted = v.said.Layout
 		about.Title, about.Description = v.said.Lab, v.said.Description
@@ -283,9 +284,9 @@ func (v *shown) about(ctx context.Context, published []report.Reference) ([]resu
 		if err != nil {
 			return nil, about, err
 		}
-		about.Spending = report.Spent(whole)
+		about.Spending = figure.Spent(whole)
 	}
-	about.References = report.Compare(v.rows, published)
+	about.References = figure.Compare(v.rows, published)
 	rows, about := wanted.Apply(v.rows, about)
 	return rows, about, nil
 }
@@ -339,14 +340,14 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 		}
 	}
 	if o.json {
-		return report.JSON(t.stdout, []results.Row{row}, report.About{Version: version})
+		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version})
 	}
 	events, err := store.Events(ctx, row.RunID)
 	if err != nil {
 		return err
 	}
 	events = slices.DeleteFunc(events, func(e results.Event) bool { return e.Cell != row.ID && (e.Cell != "" || e.Engine != engine) })
-	return report.Cell(t.stdout, row, events)
+	return table.Cell(t.stdout, row, events)
 }
 
 func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {

@@ -50,7 +50,7 @@ func writeStatus(out io.Writer, all []place.Presence) error {
 			rows = append(rows, append([]any{p.Host.Name}, row...))
 		}
 	}
-	err := table(out, rows)
+	err := writeTable(out, rows)
 	if err == nil && slices.ContainsFunc(all, func(p place.Presence) bool { return p.Unclean != nil }) {
 		_, err = fmt.Fprint(out, uncleanHint)
 	}

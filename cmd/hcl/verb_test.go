@@ -21,7 +21,7 @@ import (
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
-	"hclbench/report"
+	"hclbench/report/figure"
 	"hclbench/results"
 )
 
@@ -154,11 +154,11 @@ func TestOutcome(t *testing.T) {
 // have: neither room knows the other.
 func TestReportNames(t *testing.T) {
 	sorted := func(names ...[]string) []string { return slices.Sorted(slices.Values(slices.Concat(names...))) }
-	if diff := cmp.Diff(sorted(report.ConditionNames()), sorted(hcl.ConditionNames())); diff != "" {
+	if diff := cmp.Diff(sorted(figure.ConditionNames()), sorted(hcl.ConditionNames())); diff != "" {
 		t.Errorf("names in conditions (-report +language):\n%s", diff)
 	}
 	if diff := cmp.Diff(
-		[]string{report.AutomaticBenchmarks, report.AutomaticPrefixCache, report.AutomaticDistributions, report.AutomaticTimeLines},
+		[]string{figure.AutomaticBenchmarks, figure.AutomaticPrefixCache, figure.AutomaticDistributions, figure.AutomaticTimeLines},
 		[]string{hcl.AutomaticBenchmarks, hcl.AutomaticPrefixCache, hcl.AutomaticDistributions, hcl.AutomaticTimeLines}); diff != "" {
 		t.Errorf("automatic charts (-report +language):\n%s", diff)
 	}
@@ -167,7 +167,7 @@ func TestReportNames(t *testing.T) {
 // TestPrintTables: what hosts cost stands apart from the table, also below a host without a price.
 func TestPrintTables(t *testing.T) {
 	var b bytes.Buffer
-	about := report.About{Spending: []report.Spending{{Host: "free"}, {Host: "paid", Price: 1}, {Host: "too", Price: 1}}}
+	about := figure.About{Spending: []figure.Spending{{Host: "free"}, {Host: "paid", Price: 1}, {Host: "too", Price: 1}}}
 	must(t, printTables(&console{stdout: &b}, nil, about, tableFlags{}))
 	if got := b.String(); strings.Count(got, "\n\n") != 1 || !strings.Contains(got, "\n\nrun  held host paid") || strings.Contains(got, "free") {
 		t.Errorf("printed:\n%s", got)

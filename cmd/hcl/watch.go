@@ -20,7 +20,9 @@ import (
 
 	"hclbench/apply"
 	"hclbench/plain"
-	"hclbench/report"
+	"hclbench/report/draw"
+	"hclbench/report/figure"
+	"hclbench/report/page"
 	"hclbench/results"
 )
 
@@ -212,7 +214,7 @@ func soFar(ctx context.Context, t *console, lab labFlags, run string, to reader)
 	if err := v.ofRun(ctx, of); err != nil {
 		return err
 	}
-	var published []report.Reference
+	var published []figure.Reference
 	if v.said != nil {
 		published = v.said.References
 	}
@@ -237,7 +239,7 @@ type runPage struct {
 }
 
 // reader makes something of results.
-type reader func(rows []results.Row, about report.About) error
+type reader func(rows []results.Row, about figure.About) error
 
 func newRunPage(t *console, lab labFlags, store, run string) *runPage {
 	return &runPage{store: store, run: run, measured: func(ctx context.Context, to reader) error {
@@ -326,8 +328,8 @@ func (p *runPage) chart(w http.ResponseWriter, r *http.Request) {
 		width = narrow
 	}
 	svg := ""
-	err := p.measured(r.Context(), func(rows []results.Row, about report.About) error {
-		svg = report.Hero(rows, about, ask.Get("benchmark"), float64(width), ask.Has("dark"))
+	err := p.measured(r.Context(), func(rows []results.Row, about figure.About) error {
+		svg = draw.Hero(rows, about, ask.Get("benchmark"), float64(width), ask.Has("dark"))
 		return nil
 	})
 	switch {
@@ -343,9 +345,9 @@ func (p *runPage) chart(w http.ResponseWriter, r *http.Request) {
 
 // report is the page that hcl report would write by now. It has a policy of its own.
 func (p *runPage) report(w http.ResponseWriter, r *http.Request) {
-	var page bytes.Buffer
-	err := p.measured(r.Context(), func(rows []results.Row, about report.About) error {
-		return report.HTML(&page, rows, about)
+	var html bytes.Buffer
+	err := p.measured(r.Context(), func(rows []results.Row, about figure.About) error {
+		return page.HTML(&html, rows, about)
 	})
 	if err != nil {
 		http.Error(w, plain.Text(err.Error()), http.StatusInternalServerError)
@@ -353,5 +355,5 @@ func (p *runPage) report(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	page.WriteTo(w)
+	html.WriteTo(w)
 }

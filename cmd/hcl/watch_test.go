@@ -23,7 +23,7 @@ import (
 	"hclbench/apply"
 	"hclbench/load"
 	"hclbench/provision"
-	"hclbench/report"
+	"hclbench/report/figure"
 	"hclbench/results"
 	"hclbench/testhost"
 )
@@ -80,7 +80,7 @@ func TestWatchPage(t *testing.T) {
 	dir, journal := beginJournal(t)
 	page := &runPage{store: dir, run: "r1"}
 	page.measured = func(_ context.Context, to reader) error {
-		return to(nil, report.About{Title: "lab"})
+		return to(nil, figure.About{Title: "lab"})
 	}
 	server := httptest.NewServer(page)
 	defer server.Close()

@@ -1,0 +1,302 @@
+package compare
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/results"
+	"hclbench/where"
+)
+
+// Limit is what must not be: a change of a metric, "output_throughput < -5%", or a
+// condition on B, "p99_ttft_ms > 500".
+type Limit struct {
+	Text   string
+	Metric string // whose change it is about; empty: it is a condition
+
+	below bool    // fails when the change is below, else above
+	at    float64 // percent
+}
+
+var (
+	changeLimit = regexp.MustCompile(`^\s*([\w.]+)\s*([<>])\s*([^\s%]+)\s*%\s*$`)
+	compared    = regexp.MustCompile(`([\w.]+)\s*(?:==?|!=|<=?|>=?)\s*("[^"]*"|'[^']*'|[^\s()]+)`)
+)
+
+const limitForms = "write for example 'output_throughput < -5%%' for a change, or 'p99_ttft_ms > 500' for a value"
+
+// ParseLimit reads a limit: "METRIC < -5%", "METRIC > 10%", or a condition of package
+// where. It refuses what could never be broken because of how it is written.
+func ParseLimit(text string) (Limit, error) {
+	if m := changeLimit.FindStringSubmatch(text); m != nil {
+		v, err := strconv.ParseFloat(m[3], 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return Limit{}, fmt.Errorf("%q is not a limit: %s is no number of percent", text, m[3])
+		}
+		if _, ok := figure.Named(m[1]); !ok {
+			return Limit{}, fmt.Errorf("%q is not a limit: there is no metric %q", text, m[1])
+		}
+		if m[2] == "<" && v <= -100 {
+			return Limit{}, fmt.Errorf("%q is not a limit: nothing falls by more than 100 %%", text)
+		}
+		return Limit{Text: text, Metric: m[1], below: m[2] == "<", at: v}, nil
+	}
+	parts := compared.FindAllStringSubmatch(text, -1)
+	if len(parts) == 0 {
+		return Limit{}, fmt.Errorf("%q is not a limit; "+limitForms, text)
+	}
+	for _, p := range parts {
+		if strings.HasSuffix(p[2], "%") {
+			return Limit{}, fmt.Errorf("%q is not a limit: a change in percent stands alone, in a --fail-if of its own", text)
+		}
+		if _, ok := figure.Named(p[1]); !ok {
+			continue
+		}
+		switch v, err := strconv.ParseFloat(strings.Trim(p[2], `"'`), 64); {
+		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+			return Limit{}, fmt.Errorf("%q is not a limit: %s is a number, and %s is none", text, p[1], p[2])
+		case v < 0:
+			return Limit{}, fmt.Errorf("%q is not a limit: %s is never below 0; for a change write %s%%", text, p[1], p[2])
+		}
+	}
+	return Limit{Text: text}, nil
+}
+
+// Result is what came of holding a cell against a limit.
+type Result string
+
+const (
+	Pass    Result = "pass"
+	Fail    Result = "fail"
+	Unknown Result = "unknown" // it cannot be said: as bad as Fail
+	Skipped Result = "skipped" // the limit is not about this cell
+)
+
+// Check is one limit held against one cell.
+type Check struct {
+	Limit     string       `json:"limit"`
+	Benchmark string       `json:"benchmark,omitempty"` // none: it is about all cells
+	Cell      string       `json:"cell,omitempty"`      // its engine and axes, for people
+	Axes      results.Axes `json:"axes,omitempty"`
+	Result    Result       `json:"result"`
+	Why       string       `json:"why,omitempty"`
+}
+
+func (c Check) String() string {
+	return plain.Line(strings.TrimSpace(c.Benchmark+" "+c.Cell) + ": " + c.Limit + ": " + c.Why)
+}
+
+// Suspects is what [Difference.Check] may be allowed besides [Differing]: cells that are suspect.
+const Suspects = "suspect"
+
+// Check holds every cell against every limit, and keeps what came of it in d. A cell that is
+// missing or void in B, whose requests fail where those of A did not, that is suspect, that is not
+// of the same thing as that of A, or whose figure is not known passes no limit; allowed are the
+// exceptions, of [Differing] and [Suspects]. Neither does a limit pass that no cell could be held
+// against, nor a change that is beyond it and that many repetitions do not tell from chance; with too few to
+// tell, the medians decide. The error is about a condition that cannot be read.
+func (d *Difference) Check(limits []Limit, allowed []string) error {
+	d.Checks = nil
+	for _, l := range limits {
+		holds, err := d.condition(l)
+		if err != nil {
+			return err
+		}
+		said := false
+		for _, c := range slices.Concat(d.Cells, d.onlyA, d.onlyB) {
+			x := Check{Limit: l.Text, Benchmark: c.Benchmark, Cell: c.Name(), Axes: c.Axes}
+			if x.Result, x.Why = c.sound(l, allowed); x.Result == Pass {
+				if l.Metric != "" {
+					x.Result, x.Why = c.change(l)
+				} else {
+					x.Result, x.Why = c.value(d.fields, holds)
+				}
+			}
+			said = said || x.Result != Skipped
+			d.Checks = append(d.Checks, x)
+		}
+		if !said {
+			d.Checks = append(d.Checks, Check{Limit: l.Text, Cell: "all cells", Result: Unknown,
+				Why: "none could be held against it"})
+		}
+	}
+	return nil
+}
+
+// condition is that of a limit on values. It may be about percentiles that no row has.
+func (d *Difference) condition(l Limit) (where.Condition, error) {
+	if l.Metric != "" {
+		return nil, nil
+	}
+	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {
+		if m, ok := figure.Named(p[1]); ok && d.fields[m.Name] == nil {
+			d.fields[m.Name] = figure.Numeric(m.Raw().Value)
+		}
+	}
+	return where.Parse(l.Text, d.fields.Names())
+}
+
+// Failing are the checks that let no gate open.
+func (d *Difference) Failing() []Check {
+	return slices.DeleteFunc(slices.Clone(d.Checks), func(c Check) bool { return c.Result == Pass || c.Result == Skipped })
+}
+
+// sound says whether the cell can be held against a limit at all.
+func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
+	if c.b == nil {
+		return Unknown, "it is missing in B"
+	}
+	for _, r := range c.b {
+		if !figure.IsMeasured(r) || !slices.Contains(figure.Verdicts(), r.Verdict().Verdict) {
+			return Fail, "it is void in B: " + figure.ReasonOf(r)
+		}
+	}
+	suspects := slices.Contains(allowed, Suspects)
+	if l.Metric != "" && c.a == nil && !c.twins {
+		return Skipped, "it is only in B: there is nothing to compare it with"
+	}
+	if r := figure.AllSuspect(c.b); r != nil && !suspects {
+		return Unknown, "it is suspect in B: " + figure.ReasonOf(r)
+	}
+	if l.Metric != "" {
+		switch r := figure.AllSuspect(c.a); {
+		case c.twins:
+			return Unknown, "two different things are called so in B"
+		case len(figure.NotVoid(c.a)) == 0:
+			return Unknown, "it is void in A: " + figure.ReasonOf(c.a[0])
+		case r != nil && !suspects:
+			return Unknown, "it is suspect in A: " + figure.ReasonOf(r)
+		}
+	}
+	if after := figure.MostFailed(c.b); after > 0 && figure.NoneFailed(c.a) && !l.about(figure.Failed) {
+		return Fail, fmt.Sprintf("%s failed in B, none in A", number.Count(after, "request"))
+	}
+	for _, u := range c.Unlike {
+		if !slices.Contains(allowed, u.What) {
+			return Unknown, fmt.Sprintf("it is not of the same thing: another %s, %s was %s", u.What, u.short(u.B), u.short(u.A))
+		}
+	}
+	return Pass, ""
+}
+
+// change holds the change of a figure against the limit.
+func (c *CellDiff) change(l Limit) (Result, string) {
+	f := c.Figure(l.Metric)
+	if f == nil {
+		m, _ := figure.Named(l.Metric) // ParseLimit knows it
+		hasA, hasB := len(figure.ValuesOf(m.Raw(), c.a)) > 0, len(figure.ValuesOf(m.Raw(), c.b)) > 0
+		switch {
+		case !hasA && !hasB:
+			return Skipped, "neither A nor B has it"
+		case hasA:
+			return Unknown, "B does not have it"
+		default:
+			return Unknown, "A does not have it"
+		}
+	}
+	beyond := l.below && float64(f.Change) < l.at || !l.below && float64(f.Change) > l.at
+	why := fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
+	if math.IsInf(float64(f.Change), 0) {
+		why = "from 0 to " + number.Text(f.B.Median)
+	}
+	switch {
+	case f.Needs > 0:
+		return Unknown, why + ", of fewer than the " + number.Whole(f.Needs) + " requests that it needs"
+	case f.a.Judged != f.b.Judged:
+		return Unknown, fmt.Sprintf("B is judged by %s, A by %s", f.b.Judged, f.a.Judged)
+	case !beyond:
+		return Pass, ""
+	case f.chance():
+		return Unknown, why + fmt.Sprintf(", which %d+%d repetitions do not tell from chance", f.A.N, f.B.N)
+	}
+	return Fail, why
+}
+
+// value holds each repetition of B against a condition.
+func (c *CellDiff) value(columns figure.Fields, holds where.Condition) (Result, string) {
+	var missing []string
+	for _, r := range c.b {
+		var read []string
+		values := columns.Of(r)
+		broken := holds(func(name string) (any, bool) {
+			v, ok := values(name)
+			if ok {
+				read = append(read, name+" is "+figure.ColumnText(v))
+			} else {
+				missing = figure.Once(missing, name)
+			}
+			return v, ok
+		})
+		if broken {
+			return Fail, strings.Join(read, ", ")
+		}
+	}
+	switch {
+	case missing == nil:
+		return Pass, ""
+	case c.a != nil && !slices.ContainsFunc(c.a, func(r *results.Row) bool {
+		return slices.ContainsFunc(missing, func(name string) bool { _, ok := columns.Of(r)(name); return ok })
+	}):
+		return Skipped, "neither A nor B has " + strings.Join(missing, ", ")
+	}
+	return Unknown, "B does not have " + strings.Join(missing, ", ")
+}
+
+// about reports whether the limit is a condition on this metric.
+func (l Limit) about(m figure.Metric) bool {
+	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1),
+		func(p []string) bool { return p[1] == m.Name })
+}
+
+// JUnit writes the checks as test cases that CI systems show: one for each limit of
+// each cell. What cannot be said is a failure too.
+func (d *Difference) JUnit(w io.Writer) error {
+	type note struct {
+		Message string `xml:"message,attr"`
+	}
+	type testCase struct {
+		Class   string `xml:"classname,attr"`
+		Name    string `xml:"name,attr"`
+		Failure *note  `xml:"failure,omitempty"`
+		Skipped *note  `xml:"skipped,omitempty"`
+	}
+	type suite struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Skipped  int        `xml:"skipped,attr"`
+		Cases    []testCase `xml:"testcase"`
+	}
+	s := suite{Name: "hcl compare", Tests: len(d.Checks)}
+	for _, c := range d.Checks {
+		t := testCase{Class: c.Benchmark, Name: c.Cell + ": " + c.Limit}
+		switch c.Result {
+		case Fail:
+			t.Failure = &note{c.String()}
+			s.Failures++
+		case Unknown:
+			t.Failure = &note{"unknown: " + c.String()}
+			s.Failures++
+		case Skipped:
+			t.Skipped = &note{c.Why}
+			s.Skipped++
+		}
+		s.Cases = append(s.Cases, t)
+	}
+	text, err := xml.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	return err
+}

@@ -1,0 +1,136 @@
+package figure
+
+import (
+	"slices"
+	"strings"
+
+	"hclbench/report/number"
+	"hclbench/results"
+)
+
+// answer is what was measured of one workload, as tables to decide by.
+type Answer struct {
+	ID       string      // in addresses: "online-3-200-tokens-in-800-tokens-out"
+	Workload string      // what its cells have in common, in words
+	Tables   []*Decision // what decides comes first
+
+	Cells  []*Sample
+	Along  *Dimension // that they lie along; nil: none
+	places []Spot     // where they are: their loads or their cases
+	At     []int      // of each cell, its place
+	Main   []Metric   // that matter most
+}
+
+// answers are those of all workloads: of the slices, those with the most points first, and of the
+// cells that lie along nothing, side by side.
+func Answers(rows []results.Row, all *Series, layout *Layout) (out []*Answer) {
+	cells := Owned(Samples(rows, all))
+	lying := map[*Sample]bool{}
+	var found []Slice
+	for _, of := range Grouped(cells, func(s *Sample) string { return s.Benchmark }) {
+		for _, d := range Dimensions {
+			for _, x := range SlicesAlong(d, of) {
+				if Pushed(d) || x.busiest(of) { // of lengths, the greatest load says it
+					found = append(found, x)
+				}
+				for _, s := range x.Samples {
+					lying[s] = true
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Slice) int { return b.Points - a.Points })
+	for _, x := range found {
+		out = append(out, x.answer(layout))
+	}
+	if rest := slices.DeleteFunc(cells, func(s *Sample) bool { return lying[s] }); len(rest) > 0 {
+		out = append(out, sideBySide(rest, layout))
+	}
+	out = slices.DeleteFunc(out, func(a *Answer) bool { return len(a.Tables) == 0 })
+	ids := Unique{}
+	for _, a := range out {
+		a.ID = ids.Name(Slug(a.Workload))
+	}
+	return out
+}
+
+// answer is that of a slice: who gives how much at which service, and every figure along it.
+func (x Slice) answer(layout *Layout) *Answer {
+	name := strings.Trim(x.Samples[0].Benchmark+": "+x.Under(), ": ")
+	if !Pushed(x.Along) {
+		name += ", by " + strings.ToLower(x.Along.Title)
+	}
+	a, ticks := &Answer{Workload: name, Cells: x.Samples, Along: &x.Along}, x.Ticks()
+	for _, v := range ticks {
+		a.places = append(a.places, Spot{Name: number.Short(v), Value: number.Short(v)})
+	}
+	for _, s := range x.Samples {
+		a.At = append(a.At, slices.Index(ticks, s.At[x.Along.Name]))
+	}
+	throughput, wait := ThroughputOf(x.Samples, layout, true), Central(TTFT, x.Samples, layout)
+	a.Main = []Metric{throughput, wait}
+	if Pushed(x.Along) {
+		a.add(x.byService(throughput), layout)
+	}
+	for _, m := range []Metric{wait, throughput, Central(TPOT, x.Samples, layout), Central(E2EL, x.Samples, layout),
+		Goodput, CostOutput, EnergyPerToken} {
+		a.add(a.byPlace(m), layout)
+	}
+	return a
+}
+
+// sideBySide is the answer of cells that lie along nothing: each load is a place.
+func sideBySide(cells []*Sample, layout *Layout) *Answer {
+	a := &Answer{Workload: "loads side by side", Cells: cells}
+	names := caseNames(cells)
+	var keys []string
+	for _, s := range cells {
+		key := s.CaseKey()
+		if i := slices.Index(keys, key); i >= 0 {
+			a.At = append(a.At, i)
+			continue
+		}
+		a.At = append(a.At, len(keys))
+		keys, a.places = append(keys, key), append(a.places, Spot{Name: names[key], Value: names[key]})
+	}
+	if len(names) == 1 {
+		a.Workload = strings.Trim(cells[0].Benchmark+": "+Slice{Samples: cells[:1]}.Under(), ": ")
+	}
+	throughput, wait := ThroughputOf(cells, layout, false), Central(TTFT, cells, layout)
+	a.Main = []Metric{throughput, wait}
+	for _, m := range []Metric{throughput, wait, Central(TPOT, cells, layout), Central(E2EL, cells, layout),
+		Goodput, CostOutput, EnergyPerToken} {
+		a.add(a.byPlace(m), layout)
+	}
+	return a
+}
+
+// add keeps a table that has something in it, as it is to be read.
+func (a *Answer) add(d *Decision, layout *Layout) {
+	var first *Decision
+	if len(a.Tables) > 0 {
+		first = a.Tables[0]
+	}
+	if d.Judge(layout, first); len(d.Rows) > 0 {
+		a.Tables = append(a.Tables, d)
+	}
+}
+
+// byPlace is a metric at each load, or under each case, that cells of the answer have.
+func (a *Answer) byPlace(m Metric) *Decision {
+	d := newDecision(m, "load", "", "")
+	if x := a.Along; x != nil {
+		d = newDecision(m, x.Name, x.Title+", "+x.Unit, inFlight[x.Name])
+	}
+	d.Places = a.places
+	for _, series := range seriesIn(a.Cells) {
+		row := DecisionRow{Series: series, Choices: make([]Choice, len(d.Places))}
+		for n, s := range a.Cells {
+			if i := a.At[n]; s.Series == series {
+				row.Choices[i] = surer(m, row.Choices[i], s.choice(m))
+			}
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	return d
+}

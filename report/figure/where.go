@@ -1,0 +1,133 @@
+package figure
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"hclbench/results"
+	"hclbench/where"
+)
+
+// Where keeps the rows for which a condition of package where holds. A name is an
+// axis, a metric, which also has the name above its column, or another column of [CSV];
+// "engine" is the engine's name or its kind. A name that no row knows is an error.
+func Where(rows []results.Row, condition string) ([]results.Row, error) {
+	fields := NewFields(rows)
+	holds, err := where.Parse(condition, fields.Names())
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !holds(fields.Of(&r)) }), nil
+}
+
+// CompleteWhere returns what a condition that is being typed may go on as, in a lab that has these values
+// of columns and axes.
+func CompleteWhere(begun string, known map[string][]string) []string {
+	names := Once(NewFields(nil).Names(), slices.Collect(maps.Keys(known))...)
+	return where.Complete(begun, names, func(name string) []string {
+		switch name {
+		case "verdict":
+			return Verdicts()
+		case "slo":
+			return []string{"met", "missed"}
+		}
+		return known[name]
+	})
+}
+
+// field is the value of a row under a name.
+type Field func(r *results.Row) (any, bool)
+
+type Fields map[string]Field
+
+func (f Fields) Names() []string { return slices.Collect(maps.Keys(f)) }
+
+func (f Fields) Of(r *results.Row) where.Values {
+	return func(name string) (any, bool) {
+		value, known := f[name]
+		if !known {
+			return nil, false
+		}
+		return value(r)
+	}
+}
+
+func Numeric(of func(r *results.Row) (float64, bool)) Field {
+	return func(r *results.Row) (any, bool) { return of(r) }
+}
+
+// newFields are the names that conditions on these rows may use: of each metric two.
+func NewFields(rows []results.Row) Fields {
+	all := columnsOf(rows)
+	for _, m := range AllMetrics(rows) {
+		if name := m.Heading(); all[name] == nil {
+			all[name] = Numeric(m.Raw().Value)
+		}
+	}
+	return all
+}
+
+// columnsOf are the columns of rows, by the names that CSV has for them, and their axes.
+func columnsOf(rows []results.Row) Fields {
+	text := func(of func(r *results.Row) string) Field {
+		return func(r *results.Row) (any, bool) { s := of(r); return s, s != "" }
+	}
+	all := Fields{
+		"dataset":    text(dataset),
+		"verdict":    text(func(r *results.Row) string { return r.Verdict().Verdict }),
+		"slo":        text(MetText),
+		"repetition": func(r *results.Row) (any, bool) { return float64(r.Repetition), true },
+	}
+	for _, word := range TextColumns {
+		all[word.Name] = text(word.Of)
+	}
+	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
+	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
+	for _, m := range AllMetrics(rows) {
+		all[m.Name] = Numeric(m.Raw().Value)
+	}
+	for _, r := range Those(rows, func(r *results.Row) bool { return r.Summary != nil }) {
+		for _, o := range r.Summary.Objectives {
+			all["slo_"+o.Name()] = text(func(r *results.Row) string { return metLine(r, o.Name()) })
+		}
+	}
+	for _, d := range Dimensions {
+		all[d.Name] = Numeric(d.value)
+	}
+	for _, name := range Axes(rows) {
+		column := all[name]
+		all[name] = func(r *results.Row) (any, bool) {
+			v, ok := r.Axes.Value(name)
+			switch f, isNumber := Float(v); {
+			case !ok && column != nil:
+				return column(r)
+			case ok && isNumber:
+				return f, true
+			}
+			return AxisText(v), ok
+		}
+	}
+	all["engine"] = func(r *results.Row) (any, bool) {
+		return append([]string{r.Deployment.Engine}, kinds(r)...), r.Deployment.Engine != ""
+	}
+	return all
+}
+
+// kinds are the kind of a row's engine: of a rehearsed one that which the lab says, and
+// that which stood in for it, so that a condition can be tried before it is needed.
+func kinds(r *results.Row) []string {
+	d := &r.Deployment
+	if said, _, ok := strings.Cut(d.Engine, "."); ok && r.Run.Command == "rehearse" && said != d.Kind {
+		return []string{said, d.Kind}
+	}
+	return []string{d.Kind}
+}
+
+// columnText is a value of a column as a chart shows it.
+func ColumnText(v any) string {
+	if names, ok := v.([]string); ok {
+		v = names[0]
+	}
+	return AxisText(v)
+}

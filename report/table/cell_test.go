@@ -1,0 +1,110 @@
+package table
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+	"hclbench/report/reporttest"
+	"hclbench/results"
+	"hclbench/telemetry"
+)
+
+func TestCell(t *testing.T) {
+	r := reporttest.Row("vllm.h200", 16, 240, 27.33)
+	r.Identity = map[string]string{"deployment": "d1", "--tp": "8"}
+	d := &r.Deployment
+	d.Image, d.Digest = "vllm/vllm-openai:v0.7.3", "sha256:abc"
+	d.Command = []string{"vllm", "serve"}
+	d.Versions = map[string]string{"vllm": "0.7.3", "torch": "2.5.1"}
+	d.Facts = json.RawMessage(`{"os":"Ubuntu"}`)
+	d.Phases = []results.Phase{{Name: "loading weights", Seconds: 61.5}}
+	r.CacheReset = "flushed"
+	hit := 0.5
+	r.Telemetry = &telemetry.Record{
+		Interval: 1, Expected: 4, Missing: 1, Energy: 2 * float64(r.Summary.OutputTokens), PrefixHitRate: &hit,
+		Problems: []string{"engine: no answer"},
+		Series: []telemetry.Series{
+			{Of: "gpu0", Name: telemetry.Power, Value: []float64{600, 700}}, {Of: "gpu1", Name: telemetry.Power, Value: []float64{500}},
+			{Of: "gpu0", Name: telemetry.Throttled, Value: []float64{0, 0}},
+			{Of: "gpu0", Name: telemetry.Memory, Value: []float64{70 << 30}},
+			{Of: telemetry.Host, Name: telemetry.Memory, Value: []float64{1 << 40}},
+			{Of: telemetry.Engine, Name: telemetry.KVCache, Value: []float64{0.25, 0.75}},
+		},
+	}
+	got := cellText(t, r, results.Event{Time: r.Started, Level: "warn", Message: "hot\nvery"})
+	reporttest.Holds(t, got, "Engine              vllm.h200 on h200 8xH200\n",
+		"Image               vllm/vllm-openai:v0.7.3 sha256:abc\n",
+		"of it               61.5 s loading weights\n",
+		"Versions            torch 2.5.1\n                    vllm 0.7.3\n",
+		"                      \"os\": \"Ubuntu\"\n",
+		"Identity            --tp: 8\n                    deployment: d1\n",
+		"Prefix cache        flushed\n",
+		"TTFT  to the first token",
+		"Power of a GPU (W)      600   500   700\n",
+		"Memory of a GPU (GiB)  70.0  70.0  70.0\n",
+		"KV cache in use (%)    50.0  25.0  75.0\n",
+		" J of all its GPUs, 2.00 per output token\n",
+		"Prefix cache        50.0 % of prompt tokens were in it\n",
+		"Readings            1 of 4 did not come\n",
+		"Not read            engine: no answer\n",
+		" warn  hot\n    very\n",
+	)
+	if strings.Contains(got, "throttled") {
+		t.Errorf("what never happened is told:\n%s", got)
+	}
+	reporttest.Trimmed(t, got)
+
+	r.Summary, r.Error = nil, "the engine was lost"
+	got = cellText(t, r)
+	if reporttest.Holds(t, got, "Error               the engine was lost"); strings.Contains(got, "TTFT") {
+		t.Errorf("a cell without a measurement:\n%s", got)
+	}
+}
+
+// TestNeverServed: an engine that never served was not ready after 0 s, and its command
+// can be run as it is printed.
+func TestNeverServed(t *testing.T) {
+	r := reporttest.Row("vllm.h200", 16, 240, 27.33)
+	r.Summary, r.Error = nil, "CUDA out of memory"
+	r.Deployment.Command = []string{"sh", "-c", "echo it's $HOME"}
+	reporttest.Holds(t, cellText(t, r), "Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`)
+}
+
+// What others have published without counts is shown, and what they have not is not 0.
+func TestCellOfOthers(t *testing.T) {
+	r := reporttest.Row("vllm.h200", 16, 240, 27)
+	r.Started, r.Finished, r.Run.Command = time.Time{}, time.Time{}, "import"
+	r.Summary = &load.Summary{
+		Part: load.Part{Figures: load.Figures{
+			OutputThroughput: 500,
+			TTFT:             load.Stats{Median: 111, Percentiles: map[string]float64{"99": 333}},
+		}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Imported}}},
+		Unknown: []string{"requests", "completed", "failed", "duration_s", "input_tokens", "output_tokens", "asked_input_tokens",
+			"asked_output_tokens", "request_throughput", "input_throughput", "total_throughput", "ttft_ms.mean",
+			"ttft_ms.std", "ttft_ms.min", "ttft_ms.max"},
+	}
+	counted := r
+	s := *r.Summary
+	s.TTFT.Count = 512
+	counted.Summary = &s
+	for name, r := range map[string]results.Row{"alone": r, "with counts": counted} {
+		for where, got := range map[string]string{"cell": cellText(t, r), "table": table(t, []results.Row{r}, 0)} {
+			reporttest.Holds(t, got, "111", "333")
+			for _, wrong := range []string{"0001-", " 0 tokens", " 0 requests/s", " 0 s ", " 0 input", "  0 ", "0.00"} {
+				if strings.Contains(got, wrong) {
+					t.Errorf("%s, %s: %q stands for what is not known:\n%s", name, where, wrong, got)
+				}
+			}
+		}
+	}
+}
+
+// cellText is a cell as [Cell] prints it.
+func cellText(t *testing.T, r results.Row, events ...results.Event) string {
+	t.Helper()
+	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, events) })
+}

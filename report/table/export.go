@@ -1,0 +1,110 @@
+package table
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hclbench/load"
+	"hclbench/report/figure"
+	"hclbench/results"
+)
+
+// CSV writes every row with exact numbers: who and where it is, a column for each
+// axis, then every metric that any row has. docs/report.md names the columns.
+func CSV(w io.Writer, rows []results.Row) error {
+	s := &Sheet{Rows: len(rows)}
+	text := func(name string, of func(r *results.Row) string) {
+		c := Column{Key: CsvText(name)}.With(len(rows), func(i int) Entry { return Entry{Text: CsvText(of(&rows[i]))} })
+		s.Columns = append(s.Columns, c)
+	}
+	for _, word := range figure.TextColumns {
+		text(word.Name, word.Of)
+	}
+	for _, name := range figure.Axes(rows) {
+		text("axis_"+name, func(r *results.Row) string { return figure.AxisOf(r.Axes, name) })
+	}
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return len(r.Deployment.Members) > 0 }) {
+		text("members", membersText)
+	}
+	text("repetition", func(r *results.Row) string { return strconv.Itoa(r.Repetition) })
+	text("started", func(r *results.Row) string { return figure.Stamp(r.Started) })
+	text("finished", func(r *results.Row) string { return figure.Stamp(r.Finished) })
+	text("verdict", func(r *results.Row) string { return r.Verdict().Verdict })
+	text("reasons", func(r *results.Row) string { return strings.Join(r.Verdict().Texts(), "; ") })
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return figure.MetText(&r) != "" }) {
+		text("slo", figure.MetText)
+	}
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale }) {
+		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
+	}
+	for _, m := range figure.AllMetrics(rows) {
+		if c := columnOf(m.Raw(), rows, 0); c.Known() {
+			s.Columns = append(s.Columns, c)
+		}
+	}
+	return s.csv(w)
+}
+
+// membersText names the members of an engine of several, each with its host: "decode 0 rank 1
+// on n2; router on n0".
+func membersText(r *results.Row) string {
+	var all []string
+	for _, m := range r.Deployment.Members {
+		all = append(all, m.Name()+" on "+m.Host)
+	}
+	return strings.Join(all, "; ")
+}
+
+// FormatVersion is the version of what JSON writes. Its second number grows when
+// members are added, its first when any changes its meaning or goes.
+const FormatVersion = "1.6"
+
+// JSON writes every row with exact numbers, published figures beside measured
+// ones, and what runs had of their hosts; docs/results.md lists the members.
+func JSON(w io.Writer, rows []results.Row, about figure.About) error {
+	type row struct {
+		results.Row
+		Verdict load.Verdict       `json:"verdict"` // also of a cell without a summary
+		Costs   map[string]float64 `json:"costs,omitempty"`
+		// Intervals are of figures that follow from others, as costs do.
+		Intervals map[string]load.Interval `json:"intervals,omitempty"`
+		Forced    *ForcedFigures           `json:"forced_acceptance,omitempty"`
+	}
+	doc := struct {
+		FormatVersion string            `json:"format_version"`
+		Rows          []row             `json:"rows"`
+		Repeated      []figure.Repeated `json:"repeated,omitempty"`
+		References    []figure.Compared `json:"references,omitempty"`
+		Spending      []figure.Spending `json:"spending,omitempty"`
+	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending}
+	for i, r := range rows {
+		doc.Rows[i] = row{r, r.Verdict(), figure.Costs(&r), figure.DerivedIntervals(&r), NewForced([]*results.Row{&r})}
+	}
+	return WriteJSON(w, doc)
+}
+
+func WriteJSON(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(doc)
+}
+
+// forcedFigures are what an engine was told to accept of its drafts.
+type ForcedFigures struct {
+	TokensPerStep float64 `json:"tokens_per_step,omitempty"` // the model's own among them; 0: not known
+	By            string  `json:"by"`                        // the setting that says it
+}
+
+// newForced is that of the first of some rows; nil: it was told nothing.
+func NewForced(rows []*results.Row) *ForcedFigures {
+	if len(rows) > 0 {
+		if tokens, by := rows[0].Deployment.ForcedAcceptance(); by != "" {
+			return &ForcedFigures{tokens, by}
+		}
+	}
+	return nil
+}

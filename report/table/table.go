@@ -1,0 +1,354 @@
+package table
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"hclbench/plain"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/report/say"
+	"hclbench/results"
+)
+
+// Options say how a table is printed.
+type Options struct {
+	// Width is how many characters a line may have; columns that matter less are
+	// left out to fit. Zero is no limit.
+	Width int
+	// Layout is what the lab wants: the columns, the series and what they are held against.
+	Layout figure.Layout
+	// Colour marks verdicts, and the best under each load.
+	Colour bool
+}
+
+// Table prints one line per cell in the order of rows; benchmarks of other axes have tables of their own.
+// What is the same for all cells stands above a table instead of in a column; what puts a cell in doubt
+// stands below.
+func Table(w io.Writer, rows []results.Row, opt Options) error {
+	if len(rows) == 0 {
+		_, err := fmt.Fprintln(w, "No results.")
+		return err
+	}
+	notes := say.NewDoubts(rows)
+	tables, common := newSheets(rows, &opt.Layout, notes)
+	var dropped []string
+	for _, s := range tables {
+		dropped = figure.Once(dropped, s.Fit(opt.Width)...)
+		s.colour = opt.Colour
+	}
+	if len(dropped) > 0 {
+		dropped[0] = fmt.Sprintf("Left out to fit %d columns: %s", opt.Width, dropped[0])
+	}
+	head := plain.Wrap(say.Origin(rows), ", ", opt.Width)
+	if text := say.CommonMark(rows); text != "" {
+		head = append(head, text)
+	}
+	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
+	var below [][]string
+	for _, text := range slices.Concat(say.Sentences(rows, &opt.Layout), say.HostChanges(rows), say.ForcedText(rows),
+		tooFew(rows, &opt.Layout, tables)) {
+		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
+	}
+	below = append(below, Numbered(notes.Texts(), opt.Width), spreadLines(figure.Repetitions(rows), opt.Width),
+		plain.Wrap(dropped, ", ", opt.Width))
+	// Only the tables have colours: their entries are plain by themselves.
+	parts := []string{plain.Text(inBlocks(head))}
+	for _, s := range tables {
+		parts = append(parts, plain.Text(inBlocks(plain.Wrap(s.common, ", ", opt.Width))), inBlocks(s.Lines()))
+	}
+	parts = append(parts, plain.Text(inBlocks(below...)))
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	_, err := io.WriteString(w, strings.Join(parts, "\n"))
+	return err
+}
+
+// newSheets are the tables of rows, one for the benchmarks that have the same axes, with the metrics that
+// the layout names or those that matter most, and what all of them have in common, in words.
+func newSheets(rows []results.Row, layout *figure.Layout, notes say.Doubts) (all []*Sheet, common []string) {
+	shapes := map[string]string{} // of each benchmark
+	for _, of := range figure.Grouped(rows, func(r results.Row) string { return r.Benchmark }) {
+		own := slices.DeleteFunc(figure.Axes(of), func(name string) bool { return name == "engine" })
+		slices.Sort(own)
+		shapes[of[0].Benchmark] = fmt.Sprint(of[0].Job.Batch != nil, own)
+	}
+	begin := shortIDs(rows)
+	for _, of := range figure.Grouped(rows, func(r results.Row) string { return shapes[r.Benchmark] }) {
+		s := &Sheet{Rows: len(of), Columns: slices.Concat(
+			Identity(of), AxisColumns(of), repetitionColumns(of), figureColumns(of, layout, tabled(of)))}
+		if len(rows) > 1 {
+			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: 81}.filled(len(of),
+				func(i int) string { return begin(of[i].ID) }))
+		}
+		s.Columns = append(s.Columns, verdictColumn(of, notes)...)
+		s.common = s.Project()
+		all = append(all, s)
+	}
+	shared := func(text string) bool {
+		return !slices.ContainsFunc(all, func(s *Sheet) bool { return !slices.Contains(s.common, text) })
+	}
+	common = slices.DeleteFunc(slices.Clone(all[0].common), func(text string) bool { return !shared(text) })
+	for _, s := range all {
+		s.common = slices.DeleteFunc(s.common, func(text string) bool { return slices.Contains(common, text) })
+	}
+	return all, common
+}
+
+// Markdown writes what [Table] shows as a table of GitHub's Markdown, below what the lab says about
+// it, and with the published figures, if there are any, below that.
+func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
+	var b bytes.Buffer
+	paragraph := func(text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s\n\n", MarkdownText(text))
+		}
+	}
+	if title := about.Layout.Title; title != "" {
+		fmt.Fprintf(&b, "## %s\n\n", MarkdownText(title))
+	}
+	for _, text := range slices.Concat([]string{about.Layout.Description}, about.Layout.Notes) {
+		paragraph(text)
+	}
+	if len(rows) > 0 {
+		notes := say.NewDoubts(rows)
+		tables, common := newSheets(rows, &about.Layout, notes)
+		paragraph(say.Sentence(say.CommonMark(rows)))
+		paragraph(strings.Join(slices.Concat(say.Origin(rows), common), ", "))
+		for i, s := range tables {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			paragraph(strings.Join(s.common, ", "))
+			s.Markdown(&b)
+		}
+		for _, text := range slices.Concat(say.Sentences(rows, &about.Layout), say.ForcedText(rows), tooFew(rows, &about.Layout, tables)) {
+			fmt.Fprintf(&b, "\n%s\n", MarkdownText(text))
+		}
+		for i, d := range notes {
+			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, MarkdownText(d.Text))
+		}
+	}
+	for _, of := range ByReference(about.References) {
+		if len(rows) > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(MarkdownText(fmt.Sprintf("Published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)))
+		if of[0].Source != "" {
+			fmt.Fprintf(&b, ", <%s>", of[0].Source)
+		}
+		b.WriteString("\n\n")
+		ReferenceSheet(of, Shown(of)).Markdown(&b)
+	}
+	if len(rows)+len(about.References) == 0 {
+		b.WriteString("No results.\n")
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// spreadLines are a table with one line for each repeated cell: the median of its repetitions, and
+// how far the farthest is from it. What does not fit into width goes, the last column first.
+func spreadLines(repeated []figure.Repeated, width int) []string {
+	if len(repeated) == 0 {
+		return nil
+	}
+	s := &Sheet{Rows: len(repeated), Columns: []Column{
+		Column{Name: "cell", Left: true}.filled(len(repeated), func(i int) string {
+			return strings.TrimSpace(repeated[i].Benchmark + " " + figure.CellName(repeated[i].Engine, repeated[i].Axes))
+		}),
+		Column{Name: "n"}.filled(len(repeated), func(i int) string { return repeated[i].Used() }),
+	}}
+	for i, m := range []figure.Metric{figure.OutputThroughput, figure.MedianTTFT, figure.MedianTPOT, figure.MedianE2EL, figure.Goodput} {
+		c := columnOf(m, nil, 90-10*i).filled(len(repeated), func(i int) string {
+			if of, ok := repeated[i].Figures[m.Name]; ok {
+				return of.Text()
+			}
+			return ""
+		})
+		if c.Known() {
+			s.Columns = append(s.Columns, c)
+		}
+	}
+	s.Fit(width)
+	return append([]string{"Repetitions: their median, and how far the farthest is from it", ""}, s.Lines()...)
+}
+
+// Together prints repetitions as one line for each cell, and nothing where there are none.
+func Together(w io.Writer, rows []results.Row) error {
+	return WriteBlocks(w, [][]string{spreadLines(figure.Repetitions(rows), 0)})
+}
+
+// spendingSheet is what runs had of hosts.
+func SpendingSheet(all []figure.Spending) *Sheet {
+	var lines [][]string
+	for _, s := range all {
+		part := func(v float64) string {
+			if s.Held <= 0 {
+				return ""
+			}
+			return number.Text(100 * v / s.Held)
+		}
+		money := func(v float64) string {
+			if s.Price <= 0 {
+				return ""
+			}
+			return fmt.Sprintf("%.2f", v)
+		}
+		lines = append(lines, []string{s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle),
+			money(s.Price), money(s.Cost), money(s.IdleCost)})
+	}
+	return Tabulate([]Column{{Name: "Run", Left: true}, {Name: "Host", Left: true}, {Name: "Held"},
+		{Group: "% of it", Name: "Starting"}, {Group: "% of it", Name: "Measuring"}, {Group: "% of it", Name: "Idle"},
+		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "of it idle"}}, lines)
+}
+
+// referenceSheet has a column for each axis and three for each metric, or one where
+// nothing was measured.
+func ReferenceSheet(all []figure.Compared, metrics []figure.Metric) *Sheet {
+	s := &Sheet{Rows: len(all)}
+	for _, name := range figure.AxisNames(len(all), func(i int) results.Axes { return all[i].Axes }) {
+		c := Column{Name: name}.filled(len(all), func(i int) string { return figure.AxisOf(all[i].Axes, name) })
+		s.Columns = append(s.Columns, c.aligned())
+	}
+	with, _ := figure.Measured(all)
+	for _, m := range metrics {
+		parts := []Column{{Group: header(m), Name: "published"}, {Group: header(m), Name: "measured"},
+			{Group: header(m), Name: "change"}}
+		if len(with) == 0 {
+			parts = []Column{{Name: header(m)}}
+		}
+		for part, c := range parts {
+			s.Columns = append(s.Columns, c.filled(len(all), func(i int) string { return referenceTexts(all[i].Figure(m.Name))[part] }))
+		}
+	}
+	return s
+}
+
+// References prints published figures beside measured ones, a table for each
+// reference, as wide as fits.
+func References(w io.Writer, all []figure.Compared, opt Options) error {
+	var b bytes.Buffer
+	for _, of := range ByReference(all) {
+		metrics := Shown(of)
+		s := ReferenceSheet(of, metrics)
+		for n := len(metrics) - 1; n >= 1 && s.over(opt.Width) > 0; n-- {
+			s = ReferenceSheet(of, metrics[:n])
+		}
+		title := fmt.Sprintf("published by %s, benchmark %s", of[0].Reference, of[0].Benchmark)
+		if of[0].Source != "" {
+			title += ", " + of[0].Source
+		}
+		title = strings.Join(plain.Wrap(strings.Split(plain.Line(title), ", "), ", ", opt.Width), "\n")
+		fmt.Fprintf(&b, "%s\n\n%s\n\n", title, strings.Join(s.Lines(), "\n"))
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// shown are what tables have room for: one throughput and one statistic of each timing.
+func Shown(all []figure.Compared) []figure.Metric {
+	var metrics []figure.Metric
+	for _, choice := range [][]string{
+		{"output_throughput", "total_throughput", "request_throughput"},
+		{"median_ttft_ms", "mean_ttft_ms", "p99_ttft_ms"},
+		{"median_tpot_ms", "mean_tpot_ms", "p99_tpot_ms"},
+		{"median_itl_ms", "mean_itl_ms", "p99_itl_ms"},
+		{"median_e2el_ms", "mean_e2el_ms", "p99_e2el_ms"},
+	} {
+		for _, name := range choice {
+			if i := slices.IndexFunc(all, func(c figure.Compared) bool { return c.Figure(name) != nil }); i >= 0 {
+				metrics = append(metrics, all[i].Figure(name).Of)
+				break
+			}
+		}
+	}
+	return metrics
+}
+
+// header is a metric above its columns: "TTFT p50 ms".
+func header(m figure.Metric) string {
+	if m.Name == figure.OutputThroughput.Name || m.Name == figure.TotalThroughput.Name || m.Name == figure.InputThroughput.Name {
+		return m.Short + " " + m.Unit
+	}
+	if m.Group == "" {
+		return m.Short
+	}
+	return strings.TrimSpace(m.Group + " " + m.Short + " " + m.Unit)
+}
+
+// byReference keeps together what stands in one table.
+func ByReference(all []figure.Compared) [][]figure.Compared {
+	return figure.Grouped(all, func(c figure.Compared) [2]string { return [2]string{c.Reference, c.Benchmark} })
+}
+
+// texts are a figure for people: published, measured, change.
+func referenceTexts(f *figure.Figure) (parts [3]string) {
+	if f == nil {
+		return parts
+	}
+	parts[0] = number.Text(f.Published)
+	if f.Measured != nil {
+		if parts[1] = number.Text(*f.Measured); f.Suspect {
+			parts[1] += " suspect"
+		}
+	}
+	if f.Change != nil {
+		parts[2] = number.Change(*f.Change / 100)
+	}
+	return parts
+}
+
+func HostSheet(rows []results.Row) *Sheet {
+	columns := []Column{{Name: "Host", Left: true}, {Name: "GPUs", Left: true}, {Name: "Driver", Left: true},
+		{Name: "Processors", Left: true}, {Name: "Memory, GiB"},
+		{Name: "System", Left: true}, {Name: "Docker", Left: true}, {Name: "Settings", Left: true}}
+	var hosts [][]string
+	for i := range rows {
+		for _, m := range figure.HostsOf(&rows[i].Deployment) {
+			host, ok := hostLine(m)
+			if ok && !slices.ContainsFunc(hosts, func(known []string) bool { return slices.Equal(known, host) }) {
+				hosts = append(hosts, host)
+			}
+		}
+	}
+	return Tabulate(columns, hosts)
+}
+
+// hostLine is a host in the columns of [hostSheet].
+func hostLine(d results.Member) ([]string, bool) {
+	var f figure.HostFacts
+	if len(d.Facts) == 0 || json.Unmarshal(d.Facts, &f) != nil {
+		return nil, false // whoever stored them had something else in mind
+	}
+	cpu, memory, gpus, docker := f.CPUModel, "", figure.GpuName(d.GPUs), f.Docker
+	if f.CPUs > 0 {
+		cpu = fmt.Sprintf("%d × %s", f.CPUs, cmp.Or(f.CPUModel, "?"))
+	}
+	if f.MemoryBytes > 0 {
+		memory = number.Text(float64(f.MemoryBytes) / (1 << 30))
+	}
+	var models, drivers []string
+	for _, g := range f.GPUs {
+		name := g.Name
+		if g.MemoryBytes > 0 {
+			name += fmt.Sprintf(" %s GiB", number.Text(float64(g.MemoryBytes)/(1<<30)))
+		}
+		models, drivers = figure.Once(models, name), figure.Once(drivers, g.Driver)
+	}
+	if len(models) > 0 {
+		gpus = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
+	}
+	if f.ROCm != "" {
+		drivers = append(drivers, "ROCm "+f.ROCm)
+	}
+	if f.Toolkit != "" {
+		docker += ", container toolkit " + f.Toolkit
+	}
+	return []string{d.Host, gpus, strings.Join(drivers, ", "), cpu, memory, strings.Trim(f.OS+", "+f.Kernel, ", "), docker,
+		strings.Join(inOrder(f.Settings, " "), ", ")}, true
+}
