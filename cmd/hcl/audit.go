@@ -14,6 +14,7 @@ import (
 	"hclbench/plain"
 	"hclbench/report/table"
 	"hclbench/results"
+	"hclbench/results/formats"
 )
 
 func auditVerb(t *console) *cobra.Command {
@@ -112,7 +113,7 @@ func wrongIn(ctx context.Context, store *results.Store, r results.Row) (wrong []
 		return []string{r.Damaged}, nil
 	}
 	if r.Summary != nil {
-		wrong = load.Verdict{Reasons: r.Summary.Contradictions(r.Job.Workload.Concurrency)}.Texts()
+		wrong = load.Verdict{Reasons: formats.Contradictions(r.Summary, r.Job.Workload.Concurrency)}.Texts()
 	}
 	if store != nil {
 		if _, err := store.Records(ctx, r.RunID, r.ID); errors.Is(err, results.ErrDamaged) {

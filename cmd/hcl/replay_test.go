@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/results/formats"
 	"hclbench/testhost"
 )
 
@@ -166,7 +167,7 @@ func TestPublishedRows(t *testing.T) {
 	}
 	var contradict []string
 	for _, p := range rows {
-		if len(p.figures.Contradictions(p.concurrency)) > 0 {
+		if len(formats.Contradictions(&p.figures, p.concurrency)) > 0 {
 			contradict = append(contradict, p.name)
 		}
 	}

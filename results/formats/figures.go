@@ -233,7 +233,7 @@ func unknown(c *results.Cell, told map[string]bool) []string {
 // verdict is that on figures that others have measured: nobody can look at how, only
 // whether they can be true together, whether requests failed, and what their tool doubts.
 func verdict(s *load.Summary, concurrency int, doubts []load.Reason) load.Verdict {
-	wrong := append(doubts, s.Contradictions(concurrency)...)
+	wrong := append(doubts, Contradictions(s, concurrency)...)
 	if s.Failed > 0 {
 		wrong = append(load.Because(fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)), wrong...)
 	}

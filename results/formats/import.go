@@ -118,7 +118,7 @@ func Keep(ctx context.Context, store *results.Store, run results.Run, all []Resu
 				return 0, err
 			}
 		}
-		if len(r.Cell.Summary.Contradictions(r.Cell.Job.Workload.Concurrency)) > 0 {
+		if len(Contradictions(r.Cell.Summary, r.Cell.Job.Workload.Concurrency)) > 0 {
 			doubtful++
 		}
 	}

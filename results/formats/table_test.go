@@ -199,7 +199,7 @@ func TestPublishedStudies(t *testing.T) {
 				r.Summary.OutputThroughput <= 0 && r.Summary.TotalThroughput <= 0 {
 				t.Errorf("%s: a row has no engine or no throughput: %+v", name, r)
 			}
-			if len(r.Summary.Contradictions(r.Job.Workload.Concurrency)) > 0 {
+			if len(Contradictions(r.Summary, r.Job.Workload.Concurrency)) > 0 {
 				contradict++
 			}
 		}

@@ -1,4 +1,4 @@
-package load
+package formats
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/load"
 )
 
 // Contradictions says which of a summary's figures cannot be true together, each
@@ -16,7 +18,7 @@ import (
 // By Little's law the mean number of requests in flight is their throughput times
 // their mean latency. A summary of a window is not looked at, because its counts
 // and its throughputs are of different requests.
-func (s Summary) Contradictions(limit int) []Reason {
+func Contradictions(s *load.Summary, limit int) []load.Reason {
 	if s.Window != nil || s.Duration <= 0 {
 		return nil
 	}
@@ -30,33 +32,33 @@ func (s Summary) Contradictions(limit int) []Reason {
 // ofFlight are what Little's law holds together.
 var ofFlight = []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"}
 
-type contradictions []Reason
+type contradictions []load.Reason
 
 // add notes that metrics cannot be true together.
 func (c *contradictions) add(metrics []string, format string, args ...any) {
-	*c = append(*c, Reason{Code: "contradiction", Text: fmt.Sprintf(format, args...), Metrics: metrics})
+	*c = append(*c, load.Reason{Code: "contradiction", Text: fmt.Sprintf(format, args...), Metrics: metrics})
 }
 
-// apart reports whether a stated figure differs from what it is by more than a share,
+// differs reports whether a stated figure differs from what it is by more than a share,
 // and than rounding makes.
-func apart(stated, is, by float64) bool {
+func differs(stated, is, by float64) bool {
 	return stated > 0 && is > 0 && math.Abs(stated-is) > by*is+halfCent
 }
 
 // concurrency holds the mean number in flight against Little's law. Where all else fits
 // the concurrency that was asked for, only the stated mean is doubted.
-func (c *contradictions) concurrency(s Summary, limit int) {
+func (c *contradictions) concurrency(s *load.Summary, limit int) {
 	flying := float64(s.Completed) * s.E2EL.Mean / 1e3 / s.Duration
-	if apart(s.MeanConcurrency, flying, MaxLittle) {
+	if differs(s.MeanConcurrency, flying, load.MaxLittle) {
 		metrics := []string{"mean_concurrency"}
-		if apart(float64(limit), flying, MaxLittle) || limit == 0 {
+		if differs(float64(limit), flying, load.MaxLittle) || limit == 0 {
 			metrics = ofFlight
 		}
 		c.add(metrics,
 			"Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
 			s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
 	}
-	if limit > 0 && flying > (1+MaxLittle)*float64(limit) {
+	if limit > 0 && flying > (1+load.MaxLittle)*float64(limit) {
 		c.add(ofFlight,
 			"Little's law: %d requests of %.2f s in %.2f s make %.2f in flight, and no more than %d were allowed",
 			s.Completed, s.E2EL.Mean/1e3, s.Duration, flying, limit)
@@ -65,7 +67,7 @@ func (c *contradictions) concurrency(s Summary, limit int) {
 
 // throughput holds each against its count. A duration of which two decimals are printed
 // may be half a hundredth off, which is much of a short one.
-func (c *contradictions) throughput(s Summary) {
+func (c *contradictions) throughput(s *load.Summary) {
 	rounding := maxRounding + min(halfCent/s.Duration, 1)
 	for _, t := range []struct {
 		metrics       []string
@@ -78,23 +80,23 @@ func (c *contradictions) throughput(s Summary) {
 		{[]string{"output_throughput", "total_throughput"}, "an output throughput", s.OutputThroughput,
 			float64(s.OutputTokens)},
 	} {
-		if is := t.count / s.Duration; apart(t.stated, is, rounding) {
+		if is := t.count / s.Duration; differs(t.stated, is, rounding) {
 			c.add(t.metrics, "%s of %.2f/s is given, and %.0f in %.2f s make %.2f/s", t.name, t.stated, t.count,
 				s.Duration, is)
 		}
 	}
 }
 
-func (c *contradictions) latencies(s Summary) {
+func (c *contradictions) latencies(s *load.Summary) {
 	if s.TTFT.Count > 0 && s.E2EL.Count > 0 && s.TTFT.Mean > s.E2EL.Mean {
 		c.add([]string{"ttft", "e2el"}, "the first token comes after %.2f ms on average, and the last after %.2f ms",
 			s.TTFT.Mean, s.E2EL.Mean)
 	}
 	for _, t := range []struct {
-		name string
-		Stats
+		name  string
+		stats load.Stats
 	}{{"TTFT", s.TTFT}, {"TPOT", s.TPOT}, {"ITL", s.ITL}, {"E2EL", s.E2EL}} {
-		if wrong := t.disorder(); wrong != "" {
+		if wrong := disorder(t.stats); wrong != "" {
 			c.add([]string{strings.ToLower(t.name)}, "%s: %s", t.name, wrong)
 		}
 	}
@@ -105,20 +107,20 @@ func (c *contradictions) latencies(s Summary) {
 		return
 	}
 	outputs := float64(s.OutputTokens / n)
-	if sum := s.TTFT.Mean + (outputs-1)*s.TPOT.Mean; apart(s.E2EL.Mean, sum, MaxLittle) {
+	if sum := s.TTFT.Mean + (outputs-1)*s.TPOT.Mean; differs(s.E2EL.Mean, sum, load.MaxLittle) {
 		c.add([]string{"ttft", "tpot", "e2el"},
 			"a mean E2EL of %.2f ms is given, and a TTFT of %.2f ms with %.0f times a TPOT of %.2f ms make %.2f ms",
 			s.E2EL.Mean, s.TTFT.Mean, outputs-1, s.TPOT.Mean, sum)
 	}
 	// Some tools count a gap before the end of a stream, too.
-	if outputs > 1/MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-MaxLittle)*s.TPOT.Mean-halfCent {
+	if outputs > 1/load.MaxLittle && s.ITL.Mean > 0 && s.ITL.Mean < (1-load.MaxLittle)*s.TPOT.Mean-halfCent {
 		c.add([]string{"tpot", "itl"}, "a mean ITL of %.2f ms is given, and it cannot be below the TPOT of %.2f ms",
 			s.ITL.Mean, s.TPOT.Mean)
 	}
 }
 
 // disorder names two statistics of which the smaller is larger.
-func (s Stats) disorder() string {
+func disorder(s load.Stats) string {
 	type point struct {
 		at    float64
 		name  string
