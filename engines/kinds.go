@@ -98,6 +98,12 @@ func FromHub(e *Engine) bool {
 // HasGenerate reports whether the server may have SGLang's own endpoint, /generate.
 func HasGenerate(e *Engine) bool { return kinds[e.generates().Kind].generate }
 
+// RefusesIDs reports whether the server refuses prompts of token ids on completions, as SGLang's router does (0.3.2, with 422).
+func RefusesIDs(e *Engine) bool {
+	r := e.recipe(Route)
+	return r != nil && r.Kind == SGLangRouter && r.Command == nil
+}
+
 // TakesLoraPath reports whether the server takes the name of a LoRA adapter as SGLang does, beside the model's.
 func TakesLoraPath(e *Engine) bool { return e.generates().speaksAs() == SGLang }
 

@@ -10,6 +10,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/hcl/lang"
+	"hclbench/load"
 )
 
 // nodes are four hosts of one fabric, a model, a data set and two recipes.
@@ -257,5 +258,55 @@ engine "sglang" "recipe" {
 	h := c.Hosts[1]
 	if f := h.Fabric; f.Interface != "eno1" || !slices.Equal(f.RDMA, []string{"mlx5_0"}) || f.GIDIndex == nil || *f.GIDIndex != 3 {
 		t.Errorf("fabric of %s is %+v", h, f)
+	}
+}
+
+// TestTokenIDsBehindRouter: SGLang's router takes no prompts of token ids on completions, so another endpoint is the one
+// where nothing is said, or the text says which to write.
+func TestTokenIDsBehindRouter(t *testing.T) {
+	one := func(group, endpoint string) string {
+		return nodes + pd("") + `
+group "plain" {
+  role "serve" {
+    engine = engine.vllm.v
+    on     = [host.node["d"]]
+  }
+  router "sglang" {
+    host  = host.node["a"]
+    image = "lmsysorg/sgl-model-gateway:v0.3.2"
+  }
+}
+engine "vllm" "v" {
+  model = model.m
+  image = "vllm/vllm-openai:v0.30.0"
+  flags = { tensor-parallel-size = 8 }
+}
+benchmark "b" {
+  engine   = ` + group + `
+  dataset  = dataset.random.d
+  requests = 64
+  load {
+    concurrency   = 4
+    output_tokens = 16
+    ` + endpoint + `
+  }
+}`
+	}
+	c := mustLoad(t, one("group.pd", ""), lang.Vars{})
+	if got := c.Benchmarks[0].Cells[0].Workload.Endpoint; got != load.Generate {
+		t.Errorf("the endpoint is %s, want %s", got, load.Generate)
+	}
+	c = mustLoad(t, one("group.plain", `endpoint = "chat"`), lang.Vars{})
+	if got := c.Benchmarks[0].Cells[0].Workload.Endpoint; got != load.Chat {
+		t.Errorf("the endpoint is %s, want %s", got, load.Chat)
+	}
+	for _, wrong := range []struct{ group, endpoint, want string }{
+		{"group.pd", `endpoint = "completions"`, `Write endpoint = "generate".`},
+		{"group.plain", "", `Write endpoint = "chat".`},
+	} {
+		_, p := loadText(t, one(wrong.group, wrong.endpoint), lang.Vars{})
+		if text := strings.Join(strings.Fields(printed(t, p)), " "); !strings.Contains(text, "No token ids") || !strings.Contains(text, wrong.want) {
+			t.Errorf("%s with %q: %s", wrong.group, wrong.endpoint, text)
+		}
 	}
 }

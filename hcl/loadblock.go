@@ -97,12 +97,20 @@ func checkIdle(b *lang.Block, d *draft) {
 		return
 	}
 	w := &d.Workload
+	if said := b.Arg("load.endpoint"); !said.IsSet() && d.Engine != nil && refusedIDs(d.Engine, *w) && engines.HasGenerate(d.Engine) {
+		w.Endpoint = load.Generate
+	}
 	for _, name := range w.Idle() {
 		if x := b.Arg("load." + name); x.IsSet() {
 			b.Fail(x.At, "No effect", "%s means nothing to the endpoint %q. Leave it out.", name, w.Endpoint)
 		}
 	}
 	w.IgnoreEOS = w.IgnoreEOS && w.Generates() // where it is not said
+}
+
+// refusedIDs reports whether the engine's router refuses the prompts of a workload, as they are token ids.
+func refusedIDs(e *engines.Engine, w load.Workload) bool {
+	return engines.RefusesIDs(e) && w.Endpoint == load.Completions && w.Dataset.Kind != load.JSONL // whose prompts are text
 }
 
 // checkRules holds a load against its rules; what is missing has been reported.
@@ -164,6 +172,15 @@ func checkSent(b *lang.Block, c Cell) {
 	if x.IsSet() && w.Endpoint == load.Generate && !engines.HasGenerate(e) && !c.Offline {
 		b.Fail(x.At, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every request would fail. "+
 			"Write endpoint = %q or %q.", e.Address(), e.Kind, load.Completions, load.Chat)
+		return
+	}
+	if at, said := placeOf(b, "endpoint"); said && !c.Offline && refusedIDs(e, w) {
+		other := load.Chat
+		if engines.HasGenerate(e) {
+			other = load.Generate
+		}
+		b.Fail(at, "No token ids", "SGLang's router takes no prompts of token ids on /v1/completions: every request would fail. "+
+			"Write endpoint = %q.", other)
 		return
 	}
 	if w.Endpoint == load.Responses && engines.TakesLoraPath(e) {

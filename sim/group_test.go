@@ -252,6 +252,15 @@ func TestSplitTogether(t *testing.T) {
 	until(t, prefill+"/health", http.StatusOK)
 	until(t, decode+"/health", http.StatusOK)
 	until(t, router+"/readiness", http.StatusOK)
+	for body, want := range map[string]int{ // as SGLang's router 0.3.2
+		`{"model":"m","prompt":[1,2,3],"max_tokens":4}`: http.StatusUnprocessableEntity,
+		`{"model":"m","prompt":5,"max_tokens":4}`:       http.StatusUnprocessableEntity,
+		`{"model":"m","prompt":["one"],"max_tokens":4}`: http.StatusOK,
+	} {
+		if status, answer := ask(t, "POST", router+"/v1/completions", body); status != want {
+			t.Errorf("%s: status %d, want %d: %s", body, status, want, answer)
+		}
+	}
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -264,7 +273,7 @@ func TestSplitTogether(t *testing.T) {
 	}
 	all.Wait()
 	_, metrics := ask(t, "GET", prefill+"/metrics", "")
-	if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 40`) || !strings.Contains(metrics, `generation_tokens_total{engine="0",model_name="m"} 40`) {
+	if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 41`) || !strings.Contains(metrics, `generation_tokens_total{engine="0",model_name="m"} 41`) {
 		t.Errorf("prefill counts:\n%s", metrics)
 	}
 }

@@ -224,6 +224,11 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 		refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 		return
 	}
+	if r.as == SGLang && q.URL.Path == "/v1/completions" && !isText(body) {
+		http.Error(w, "Failed to deserialize the JSON body into the target type: prompt: data did not match any variant of "+
+			"untagged enum StringOrArray", http.StatusUnprocessableEntity)
+		return
+	}
 	n := int(r.requests.Add(1))
 	if after := r.to.BreakAfter; after > 0 && n > after {
 		refuse(w, http.StatusServiceUnavailable, "server_selection_failed",
@@ -250,6 +255,17 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	r.oneAfterTheOther(w, q, prefill, decode, body)
+}
+
+// isText reports whether the prompt of a request is a text or a list of texts: SGLang's router (0.3.2) reads no others.
+func isText(body []byte) bool {
+	var one struct {
+		Prompt string `json:"prompt"`
+	}
+	var several struct {
+		Prompt []string `json:"prompt"`
+	}
+	return json.Unmarshal(body, &one) == nil || json.Unmarshal(body, &several) == nil
 }
 
 // both sends the same request to prefill and decode, as SGLang's router does.
