@@ -25,7 +25,7 @@ func ParseAdapter(text string) (a Adapter, err error) {
 	name, share, _ := strings.Cut(text, "=")
 	a.Name = strings.TrimSpace(name)
 	if a.Share, err = strconv.ParseFloat(strings.TrimSpace(share), 64); a.Name == "" || err != nil {
-		return a, fmt.Errorf("%q is no adapter: write NAME=SHARE, such as sql=0.25", text)
+		return a, fmt.Errorf("%q is not an adapter: write NAME=SHARE, such as sql=0.25", text)
 	}
 	return a, nil
 }
@@ -65,7 +65,7 @@ func (w Workload) Adapting() string {
 func (w Workload) adapting(p *problems) {
 	sum := 0.0
 	for i, a := range w.Adapters {
-		p.add(a.Name == "", "adapters", "an adapter without a name: write the one by which the server has it")
+		p.add(a.Name == "", "adapters", "an adapter has no name: write the one that the server knows it by")
 		p.add(!(a.Share > 0 && a.Share <= 1), "adapters", "adapter %q has a share of %v: it lies above 0 and up to 1",
 			a.Name, a.Share)
 		p.add(slices.ContainsFunc(w.Adapters[:i], func(b Adapter) bool { return a.Name == b.Name }), "adapters",

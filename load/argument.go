@@ -131,7 +131,7 @@ func (a Argument[N]) check(p *problems, n *N, field string, needed bool) {
 	case v.Kind() == reflect.String:
 		s := v.String()
 		p.add(s != "" && a.Words != nil && !slices.Contains(a.Words, s), field, "%q: write one of %s", s, inWords(a.Words))
-		p.add(s != "" && a.Form == SHA256Text && !digest.MatchString(s), field, "%q is no SHA-256 in 64 hex digits", s)
+		p.add(s != "" && a.Form == SHA256Text && !digest.MatchString(s), field, "%q is not a SHA-256 in 64 hex digits", s)
 		return
 	case v.CanInt():
 		x = float64(v.Int())

@@ -270,7 +270,7 @@ func (d Dataset) NeedsChat() bool { return d.kind().chat }
 func (d Dataset) WithoutServer() error {
 	switch k := d.kind(); {
 	case k.noBatch:
-		return fmt.Errorf("a data set of kind %q is no batch of prompts", d.Kind)
+		return fmt.Errorf("a data set of kind %q is not a batch of prompts", d.Kind)
 	case slices.Contains(countedFiles, d.Kind) && d.Tokenizer == "":
 		return fmt.Errorf("no server is there to count the tokens of a data set of kind %q: "+
 			"name the model's tokenizer in it, tokenizer = \"tokenizer.json\"", d.Kind)

@@ -33,7 +33,7 @@ func ParseImageSize(text string) (s ImageSize, err error) {
 	s.Width, err1 = strconv.Atoi(width)
 	s.Height, err2 = strconv.Atoi(height)
 	if err1 != nil || err2 != nil {
-		return s, fmt.Errorf("%q is no size of an image: %s", text, sizeExample)
+		return s, fmt.Errorf("%q is not the size of an image: %s", text, sizeExample)
 	}
 	return s, nil
 }
@@ -46,7 +46,7 @@ func ParseImageShare(text string) (s ImageSize, err error) {
 	}
 	if s.Share = 1; said {
 		if s.Share, err = strconv.ParseFloat(strings.TrimSpace(share), 64); err != nil {
-			return s, fmt.Errorf("%q is no share of the images: write WIDTHxHEIGHT=SHARE, such as 1280x720=0.5", text)
+			return s, fmt.Errorf("%q is not a size with a share: write WIDTHxHEIGHT=SHARE, such as 1280x720=0.5", text)
 		}
 	}
 	return s, nil
@@ -88,7 +88,7 @@ func (d Dataset) imaging(p *problems) {
 	if d.Kind != RandomImages {
 		return
 	}
-	p.add(len(d.ImageSizes) == 0, "dataset.image_sizes", "no size of an image: %s", sizeExample)
+	p.add(len(d.ImageSizes) == 0, "dataset.image_sizes", "no image has a size: %s", sizeExample)
 	p.add(len(d.ImageSizes) > maxSizes, "dataset.image_sizes", "%d sizes of images: at most %d are possible",
 		len(d.ImageSizes), maxSizes)
 	pixels := 0.0 // whatever the sides: their product may be more than an int holds

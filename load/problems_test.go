@@ -111,7 +111,7 @@ func TestParseAdapter(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "sql", "=0.5", " =0.5", "sql=", "sql=0.5abc", "sql=0.5,chat=0.25", "sql=0.5 0.6", "sql=half"} {
-		if got, err := ParseAdapter(text); err == nil || err.Error() != fmt.Sprintf("%q is no adapter: write NAME=SHARE, such as sql=0.25", text) {
+		if got, err := ParseAdapter(text); err == nil || err.Error() != fmt.Sprintf("%q is not an adapter: write NAME=SHARE, such as sql=0.25", text) {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}

@@ -82,7 +82,7 @@ func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
 	}
 	for member := range extra {
 		if w.routes(member) {
-			return nil, fmt.Errorf("extra body: %q would say for all requests who answers them, and adapters say it "+
+			return nil, fmt.Errorf("extra body: %q says for all requests who answers them, and adapters say it "+
 				"for each: write one of the two", member)
 		}
 	}

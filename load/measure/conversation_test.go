@@ -115,7 +115,7 @@ func TestConversation(t *testing.T) {
 			if s := r.Summary; s.Completed != 30 || s.OutputTokens != 10*(2+3+4) || s.OutputTokens != s.AskedOutput {
 				t.Errorf("%d completed, %d tokens of %d: %v", s.Completed, s.OutputTokens, s.AskedOutput, s.ErrorSamples)
 			}
-			if src := r.Summary.Source; src.Prompts != 10 || src.Bad != 3 || src.LeftOut != 1 || src.Tokenizer != "server" || src.BadLines[0] != "line 11: message 2: a second question without an answer between" {
+			if src := r.Summary.Source; src.Prompts != 10 || src.Bad != 3 || src.LeftOut != 1 || src.Tokenizer != "server" || src.BadLines[0] != "line 11: message 2: a second question without an answer in between" {
 				t.Errorf("source %+v", src)
 			}
 			talks := map[string][][]string{}

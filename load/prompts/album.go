@@ -124,7 +124,7 @@ func (a *album) picture(url string) (picture, error) {
 	}
 	kind, data, ok := strings.Cut(url, ";base64,")
 	if !ok {
-		return nil, fmt.Errorf("%.40q: it is no data URI with base64", url)
+		return nil, fmt.Errorf("%.40q: it is not a data URI in base64", url)
 	}
 	file, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -217,7 +217,7 @@ func folderSum(dir string) (string, error) {
 		case err != nil || e.IsDir():
 			return err
 		case name == dir:
-			return errors.New("it is no folder")
+			return errors.New("it is not a folder")
 		}
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 			return err // a pipe would be waited for
@@ -242,11 +242,11 @@ func folderSum(dir string) (string, error) {
 func imageKind(b []byte) (string, error) {
 	kind := http.DetectContentType(b)
 	if !strings.HasPrefix(kind, "image/") {
-		return "", errors.New("it is no image")
+		return "", errors.New("it is not an image")
 	}
 	if slices.Contains([]string{"image/png", "image/jpeg", "image/gif"}, kind) {
 		if _, _, err := image.DecodeConfig(bytes.NewReader(b)); err != nil {
-			return "", fmt.Errorf("it is no image: %w", err)
+			return "", fmt.Errorf("it is not an image: %w", err)
 		}
 	}
 	return kind, nil

@@ -82,14 +82,14 @@ func TestBadAlbum(t *testing.T) {
 	}
 	for _, c := range []struct{ dir, text, want string }{
 		{dir, `{"prompt":"a","image_files":["none.png"],"output_tokens":1}`, `line 1: image: file "none.png": no such file`},
-		{dir, `{"prompt":"a","image_files":["text.png"],"output_tokens":1}`, `line 1: image: file "text.png": it is no image`},
-		{dir, `{"prompt":"a","image_files":["torn.png"],"output_tokens":1}`, `line 1: image: file "torn.png": it is no image: `},
+		{dir, `{"prompt":"a","image_files":["text.png"],"output_tokens":1}`, `line 1: image: file "text.png": it is not an image`},
+		{dir, `{"prompt":"a","image_files":["torn.png"],"output_tokens":1}`, `line 1: image: file "torn.png": it is not an image: `},
 		{dir, `{"prompt":"a","image_files":["../x.png"],"output_tokens":1}`, `line 1: image: file "../x.png": it lies outside of image_dir`},
 		{"", `{"prompt":"a","image_files":["dot.gif"],"output_tokens":1}`, `line 1: image: file "dot.gif": write image_dir`},
 		{dir, `{"image_files":["dot.gif"],"output_tokens":1}`, `line 1: "image_files" goes with a "prompt"`},
-		{dir, part("data:image/png;base64,AAAA"), `line 1: image: message 1, part 2: "data:image/png": it is no image`},
+		{dir, part("data:image/png;base64,AAAA"), `line 1: image: message 1, part 2: "data:image/png": it is not an image`},
 		{dir, part("data:image/png;base64,!"), `line 1: image: message 1, part 2: "data:image/png;base64,!": illegal base64`},
-		{dir, part("data:,x"), `line 1: image: message 1, part 2: "data:,x": it is no data URI`},
+		{dir, part("data:,x"), `line 1: image: message 1, part 2: "data:,x": it is not a data URI`},
 		{dir, part("torn.png"), `line 1: image: message 1, part 2: file "torn.png"`},
 	} {
 		w := load.Workload{Requests: 1, Endpoint: load.Chat,

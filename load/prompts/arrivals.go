@@ -35,9 +35,9 @@ func (s *spoken) timed(f *talkForm) error {
 	}
 	switch {
 	case f.Timestamp == nil && !(row && f.Delay != nil):
-		return errors.New("no number \"timestamp\", and arrivals are to be recorded ones")
+		return errors.New("no number \"timestamp\", which arrivals = \"recorded\" needs")
 	case len(s.says) > 1 && row && s.says[0].at == nil:
-		return errors.New("no number \"timestamp\" in the first of its requests, and arrivals are to be recorded ones")
+		return errors.New("its first request has no number \"timestamp\", which arrivals = \"recorded\" needs")
 	case f.Timestamp != nil:
 		at, err := milliseconds(*f.Timestamp)
 		x.at = &at

@@ -61,7 +61,7 @@ func (a asking) check(w load.Workload) error {
 	all := a.all(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if w.Says(name) {
-			return fmt.Errorf("%q is for the load to say", name)
+			return fmt.Errorf("%q belongs in the load block, and not in an entry", name)
 		}
 	}
 	for _, name := range []string{"tools", "tool_choice", "parallel_tool_calls"} {
@@ -87,7 +87,7 @@ func (a asking) check(w load.Workload) error {
 		}
 	}
 	if w.Endpoint == load.Responses && a.Extra["text"] != nil && (isSet(a.ResponseFormat) || a.Extra["response_format"] != nil) {
-		return errors.New("both \"response_format\" and \"text\", which are one there")
+		return errors.New("\"response_format\" and \"text\" mean the same to the Responses API: keep one of them")
 	}
 	if isSet(a.ResponseFormat) {
 		var format struct {
@@ -98,7 +98,7 @@ func (a asking) check(w load.Workload) error {
 		}
 		switch err := json.Unmarshal(a.ResponseFormat, &format); {
 		case err != nil || format.Type == "":
-			return errors.New("\"response_format\" is not an object with a \"type\" and, of \"json_schema\", a schema")
+			return errors.New("\"response_format\" is not an object with a \"type\"")
 		case format.Type == "json_schema" && (format.Schema == nil || format.Schema.Schema == nil):
 			return errors.New("\"response_format\" has no object \"json_schema.schema\"")
 		}
@@ -124,7 +124,7 @@ func checkMessages(w load.Workload, raw []byte) error {
 	}
 	var items []message
 	if w.Endpoint == load.Responses && json.Unmarshal(raw, &items) != nil {
-		return errors.New("\"messages\" has what is no message of a chat")
+		return errors.New("\"messages\" has an element that is not a chat message")
 	}
 	return itemsOf(w, items)
 }

@@ -42,7 +42,7 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 	}
 	all, source, err := draw(ctx, job, total, counter(job.Workload), parseTalk, func(t tokens, s spoken) (talk, int, error) {
 		if job.Workload.Dataset.Timed() && s.says[0].at == nil {
-			return nil, 0, errors.New("a session has no number \"timestamp\" in the first of its requests")
+			return nil, 0, errors.New("the first request of a session has no number \"timestamp\"")
 		}
 		one, err := s.talk(ctx, t, job.Workload)
 		return one, len(one), err
@@ -51,8 +51,8 @@ func conversations(ctx context.Context, job load.Job, total int) (*Set, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no conversation is left: %d were without a question, or nothing says how long its answer "+
-			"is to be (output_tokens in the load does), and %d bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
+		return nil, fmt.Errorf("no conversation can be used: %d have no question, or no length for the answer (set "+
+			"output_tokens in the load block), and %d are bad%s", source.LeftOut, source.Bad, firstOf(source.BadLines))
 	}
 	set := &Set{source: source, form: load.Messages}
 	if job.Workload.Dataset.Timed() {
@@ -92,8 +92,8 @@ func (s spoken) talk(ctx context.Context, t tokens, w load.Workload) (out talk, 
 				break // nobody knows how long its answer was
 			}
 			if t == nil {
-				return nil, fmt.Errorf("recorded answers are to be counted, and %w: name the model's tokenizer.json in "+
-					"the data set, or say output_tokens in the load", errNoTokenizer)
+				return nil, fmt.Errorf("the lengths of recorded answers have to be counted, and %w: name the model's "+
+					"tokenizer.json in the data set, or set output_tokens in the load block", errNoTokenizer)
 			}
 			ids, err := t.encode(ctx, x.answer.text())
 			if err != nil {

@@ -47,7 +47,7 @@ func CheckInputs(j load.Job) error {
 // checkEntries looks at a file of entries as their parser does.
 func checkEntries[T any](parse func(load.Workload, []byte) (T, error)) func(load.Job) error {
 	return func(j load.Job) error {
-		f, err := entries(j, soundFor(parse))
+		f, err := readEntries(j, soundFor(parse))
 		if err != nil {
 			return err
 		}
@@ -73,35 +73,30 @@ type span struct {
 	length int
 }
 
-// file is a data set's file whose entries have been looked at, and not kept.
-type file struct {
+// entries are where the sound entries of a data set's file lie, which has been read through and is not kept.
+type entries struct {
 	*os.File
-	sound   func(raw []byte) error
-	found   []entry
-	source  *load.Source
-	seen    int
-	grave   bool  // one bad entry is enough to give the file up
-	skipped int64 // bytes before the first entry's line
-	// sessions say where in found those are that entries are requests of. Nil: entries stand alone.
-	sessions map[string]int
-	broken   map[string]bool // sessions of which a request is bad, or left out
-	parts    map[part]int    // how many entries there are of each
-	talks    map[string]bool // sessions of entries that end in an answer
-	twice    string          // one of which there are several
+	sound    func(raw []byte) error
+	found    []entry
+	source   *load.Source
+	seen     int
+	grave    bool      // one bad entry is enough to give the file up
+	skipped  int64     // bytes before the first entry's line
+	sessions *sessions // that entries are requests of; nil: each stands alone
 }
 
-// entries reads through a file of JSON values, one to a line or all in an array,
+// readEntries reads through a file of JSON values, one to a line or all in an array,
 // without keeping it, and returns where those lie that sound finds sound. It
 // makes sure of the checksum, and counts and names bad entries.
-func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, error) {
+func readEntries(j load.Job, sound func(w load.Workload, raw []byte) error) (*entries, error) {
 	d := j.Workload.Dataset
 	open, err := openFile(j, d.Path)
 	if err != nil {
 		return nil, err
 	}
-	f := &file{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
+	f := &entries{File: open, sound: func(raw []byte) error { return sound(j.Workload, raw) }, source: &load.Source{}}
 	if d.Kind == load.Conversation {
-		f.sessions, f.broken, f.talks, f.parts = map[string]int{}, map[string]bool{}, map[string]bool{}, map[part]int{}
+		f.sessions = newSessions()
 	}
 	sum := sha256.New()
 	src := io.TeeReader(f, sum)
@@ -111,7 +106,7 @@ func entries(j load.Job, sound func(w load.Workload, raw []byte) error) (*file, 
 	// A file that is not the one meant need not be complained about otherwise.
 	if other := sameSum(d.SHA256, f.source.SHA256); other != nil {
 		err = other
-	} else if err = errors.Join(scanned, err, f.checkWhole()); err == nil && (f.grave || f.source.Bad > max(minBad, f.seen/badShare)) {
+	} else if err = errors.Join(scanned, err, f.join()); err == nil && (f.grave || f.source.Bad > max(minBad, f.seen/badShare)) {
 		err = fmt.Errorf("%d of %d entries are bad: %s", f.source.Bad, f.seen, strings.Join(f.source.BadLines, "; "))
 	}
 	if err != nil {
@@ -142,7 +137,7 @@ func sameSum(want, is string) error {
 func draw[T, U any](ctx context.Context, job load.Job, total int, count func(context.Context, load.Job) (tokens, error),
 	parse func(load.Workload, []byte) (T, error), use func(tokens, T) (_ U, requests int, err error),
 ) ([]U, *load.Source, error) {
-	f, err := entries(job, soundFor(parse))
+	f, err := readEntries(job, soundFor(parse))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +188,7 @@ func wanted(total int, w load.Workload) int {
 }
 
 // read reads an entry again.
-func (f *file) read(e entry) (raw []byte, err error) {
+func (f *entries) read(e entry) (raw []byte, err error) {
 	for _, s := range e {
 		part := make([]byte, s.length)
 		if _, err := f.ReadAt(part, s.at); err != nil {
@@ -204,7 +199,8 @@ func (f *file) read(e entry) (raw []byte, err error) {
 	return raw[:len(raw)-1], nil
 }
 
-func (f *file) entry(what string, number int, at int64, raw []byte) {
+// add looks at an entry, and keeps where it lies if it is sound.
+func (f *entries) add(what string, number int, at int64, raw []byte) {
 	err := f.sound(raw)
 	if errors.Is(err, errHeader) {
 		return
@@ -213,69 +209,49 @@ func (f *file) entry(what string, number int, at int64, raw []byte) {
 	switch {
 	case err == nil:
 		f.keep(span{at, len(raw)}, raw)
+		return
 	case errors.Is(err, errSkip):
 		f.source.LeftOut++
 	default:
 		f.grave = f.grave || errors.Is(err, errImage)
 		f.bad("%s %d: %v", what, number, err)
 	}
-	if err != nil && f.sessions != nil {
-		f.broken[sessionOf(raw)] = true
+	if f.sessions != nil {
+		f.sessions.broken[sessionOf(raw)] = true
 	}
 }
 
-// keep notes where a sound entry lies.
-func (f *file) keep(s span, raw []byte) {
+// keep notes where a sound entry lies: behind those of its session.
+func (f *entries) keep(s span, raw []byte) {
 	if f.sessions != nil {
-		p, name := partOf(raw)
-		if f.parts[p]++; p == answered {
-			f.again(sessionOf(raw))
-		}
-		if name != "" {
-			if i, begun := f.sessions[name]; begun {
-				f.found[i] = append(f.found[i], s)
-				return
-			}
-			f.sessions[name] = len(f.found)
+		if i, begun := f.sessions.place(raw, len(f.found)); begun {
+			f.found[i] = append(f.found[i], s)
+			return
 		}
 	}
 	f.found = append(f.found, entry{s})
 }
 
-// again notes the session of an entry that ends in an answer: the next one of it would be the same conversation.
-func (f *file) again(session string) {
-	if session == "" {
-		return
-	}
-	if f.talks[session] {
-		f.twice = session
-	}
-	f.talks[session] = true
-}
-
 // bad counts an entry that is no use, and says why of the first few.
-func (f *file) bad(format string, args ...any) {
+func (f *entries) bad(format string, args ...any) {
 	f.source.Bad++
 	if len(f.source.BadLines) < badSamples {
 		f.source.BadLines = append(f.source.BadLines, fmt.Sprintf(format, args...))
 	}
 }
 
-// checkWhole looks at entries of several parts once more, which are sound each by itself. Without one of its
-// requests a session would be another one.
-func (f *file) checkWhole() error {
-	if talks, rows := f.parts[answered], f.parts[request]; talks > 0 && rows > 0 {
-		return fmt.Errorf("of the entries with \"session_id\" or \"output_length\" %d end in an answer, as conversations "+
-			"do, and %d in what is asked, as single requests do: leave both out of conversations, or write "+
-			"\"message_mode\": \"history\" into requests", talks, rows)
+// join looks at sessions of several entries once more, each of which is sound by itself. One that lacks a request
+// would be another session, and is left out.
+func (f *entries) join() error {
+	if f.sessions == nil {
+		return nil
 	}
-	if f.twice != "" {
-		return fmt.Errorf("several entries of session %q end in an answer: leave one of them, which is the whole "+
-			"conversation, or write \"message_mode\": \"history\" and leave the answers at their ends out", f.twice)
+	if err := f.sessions.check(); err != nil {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(f.sessions)) {
-		e := &f.found[f.sessions[name]]
-		if f.broken[name] {
+	for _, name := range slices.Sorted(maps.Keys(f.sessions.places)) {
+		e := &f.found[f.sessions.places[name]]
+		if f.sessions.broken[name] {
 			f.source.LeftOut += len(*e)
 			*e = nil
 		}
@@ -295,7 +271,7 @@ func (f *file) checkWhole() error {
 	return nil
 }
 
-func (f *file) scan(r *bufio.Reader) error {
+func (f *entries) scan(r *bufio.Reader) error {
 	const mark = "\uFEFF" // with which Windows' editors begin a text
 	if b, _ := r.Peek(len(mark)); string(b) == mark {
 		f.skipped = int64(len(mark))
@@ -319,7 +295,7 @@ func (f *file) scan(r *bufio.Reader) error {
 				case "conversations":
 					return f.object(json.NewDecoder(r))
 				case "filetype":
-					return errors.New("it says how vLLM makes conversations, and has none: write a data set of kind " +
+					return fmt.Errorf("it describes how vLLM makes conversations, and has none: use a data set of kind %q",
 						load.RandomConversation)
 				}
 			}
@@ -328,38 +304,8 @@ func (f *file) scan(r *bufio.Reader) error {
 	}
 }
 
-// formOfTalks is the member by which a file is known that is one object, from its beginning: of SGLang's
-// agentic traces "conversations", lists of rows, and of vLLM's recipe for conversations "filetype". Empty: it
-// is neither.
-func formOfTalks(b []byte) string {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.Token()
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return ""
-		}
-		switch key {
-		case "filetype":
-			return "filetype"
-		case "conversations":
-			if t, _ := d.Token(); t == json.Delim('[') {
-				if t, _ = d.Token(); t == json.Delim('[') {
-					return "conversations"
-				}
-			}
-			return ""
-		}
-		var value json.RawMessage
-		if d.Decode(&value) != nil {
-			return ""
-		}
-	}
-	return ""
-}
-
 // object reads the conversations of one of SGLang's agentic traces.
-func (f *file) object(d *json.Decoder) error {
+func (f *entries) object(d *json.Decoder) error {
 	d.Token()
 	for d.More() {
 		if key, err := d.Token(); err != nil || key == "conversations" {
@@ -373,7 +319,7 @@ func (f *file) object(d *json.Decoder) error {
 	return nil
 }
 
-func (f *file) array(d *json.Decoder) error {
+func (f *entries) array(d *json.Decoder) error {
 	if _, err := d.Token(); err != nil {
 		return err
 	}
@@ -385,7 +331,7 @@ func (f *file) array(d *json.Decoder) error {
 		if len(raw) > maxEntry {
 			return fmt.Errorf("entry %d is longer than %d MiB", n, maxEntry>>20)
 		}
-		f.entry("entry", n, f.skipped+d.InputOffset()-int64(len(raw)), raw)
+		f.add("entry", n, f.skipped+d.InputOffset()-int64(len(raw)), raw)
 	}
 	if _, err := d.Token(); err != nil {
 		return fmt.Errorf("after %d entries: %w", f.seen, err)
@@ -393,7 +339,7 @@ func (f *file) array(d *json.Decoder) error {
 	return nil
 }
 
-func (f *file) lines(r io.Reader) error {
+func (f *entries) lines(r io.Reader) error {
 	at, n := f.skipped, 1
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxEntry)
@@ -409,7 +355,7 @@ func (f *file) lines(r io.Reader) error {
 	for ; lines.Scan(); n++ {
 		line := lines.Bytes()
 		if text := bytes.TrimSpace(line); len(text) > 0 {
-			f.entry("line", n, at+int64(bytes.Index(line, text)), text)
+			f.add("line", n, at+int64(bytes.Index(line, text)), text)
 		}
 		at += int64(len(line))
 	}
@@ -423,7 +369,7 @@ func (f *file) lines(r io.Reader) error {
 func plainError(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fmt.Errorf("%q is a %s, which it cannot be", kind.Field, kind.Value)
+		return fmt.Errorf("%q cannot be a %s", kind.Field, kind.Value)
 	}
 	return err
 }

@@ -60,12 +60,12 @@ func itemsOf(w load.Workload, messages []message) error {
 	for i, m := range messages {
 		switch {
 		case m.Role == roleTool || len(m.ToolCalls) > 0:
-			return fmt.Errorf("message %d has a tool call, or the result of one, and they are sent to the endpoint %q only",
+			return fmt.Errorf("message %d has a tool call or its result, which only the endpoint %q takes",
 				i+1, load.Chat)
 		case string(m.Content) == "null":
 			return fmt.Errorf("message %d has no \"content\"", i+1)
 		case len(m.Content) > 0 && m.Content[0] != '"':
-			return fmt.Errorf("message %d has parts, and they are sent to the endpoint %q only: write its content as a text",
+			return fmt.Errorf("message %d has a list of parts, which only the endpoint %q takes: write its content as a text",
 				i+1, load.Chat)
 		}
 	}

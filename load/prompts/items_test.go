@@ -23,16 +23,16 @@ func TestItems(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`:                                                                 `message 1 has parts`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}]}`:                                                                 `message 1 has a list of parts`,
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f"}}]}]}`: `message 2 has a tool call`,
 		`{"messages":[{"role":"user","content":"a"},{"role":"tool","tool_call_id":"c","content":"b"}]}`:                                         `message 2 has a tool call`,
-		`{"prompt":"a","response_format":{"type":"json_object"},"extra":{"text":{"verbosity":"low"}}}`:                                          `both "response_format" and "text"`,
-		`{"prompt":"a","extra":{"response_format":{"type":"json_object"},"text":{"verbosity":"low"}}}`:                                          `both "response_format" and "text"`,
-		`{"prompt":"a","extra":{"background":true}}`:                                                                                            `"background" is for the load to say`,
+		`{"prompt":"a","response_format":{"type":"json_object"},"extra":{"text":{"verbosity":"low"}}}`:                                          `"response_format" and "text" mean the same`,
+		`{"prompt":"a","extra":{"response_format":{"type":"json_object"},"text":{"verbosity":"low"}}}`:                                          `"response_format" and "text" mean the same`,
+		`{"prompt":"a","extra":{"background":true}}`:                                                                                            `"background" belongs in the load block, and not in an entry`,
 		`{"messages":[{"role":"user","content":null}]}`:                                                                                         `message 1 has no "content"`,
 		`{"prompt":"a","tools":[{"type":"function"}]}`:                                                                                          `tool 1 is a function without a "name"`,
-		`{"prompt":"a","extra":{"input":"b"}}`:                                                                                                  `"input" is for the load to say`,
-		`{"prompt":"a","extra":{"max_output_tokens":3}}`:                                                                                        `"max_output_tokens" is for the load to say`,
+		`{"prompt":"a","extra":{"input":"b"}}`:                                                                                                  `"input" belongs in the load block, and not in an entry`,
+		`{"prompt":"a","extra":{"max_output_tokens":3}}`:                                                                                        `"max_output_tokens" belongs in the load block, and not in an entry`,
 	} {
 		if _, err := parseLine(to, []byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", line, err, want)
@@ -47,7 +47,7 @@ func TestItems(t *testing.T) {
 	}
 	to.Dataset.Kind = load.Conversation
 	parts := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"text","text":"b"}]},{"role":"user","content":"c"}]}`
-	for history, want := range map[string]string{"": "", load.Answered: "", load.Recorded: "has parts"} {
+	for history, want := range map[string]string{"": "", load.Answered: "", load.Recorded: "has a list of parts"} {
 		to.Dataset.History = history
 		if _, err := parseTalk(to, []byte(parts)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("an answer in parts, history %q: %v", history, err)

@@ -182,7 +182,7 @@ func TestShareGPT(t *testing.T) {
 			t.Errorf("%s: lengths (-want +got):\n%s", c.name, diff)
 		}
 		want := &load.Source{Tokenizer: "server", SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(text))), Prompts: len(c.want), LeftOut: source.LeftOut, Bad: 2,
-			BadLines: []string{`entry 2: no list "conversations"`, `entry 3: "conversations" is a number, which it cannot be`}}
+			BadLines: []string{`entry 2: no list "conversations"`, `entry 3: "conversations" cannot be a number`}}
 		if diff := gocmp.Diff(want, source); diff != "" || source.LeftOut > c.leftOut {
 			t.Errorf("%s: %d left out, of %d that could be; source (-want +got):\n%s", c.name, source.LeftOut, c.leftOut, diff)
 		}
@@ -232,8 +232,8 @@ not JSON
 {"prompt": "zero", "output_tokens": 0}
 {"output_tokens": 3}
 {"prompt": "five", "output_tokens": 5}`
-	bad := []string{`line 4: "prompt" is a number, which it cannot be`, "line 5: invalid character 'o' in literal null (expecting 'u')",
-		`line 6: no number "output_tokens", and the load says none`, `line 7: "output_tokens" is 0`, `line 8: no text "prompt", nor a list "messages"`}
+	bad := []string{`line 4: "prompt" cannot be a number`, "line 5: invalid character 'o' in literal null (expecting 'u')",
+		`line 6: no number "output_tokens", and none in the load block`, `line 7: "output_tokens" is 0: it must be at least 1`, `line 8: neither a text "prompt" nor a list "messages"`}
 	quotes := []string{`"a é \"q\" \u003c\u0026\u003e\n"`, `"five"`, `"one two three"`}
 	for _, c := range []struct {
 		text, endpoint, counts string
@@ -272,18 +272,18 @@ func TestBadFiles(t *testing.T) {
 	}{
 		{load.Dataset{Kind: load.JSONL}, long, "20 of 1020 entries are bad: line 1: invalid character 'x'"},
 		{load.Dataset{Kind: load.JSONL}, few, ""},
-		{load.Dataset{Kind: load.JSONL}, "", "no prompt is left"},
-		{load.Dataset{Kind: load.JSONL}, " \n\n", "no prompt is left"},
-		{load.Dataset{Kind: load.JSONL}, "x", "0 were too short or too long, and 1 bad (line 1: invalid"},
+		{load.Dataset{Kind: load.JSONL}, "", "no prompt can be used"},
+		{load.Dataset{Kind: load.JSONL}, " \n\n", "no prompt can be used"},
+		{load.Dataset{Kind: load.JSONL}, "x", "0 are too short or too long, and 1 are bad (line 1: invalid"},
 		{load.Dataset{Kind: load.JSONL, SHA256: zeros}, "x", "its sha256 is 2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881, not 0000"},
 		{load.Dataset{Kind: load.JSONL, SHA256: "E79B34AC81AC29E8C0CA63C5EB7BEC7DEF3F7D2CFB2B5AA5B2E9A7D0AF4C2F1C"}, good, "its sha256 is"},
 		{load.Dataset{Kind: load.ShareGPT}, `[{"conversations":[]}, {"conversations":`, "entry 2: unexpected EOF"},
 		{load.Dataset{Kind: load.ShareGPT, SHA256: zeros}, `[{]`, "its sha256 is"},
-		{load.Dataset{Kind: load.ShareGPT}, `[]`, "no prompt is left"},
+		{load.Dataset{Kind: load.ShareGPT}, `[]`, "no prompt can be used"},
 		{load.Dataset{Kind: load.Trace}, "", "the trace has no requests"},
 		{load.Dataset{Kind: load.Trace}, `{"timestamp": 1e300, "input_length": 1, "output_length": 1}`, `line 1: "timestamp" is 1e+300 ms`},
-		{load.Dataset{Kind: load.Trace}, `{"timestamp": 0, "messages": [], "output_length": 1}`, `line 1: it has messages, and is for a data set of kind "conversation"`},
-		{load.Dataset{Kind: load.Text, InputTokens: 4}, "only three words", "has 3 tokens, and a prompt is to have 4"},
+		{load.Dataset{Kind: load.Trace}, `{"timestamp": 0, "messages": [], "output_length": 1}`, `line 1: it has messages: use a data set of kind "conversation"`},
+		{load.Dataset{Kind: load.Text, InputTokens: 4}, "only three words", "has 3 tokens, and a prompt needs 4"},
 		{load.Dataset{Kind: load.Text, InputTokens: 4, SHA256: zeros}, "a b c d", "its sha256 is"},
 		{load.Dataset{Kind: load.Text, InputTokens: 4}, "", "it is empty"},
 	} {

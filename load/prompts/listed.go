@@ -34,7 +34,7 @@ func (l listed) append(b []byte, i int) ([]byte, ask) {
 // them, to which the measurement comes last.
 func setOf(items []item, warmup int, source *load.Source) (*Set, error) {
 	if len(items) == 0 {
-		return nil, fmt.Errorf("no prompt is left: %d were too short or too long, and %d bad%s", source.LeftOut,
+		return nil, fmt.Errorf("no prompt can be used: %d are too short or too long, and %d are bad%s", source.LeftOut,
 			source.Bad, firstOf(source.BadLines))
 	}
 	source.Prompts = len(items)
@@ -82,7 +82,7 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	case l.Query != nil && !asked && l.Messages == nil:
 		return l, fmt.Errorf("a \"query\" needs the endpoint %q", load.Rerank)
 	case w.BatchSize > 1 && len(l.all(w)) > 0:
-		return l, errors.New("it asks for more than its prompt, and a request has several prompts")
+		return l, errors.New("it has more than a prompt, and a request of several prompts (batch_size) has no place for it")
 	case asked && l.Messages != nil:
 		return l, errors.New("both \"prompt\" and \"messages\"")
 	case l.Messages != nil:
@@ -90,7 +90,7 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 			_, err = saltable(l.Messages)
 		}
 	case !asked:
-		err = errors.New("no text \"prompt\", nor a list \"messages\"")
+		err = errors.New("neither a text \"prompt\" nor a list \"messages\"")
 	}
 	switch {
 	case err != nil:
@@ -100,9 +100,9 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 	case w.OutputTokens > 0:
 		l.OutputTokens = &w.OutputTokens
 	case l.OutputTokens == nil:
-		return l, errors.New("no number \"output_tokens\", and the load says none")
+		return l, errors.New("no number \"output_tokens\", and none in the load block")
 	case *l.OutputTokens < 1:
-		return l, fmt.Errorf("\"output_tokens\" is %d", *l.OutputTokens)
+		return l, fmt.Errorf("\"output_tokens\" is %d: it must be at least 1", *l.OutputTokens)
 	}
 	return l, nil
 }
@@ -171,22 +171,16 @@ func passes(filter string, input, output int, outputGiven bool) bool {
 	return input >= 2 && (output >= 2 || outputGiven)
 }
 
-// recorded is a conversation as ShareGPT or OpenAI writes it.
-type recorded struct {
-	Conversations []struct {
-		From  string  `json:"from"`
-		Value *string `json:"value"`
-	} `json:"conversations"`
-	Messages []struct {
-		Role    string  `json:"role"`
-		Content *string `json:"content"`
-	} `json:"messages"`
-}
-
-type opening struct{ prompt, answer string } // the first two turns of a conversation, whoever said them
+// opening is the first two turns of a conversation, whoever said them.
+type opening struct{ prompt, answer string }
 
 func firstTurns(_ load.Workload, raw []byte) (o opening, err error) {
-	var r recorded
+	var r struct { // as ShareGPT writes it
+		Conversations []struct {
+			From  string  `json:"from"`
+			Value *string `json:"value"`
+		} `json:"conversations"`
+	}
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return o, plainError(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hclbench/load"
 )
@@ -16,10 +17,7 @@ const (
 )
 
 // saltHole is where the salt goes in a list of messages, as JSON has it. No text marshals to it but this.
-const (
-	saltMark = "\x00salt"
-	saltHole = `\u0000salt`
-)
+const saltHole = `\u0000salt`
 
 // salted are prompts of which each begins like no other: what a server has in its cache is of no use to it.
 type salted struct {
@@ -55,28 +53,43 @@ func withSalt(b, prompt []byte, seed, use uint64, i int) (_ []byte, n int) {
 
 // saltable is a list of messages with a hole in front of what its user says first.
 func saltable(messages []byte) ([]byte, error) {
-	var list []map[string]any
-	d := json.NewDecoder(bytes.NewReader(messages))
-	d.UseNumber() // an integer stays as it was written
-	if err := d.Decode(&list); err != nil {
+	var list []map[string]json.RawMessage
+	if err := json.Unmarshal(messages, &list); err != nil {
 		return nil, plainError(err)
 	}
 	for i, m := range list {
-		if m["role"] != "user" {
+		if string(m["role"]) != `"user"` {
 			continue
 		}
-		switch content := m["content"].(type) {
-		case string:
-			m["content"] = saltMark + content
-		case []any:
-			m["content"] = append([]any{map[string]any{"type": "text", "text": saltMark}}, content...)
-		default:
-			return nil, fmt.Errorf("message %d has no text that could be salted", i+1)
+		var ok bool
+		if m["content"], ok = withHole(m["content"]); !ok {
+			return nil, noTextToSalt(i)
 		}
 		return json.Marshal(list)
 	}
-	return nil, errors.New("no message of a user that could be salted")
+	return nil, errNothingToSalt
 }
+
+// withHole is the content of a message with a hole in front; ok is false where it is neither a text nor a list.
+func withHole(content json.RawMessage) (_ json.RawMessage, ok bool) {
+	const part = `{"type":"text","text":"` + saltHole + `"}`
+	content = bytes.TrimSpace(content)
+	switch {
+	case bytes.Contains(content, []byte(saltHole)):
+		return content, true
+	case bytes.HasPrefix(content, []byte(`"`)):
+		return slices.Concat([]byte(`"`+saltHole), content[1:]), true
+	case bytes.HasPrefix(content, []byte("[")) && len(bytes.TrimSpace(content[1:])) == 1:
+		return []byte("[" + part + "]"), true
+	case bytes.HasPrefix(content, []byte("[")):
+		return slices.Concat([]byte("["+part+","), content[1:]), true
+	}
+	return content, false
+}
+
+var errNothingToSalt = errors.New("no user message to put the salt in")
+
+func noTextToSalt(i int) error { return fmt.Errorf("message %d has no text to put the salt in", i+1) }
 
 // maker makes the prompts of a use.
 func (s *Set) maker(use uint64) maker {

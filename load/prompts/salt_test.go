@@ -21,7 +21,7 @@ func TestSalt(t *testing.T) {
 		{"ids", load.JSONL, load.Completions, rows, `^\{"max_tokens":3,"prompt":\[((?:\d+,){5})1000,1001\]\}$`},
 		{"texts", load.JSONL, load.Chat, rows, `^\{"max_tokens":3,"messages":\[\{"content":"` + salt + `one two","role":"user"\}\]\}$`},
 		{"messages", load.JSONL, load.Chat, lists, `^\{"max_tokens":3,"messages":\[(?:\{"content":"be brief","role":"system"\},)?\{(?:"role":"user",)?"content":` +
-			`(?:\[\{"text":)?"` + salt + `(?:one two|","type":"text"\},\{"n":12345678901234567890,"type":"image_url"\}\])"?(?:,"role":"user")?\}\]\}$`},
+			`(?:\[\{"type":"text","text":)?"` + salt + `(?:one two|"\},\{"type":"image_url","n":12345678901234567890\}\])"?(?:,"role":"user")?\}\]\}$`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := load.Dataset{Kind: c.kind, Path: written(t, "f", c.text), Salt: true}
@@ -78,8 +78,8 @@ func TestSaltCounts(t *testing.T) {
 		t.Error("the warm-up sends a prompt of the measurement")
 	}
 	for text, want := range map[string]string{
-		`{"messages":[{"role":"system","content":"a"}],"output_tokens":3}`: "no message of a user that could be salted",
-		`{"messages":[{"role":"user","content":null}],"output_tokens":3}`:  "message 1 has no text that could be salted",
+		`{"messages":[{"role":"system","content":"a"}],"output_tokens":3}`: "no user message to put the salt in",
+		`{"messages":[{"role":"user","content":null}],"output_tokens":3}`:  "message 1 has no text to put the salt in",
 	} {
 		d.Path = written(t, "f", text)
 		if err := CheckInputs(job(load.Workload{Dataset: d, Endpoint: load.Chat})); err == nil || !strings.Contains(err.Error(), want) {

@@ -73,7 +73,7 @@ func TestPromptsWithoutServer(t *testing.T) {
 	if err != nil || source != nil || n != 4 {
 		t.Errorf("%d prompts, %+v, %v", n, source, err)
 	}
-	for kind, want := range map[string]string{load.ShareGPT: "tokenizer.json", load.Trace: "is no batch"} {
+	for kind, want := range map[string]string{load.ShareGPT: "tokenizer.json", load.Trace: "is not a batch"} {
 		w.Dataset = load.Dataset{Kind: kind, Path: "x"}
 		if _, err := Make(t.Context(), job(w), nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", kind, err, want)

@@ -74,7 +74,7 @@ type ranking struct {
 func (l line) ranked() (r ranking, err error) {
 	switch {
 	case l.Prompt != nil || l.Messages != nil:
-		return r, errors.New("a prompt, and what is ranked has a \"query\" and \"documents\"")
+		return r, errors.New("the endpoint \"rerank\" takes a \"query\" and \"documents\", and no prompt")
 	case json.Unmarshal(l.Query, &r.query) != nil || r.query == "":
 		return r, errors.New("no text \"query\"")
 	case json.Unmarshal(l.Documents, &r.documents) != nil || len(r.documents) == 0:

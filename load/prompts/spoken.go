@@ -95,74 +95,6 @@ type talkForm struct {
 	asking
 }
 
-// sessionName is a text, or a number as it is written.
-type sessionName string
-
-func (n *sessionName) UnmarshalJSON(raw []byte) error {
-	if raw[0] == '"' {
-		return json.Unmarshal(raw, (*string)(n))
-	}
-	if *n = sessionName(raw); json.Unmarshal(raw, new(float64)) != nil {
-		return errors.New("\"session_id\" is neither a text nor a number")
-	}
-	return nil
-}
-
-// part is what an entry with members of rows is.
-type part int
-
-const (
-	alone    part = iota // it has none of them
-	answered             // a conversation all the same: it ends in an answer
-	request              // a request: it ends in what is asked
-	told                 // a request, as it says itself
-)
-
-func (f *talkForm) part() part {
-	switch last := len(f.Messages) - 1; {
-	case f.Conversations != nil || f.Session == nil && f.Mode == nil && f.OutputLength == nil:
-		return alone
-	case f.Mode != nil:
-		return told
-	case last >= 0 && roles()[f.Messages[last].Role] == roleAssistant:
-		return answered
-	}
-	return request
-}
-
-// partOf is what a sound entry is, and the session that it is a request of; empty: it stands alone.
-func partOf(raw []byte) (part, string) {
-	var f talkForm
-	if raw[0] == '[' || json.Unmarshal(raw, &f) != nil {
-		return alone, ""
-	}
-	p := f.part()
-	if p < request || f.Session == nil {
-		return p, ""
-	}
-	return p, string(*f.Session)
-}
-
-// sessionOf is the session that is named in an entry, also where what follows is bad, or cut off.
-func sessionOf(raw []byte) string {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.Token() // {
-	for {
-		key, err := d.Token()
-		if err != nil || key == json.Delim('}') {
-			return ""
-		}
-		var name sessionName
-		if key == "session_id" {
-			d.Decode(&name)
-			return string(name)
-		}
-		if d.Decode(new(json.RawMessage)) != nil {
-			return ""
-		}
-	}
-}
-
 // parseTalk reads a conversation: one entry of a file, or the rows of one session, one after the other.
 func parseTalk(w load.Workload, raw []byte) (s spoken, err error) {
 	if raw[0] == '[' {
@@ -210,7 +142,7 @@ func parseDeltas(w load.Workload, raw []byte) (s spoken, err error) {
 		}
 	}
 	if w.Dataset.Timed() {
-		return s, errors.New("a list of turns has no \"timestamp\", and arrivals are to be recorded ones")
+		return s, errors.New("a list of turns has no \"timestamp\", which arrivals = \"recorded\" needs")
 	}
 	if len(s.says) == 0 {
 		return s, errSkip
@@ -227,9 +159,9 @@ func (s *spoken) addRow(w load.Workload, f *talkForm, delta bool) error {
 			return fmt.Errorf("message %d: %w", i+1, strange(m.Role))
 		}
 		if m.Role = role; delta && (role == roleAssistant || role == roleTool) {
-			return fmt.Errorf("message %d is %s, and of the rows of a \"delta\" answers come from the engine: "+
-				"leave it out, or write all messages so far", i+1, map[string]string{roleAssistant: "an answer",
-				roleTool: "the result of a tool call that nobody has recorded"}[role])
+			return fmt.Errorf("message %d is %s, and a row with \"message_mode\": \"delta\" has only what is new to the "+
+				"engine, which gives the answers itself: remove the message, or write all messages so far", i+1,
+				map[string]string{roleAssistant: "an answer", roleTool: "the result of a tool call"}[role])
 		}
 		if err := m.empty(); err != nil {
 			return fmt.Errorf("message %d: %w", i+1, err)
@@ -242,13 +174,13 @@ func (s *spoken) addRow(w load.Workload, f *talkForm, delta bool) error {
 	case x.last().Role == roleAssistant:
 		return errors.New("nothing is asked: the last message is an answer")
 	case delta && w.Dataset.History == load.Recorded:
-		return errors.New("history = \"recorded\", and no answers are recorded where the messages are those that are new")
+		return errors.New("history = \"recorded\" needs recorded answers, and rows with only the new messages have none")
 	case f.Mode != nil && *f.Mode != "delta" && *f.Mode != "history":
 		return fmt.Errorf("\"message_mode\" is %q, neither \"history\" nor \"delta\"", *f.Mode)
 	case len(s.says) > 0 && s.says[0].history != x.history:
-		return errors.New("\"delta\" in some rows of a session and not in others")
+		return errors.New("some of its rows have \"message_mode\": \"delta\", and others have not")
 	case f.OutputLength != nil && *f.OutputLength < 1:
-		return fmt.Errorf("\"output_length\" is %d", *f.OutputLength)
+		return fmt.Errorf("\"output_length\" is %d: it must be at least 1", *f.OutputLength)
 	case f.OutputLength != nil:
 		x.output = *f.OutputLength
 	}
@@ -313,9 +245,9 @@ func (s *spoken) add(m message, delay *time.Duration, asks asking) error {
 		s.says[n-1].answer = m
 		return nil
 	case m.Role == roleUser && open && !s.says[n-1].silent():
-		return errors.New("a second question without an answer between")
+		return errors.New("a second question without an answer in between")
 	case m.Role == roleTool && (n == 0 || open && s.says[n-1].last().Role != roleTool):
-		return errors.New("the result of a tool call that nobody has made")
+		return errors.New("the result of a tool call that no message makes")
 	}
 	if !open {
 		s.says = append(s.says, saying{asking: asks})
@@ -340,7 +272,7 @@ func called(all []message) error {
 		if m.Role == roleTool {
 			k := slices.Index(open, m.ToolCallID)
 			if k < 0 {
-				return fmt.Errorf("message %d: the result of a tool call %q that nobody has made", i+1, m.ToolCallID)
+				return fmt.Errorf("message %d: the result of a tool call %q that no message makes", i+1, m.ToolCallID)
 			}
 			open = slices.Delete(open, k, k+1)
 			continue
@@ -359,14 +291,14 @@ func called(all []message) error {
 }
 
 func strange(who string) error {
-	return fmt.Errorf("said by %q, which is neither system, user, assistant nor tool", who)
+	return fmt.Errorf("its role is %q: it must be system, user, assistant or tool", who)
 }
 
 // empty says when a message has nothing to say.
 func (m message) empty() error {
 	switch said := len(m.Content) > 0 && string(m.Content) != "null"; {
 	case !said && (len(m.ToolCalls) == 0 || m.Role != roleAssistant):
-		return errors.New("no text")
+		return errors.New("it has no text")
 	case said && m.Content[0] != '"' && m.Content[0] != '[':
 		return errors.New("its content is neither a text nor a list")
 	}
@@ -395,21 +327,11 @@ func (s *spoken) salted() error {
 		}
 		k := slices.IndexFunc(x.messages, func(m message) bool { return m.Role == roleUser })
 		if k < 0 {
-			return errors.New("no message of a user that could be salted")
+			return errNothingToSalt
 		}
-		content := bytes.TrimSpace(x.messages[k].Content)
-		if bytes.Contains(content, []byte(saltHole)) {
-			continue
-		}
-		switch part := []byte(`{"type":"text","text":"` + saltHole + `"}`); {
-		case content[0] == '"':
-			content = slices.Concat([]byte(`"`+saltHole), content[1:])
-		case string(content) == "[]":
-			content = slices.Concat([]byte("["), part, []byte("]"))
-		case content[0] == '[':
-			content = slices.Concat([]byte("["), part, []byte(","), content[1:])
-		default:
-			return fmt.Errorf("message %d has no text that could be salted", k+1)
+		content, ok := withHole(x.messages[k].Content)
+		if !ok {
+			return noTextToSalt(k)
 		}
 		x.messages[k].Content = content
 	}

@@ -121,33 +121,33 @@ func TestBadSpoken(t *testing.T) {
 		return `{"session_id":"s","output_length":2,` + more + `"messages":[` + messages + `]}`
 	}
 	for _, c := range []struct{ text, want string }{
-		{`{"messages":[` + user + `,` + user + `]}`, "line 1: message 2: a second question without an answer between"},
+		{`{"messages":[` + user + `,` + user + `]}`, "line 1: message 2: a second question without an answer in between"},
 		{`{"messages":[` + user + `,` + answer + `,` + answer + `]}`, "line 1: message 3: a second answer to the same question"},
 		{`{"messages":[` + user + `,` + calls + `,` + user + `,` + answer + `]}`, `line 1: message 3: the tool call "x" before it has no result`},
-		{`{"messages":[` + user + `,` + calls + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 3: the result of a tool call "y" that nobody has made`},
-		{`{"messages":[` + user + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 2: the result of a tool call that nobody has made`},
+		{`{"messages":[` + user + `,` + calls + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 3: the result of a tool call "y" that no message makes`},
+		{`{"messages":[` + user + `,{"role":"tool","tool_call_id":"y","content":"1"}]}`, `line 1: message 2: the result of a tool call that no message makes`},
 		{`{"messages":[` + user + `,{"role":"assistant","tool_calls":[{"type":"function"}]}]}`, `line 1: message 2: a tool call without an "id" or a function's "name"`},
 		{`{"messages":[{"role":"user","content":{"a":1}}]}`, "line 1: message 1: its content is neither a text nor a list"},
-		{`{"messages":[{"role":"user"}]}`, "line 1: message 1: no text"},
+		{`{"messages":[{"role":"user"}]}`, "line 1: message 1: it has no text"},
 		{`{"messages":[` + user + `,` + answer + `,{"role":"user","content":"a","delay":-1}]}`, `line 1: message 3: "delay" is -1 ms: it lies between 0 and 8.64e+07`},
-		{`{"conversations":[{"from":"robot","value":"a"}]}`, `line 1: turn 1: said by "robot", which is neither system, user, assistant nor tool`},
+		{`{"conversations":[{"from":"robot","value":"a"}]}`, `line 1: turn 1: its role is "robot": it must be system, user, assistant or tool`},
 		{row(`"message_mode":"whole",`, user), `line 1: "message_mode" is "whole", neither "history" nor "delta"`},
-		{row(`"message_mode":"delta",`, answer), `line 1: message 1 is an answer, and of the rows of a "delta" answers come from the engine`},
-		{row(`"message_mode":"delta",`, `{"role":"tool","content":"a"}`), `line 1: message 1 is the result of a tool call that nobody has recorded`},
+		{row(`"message_mode":"delta",`, answer), `line 1: message 1 is an answer, and a row with "message_mode": "delta" has only what is new to the engine`},
+		{row(`"message_mode":"delta",`, `{"role":"tool","content":"a"}`), `line 1: message 1 is the result of a tool call, and a row with`},
 		{row("", user+`,`+calls+`,`+user), `line 1: message 3: the tool call "x" before it has no result`},
 		{row("", ""), `line 1: "messages" is empty`},
 		{`{"session_id":[7],"messages":[` + user + `]}`, `line 1: "session_id" is neither a text nor a number`},
-		{row("", `{"role":"user"}`), "line 1: message 1: no text"},
+		{row("", `{"role":"user"}`), "line 1: message 1: it has no text"},
 		{row("", `{"role":"user","content":5}`), "line 1: message 1: its content is neither a text nor a list"},
-		{`{"messages":[` + strings.Replace(calls, "assistant", "user", 1) + `]}`, "line 1: message 1: no text"},
-		{`{"conversations":[[{"messages":[{"role":"user"}]}]]}`, "entry 1: turn 1: message 1: no text"},
+		{`{"messages":[` + strings.Replace(calls, "assistant", "user", 1) + `]}`, "line 1: message 1: it has no text"},
+		{`{"conversations":[[{"messages":[{"role":"user"}]}]]}`, "entry 1: turn 1: message 1: it has no text"},
 		{row(`"message_mode":"history",`, user+","+answer), "line 1: nothing is asked: the last message is an answer"},
-		{row("", user+","+answer) + "\n" + row("", user) + "\n" + row("", user), `of the entries with "session_id" or "output_length" 1 end in an answer, as conversations do, ` +
-			`and 2 in what is asked, as single requests do: leave both out of conversations, or write "message_mode": "history" into requests`},
-		{row("", user+","+answer) + "\n" + row("", user+","+answer), `several entries of session "s" end in an answer: leave one of them`},
-		{row("", user) + "\n" + row(`"message_mode":"delta",`, user), `session "s": "delta" in some rows of a session and not in others`},
+		{row("", user+","+answer) + "\n" + row("", user) + "\n" + row("", user), `1 of the entries with "session_id" or "output_length" end in an answer, as conversations do, ` +
+			`and 2 in a question, as single requests do: remove both members from conversations, or add "message_mode": "history" to requests`},
+		{row("", user+","+answer) + "\n" + row("", user+","+answer), `several entries of session "s" end in an answer: keep one of them`},
+		{row("", user) + "\n" + row(`"message_mode":"delta",`, user), `session "s": some of its rows have "message_mode": "delta", and others have not`},
 		{`{"conversations":[[{"messages":[` + answer + `]}]]}`, `entry 1: turn 1: message 1 is an answer`},
-		{`{"filetype":"generate_conversations",` + "\n" + `"num_conversations":24}`, "it says how vLLM makes conversations, and has none: write a data set of kind random-conversation"},
+		{`{"filetype":"generate_conversations",` + "\n" + `"num_conversations":24}`, "it describes how vLLM makes conversations, and has none: use a data set of kind \"random-conversation\""},
 	} {
 		for _, salt := range []bool{false, true} {
 			w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Salt: salt, Path: written(t, "f", c.text)}, Endpoint: load.Chat}
@@ -158,16 +158,16 @@ func TestBadSpoken(t *testing.T) {
 	}
 	for _, text := range []string{row(`"message_mode":"delta",`, user), `{"conversations":[[{"messages":[` + user + `]}]]}`} {
 		w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, History: load.Recorded, Path: written(t, "f", text)}, Endpoint: load.Chat}
-		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), `history = "recorded", and no answers are recorded where the messages are those that are new`) {
+		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), `history = "recorded" needs recorded answers, and rows with only the new messages have none`) {
 			t.Errorf("%s: told of recorded answers: %v", text, err)
 		}
 	}
 	w := load.Workload{Dataset: load.Dataset{Kind: load.Conversation, Path: written(t, "f", `{"conversations":[[{"messages":[`+user+`]}]]}`)}, Requests: 1, Endpoint: load.Chat}
-	if _, err := opened(t, job(w), true); err == nil || !strings.Contains(err.Error(), "nothing says how long its answer is to be (output_tokens in the load does)") {
+	if _, err := opened(t, job(w), true); err == nil || !strings.Contains(err.Error(), "no length for the answer (set output_tokens in the load block)") {
 		t.Errorf("without output_tokens: %v", err)
 	}
 	w.Dataset.Path = written(t, "f", `{"messages":[`+user+`,`+answer+`]}`)
-	if _, err := opened(t, job(w), false); err == nil || !strings.Contains(err.Error(), "recorded answers are to be counted, and the server has no /tokenize: name the model's tokenizer.json in the data set, or say output_tokens in the load") {
+	if _, err := opened(t, job(w), false); err == nil || !strings.Contains(err.Error(), "the lengths of recorded answers have to be counted, and the server has no /tokenize: name the model's tokenizer.json in the data set, or set output_tokens in the load block") {
 		t.Errorf("without a tokenizer: %v", err)
 	}
 }
@@ -189,7 +189,7 @@ func TestBrokenSession(t *testing.T) {
 	if diff := gocmp.Diff([]string{other, other}, got); diff != "" || source.Prompts != 1 {
 		t.Errorf("source %+v, requests (-want +got):\n%s", source, diff)
 	}
-	if diff := gocmp.Diff([]string{`line 3: "output_length" is 0`}, source.BadLines); diff != "" || source.Bad != 1 || source.LeftOut != 2 {
+	if diff := gocmp.Diff([]string{`line 3: "output_length" is 0: it must be at least 1`}, source.BadLines); diff != "" || source.Bad != 1 || source.LeftOut != 2 {
 		t.Errorf("%d bad, %d left out (-want +got):\n%s", source.Bad, source.LeftOut, diff)
 	}
 }
@@ -255,8 +255,8 @@ func TestRandomTalks(t *testing.T) {
 func TestUntimed(t *testing.T) {
 	const row = `{"session_id":"s","messages":[{"role":"user","content":"a"}],"output_length":2`
 	for text, want := range map[string]string{
-		row + `}`: `line 1: no number "timestamp", and arrivals are to be recorded ones`,
-		row + `,"delay":1}` + "\n" + row + `,"timestamp":1}`:                              `no number "timestamp" in the first of its requests`,
+		row + `}`: `line 1: no number "timestamp", which arrivals = "recorded" needs`,
+		row + `,"delay":1}` + "\n" + row + `,"timestamp":1}`:                              `its first request has no number "timestamp"`,
 		row + `,"timestamp":1e300}`:                                                       `line 1: "timestamp" is 1e+300 ms: it lies between -4e+12 and 4e+12`,
 		`{"conversations":[[{"messages":[{"role":"user","content":"a"}]}]]}`:              `a list of turns has no "timestamp"`,
 		`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`: `line 1: no number "timestamp"`,

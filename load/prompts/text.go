@@ -45,7 +45,7 @@ func pieces(ctx context.Context, job load.Job, _ int) (*Set, error) {
 		corpus = corpus[n:]
 	}
 	if len(ids) < d.InputTokens {
-		return nil, fmt.Errorf("the text of data set %s has %d tokens, and a prompt is to have %d",
+		return nil, fmt.Errorf("the text of data set %s has %d tokens, and a prompt needs %d",
 			filepath.Base(d.Path), len(ids), d.InputTokens)
 	}
 	if w.SendsText() {

@@ -92,7 +92,7 @@ func (t *recordings) parse(raw []byte) (recording, error) {
 	}
 	for name, to := range map[string]*int{"input": &r.input, "output": &r.output} {
 		if *to, err = strconv.Atoi(field(name)); err != nil || *to < 0 {
-			return r, fmt.Errorf("%q is no number of tokens", field(name))
+			return r, fmt.Errorf("%q is not a number of tokens", field(name))
 		}
 	}
 	if r.input == 0 || r.output == 0 {
@@ -135,7 +135,7 @@ func moment(text string) (time.Duration, error) {
 			return at.Sub(time.Unix(0, 0)), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no time: neither seconds nor 2006-01-02 15:04:05.000", text)
+	return 0, fmt.Errorf("%q is not a time: write seconds, or 2006-01-02 15:04:05.000", text)
 }
 
 // mostMilliseconds bounds a timestamp: as one of Unix it is in the year 2096, and what lies between any two is
@@ -165,13 +165,13 @@ func parseRecording(raw []byte) (recording, error) {
 	}
 	switch {
 	case l.Messages != nil:
-		return recording{}, fmt.Errorf("it has messages, and is for a data set of kind %q", load.Conversation)
+		return recording{}, fmt.Errorf("it has messages: use a data set of kind %q", load.Conversation)
 	case l.Timestamp == nil:
 		return recording{}, errors.New("no number \"timestamp\"")
 	case l.InputLength < 1:
 		return recording{}, fmt.Errorf("\"input_length\" is %d", l.InputLength)
 	case l.OutputLength < 1:
-		return recording{}, fmt.Errorf("\"output_length\" is %d", l.OutputLength)
+		return recording{}, fmt.Errorf("\"output_length\" is %d: it must be at least 1", l.OutputLength)
 	}
 	at, err := milliseconds(*l.Timestamp)
 	return recording{at, l.InputLength, l.OutputLength, l.HashIDs, l.Model}, err
@@ -180,7 +180,7 @@ func parseRecording(raw []byte) (recording, error) {
 // readTrace reads the requests of a trace that count, in the order of their times.
 func readTrace(job load.Job) ([]recording, *load.Source, error) {
 	t := &recordings{job: job}
-	f, err := entries(job, func(_ load.Workload, raw []byte) error { return t.take(raw) })
+	f, err := readEntries(job, func(_ load.Workload, raw []byte) error { return t.take(raw) })
 	if err != nil {
 		return nil, nil, err
 	}
@@ -195,7 +195,7 @@ func readTrace(job load.Job) ([]recording, *load.Source, error) {
 			name, t.backs, len(t.rows), strings.Join(t.back, ", "))
 	case len(t.rows) > 0:
 	case only != "" && t.models == nil:
-		return nil, nil, fmt.Errorf("trace %s names no models: leave of_model = %q out", name, only)
+		return nil, nil, fmt.Errorf("trace %s names no models: remove of_model = %q", name, only)
 	case only != "" && !slices.Contains(t.models, only):
 		slices.Sort(t.models)
 		return nil, nil, fmt.Errorf("trace %s has no request of the model %q, only of %q", name, only, t.models)

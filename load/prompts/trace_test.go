@@ -53,7 +53,7 @@ func TestTraceTables(t *testing.T) {
 				"2024-05-10 00:00:00.009930+00:00,1,2\nyesterday,1,2\n2024-05-10 00:00:02+00:00,5,x\n",
 			load.Dataset{}, []time.Duration{0, 1490070 * time.Microsecond}, [][2]int{{1, 2}, {3, 4}},
 			load.Source{Prompts: 2, Reordered: 1, Bad: 2, BadLines: []string{
-				`line 4: "yesterday" is no time: neither seconds nor 2006-01-02 15:04:05.000`, `line 5: "x" is no number of tokens`}},
+				`line 4: "yesterday" is not a time: write seconds, or 2006-01-02 15:04:05.000`, `line 5: "x" is not a number of tokens`}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,12 +93,12 @@ func TestBadTraces(t *testing.T) {
 		{load.Dataset{}, backwards, "trace t.csv: 38 of its 40 requests go back in time (39s after 40s, 38s after 39s, 37s after 38s, 36s after 37s, 35s after 36s): " +
 			"sort it, or cut it where it begins anew"},
 		{load.Dataset{OfModel: "GPT-5"}, head + "1,GPT-4,1,1\n2,ChatGPT,1,1\n", `trace t.csv has no request of the model "GPT-5", only of ["ChatGPT" "GPT-4"]`},
-		{load.Dataset{OfModel: "GPT-5"}, "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2,3\n", `trace t.csv names no models: leave of_model = "GPT-5" out`},
+		{load.Dataset{OfModel: "GPT-5"}, "TIMESTAMP,ContextTokens,GeneratedTokens\n1,2,3\n", `trace t.csv names no models: remove of_model = "GPT-5"`},
 		{load.Dataset{OfModel: "GPT-5"}, `{"timestamp":1,"input_length":1,"output_length":1,"model":"m"}`, `trace t.csv has no request of the model "GPT-5", only of ["m"]`},
 		{load.Dataset{}, `{"timestamp":4e12,"input_length":1,"output_length":1}`, `line 1: "timestamp" is 4e+12 ms: it lies between -4e+12 and 4e+12`},
 		{load.Dataset{}, "when,what\n1,2\n", "line 1: neither a JSON object of Mooncake's, nor the first line of a table of BurstGPT's"},
 		{load.Dataset{}, head, "the trace has no requests"},
-		{load.Dataset{}, head + "1,GPT-4,1\n", `line 2: "" is no number of tokens`},
+		{load.Dataset{}, head + "1,GPT-4,1\n", `line 2: "" is not a number of tokens`},
 	} {
 		c.d.Kind, c.d.Path = load.Trace, written(t, "t.csv", c.text)
 		j := job(load.Workload{Dataset: c.d})

@@ -57,7 +57,7 @@ func parseWeka(w load.Workload, raw []byte) (p plot, err error) {
 	case p.block < 1 || p.block > maxBlock:
 		return p, fmt.Errorf("\"block_size\" is %d", p.block)
 	case f.Scope != "" && f.Scope != "local":
-		return p, fmt.Errorf("\"hash_id_scope\" is %q: blocks are read that are a session's own, \"local\"", f.Scope)
+		return p, fmt.Errorf("\"hash_id_scope\" is %q: only \"local\" is read, where each session has blocks of its own", f.Scope)
 	}
 	if p.root, err = parseAgent(f.Requests, relative(f.Requests), 0, 0); err != nil {
 		return p, err
@@ -94,7 +94,7 @@ func nearer(list []wekaRequest) (sum float64) {
 func parseAgent(list []wekaRequest, relative bool, zero float64, depth int) (*agent, error) {
 	a := &agent{}
 	if depth > maxDepth {
-		return a, fmt.Errorf("sub-agents of sub-agents, %d deep", depth)
+		return a, fmt.Errorf("sub-agents are nested more than %d deep", maxDepth)
 	}
 	var before []int64 // blocks of the request before
 	waiting := []int{} // sub-agents that nothing has waited for
@@ -216,7 +216,7 @@ func weka(ctx context.Context, job load.Job, total int) (*Set, error) {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no session is left: %d had no requests, and %d were bad%s", source.LeftOut, source.Bad,
+		return nil, fmt.Errorf("no session can be used: %d have no requests, and %d are bad%s", source.LeftOut, source.Bad,
 			firstOf(source.BadLines))
 	}
 	source.Prompts = len(all)

@@ -179,7 +179,7 @@ func TestBadWeka(t *testing.T) {
 		one(`{"t":1,"in":3,"out":1,"think_time":1e9}`):         `"think_time" is 1e+09 s`,
 		one(`{"t":0,"in":0,"out":0}`):                          `has no entry that can be used`,
 		one(`{"t":0,"type":"subagent","requests":[{"in":1}]}`): `request 1, sub-agent: request 1: no number "t"`,
-		one(strings.Repeat(`{"t":0,"type":"subagent","requests":[`, 20) + strings.Repeat(`]}`, 20)): `sub-agents of sub-agents`,
+		one(strings.Repeat(`{"t":0,"type":"subagent","requests":[`, 20) + strings.Repeat(`]}`, 20)): `sub-agents are nested`,
 	} {
 		w := load.Workload{Requests: 3, Endpoint: load.Completions, Dataset: load.Dataset{Kind: load.Weka, Path: written(t, "weka.jsonl", text)}}
 		if err := CheckInputs(job(w)); err == nil || !strings.Contains(err.Error(), want) {
