@@ -39,8 +39,9 @@ type Condition struct {
 // AMD's tools: the older is there up to ROCm 7, the newer from 5.7 on. Where both are,
 // the older is asked.
 const (
-	RocmSMI = "rocm-smi"
-	AMDSMI  = "amd-smi"
+	NVIDIASMI = "nvidia-smi"
+	RocmSMI   = "rocm-smi"
+	AMDSMI    = "amd-smi"
 )
 
 // GPUCondition is what the vendor's tool and the kernel say of one GPU, by its index.

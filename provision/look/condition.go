@@ -91,9 +91,8 @@ func parseCondition(said lines, before, after time.Time) provision.Condition {
 	for _, line := range said.Answers["mec"] {
 		c.MEC = append(c.MEC, int(number(line)))
 	}
-	c.nvidia()
 	c.powerDefault = float64(said.number("power_default")) / 1e6
-	c.amd()
+	c.ask()
 	c.addErrors(c.bus())
 	c.addViolations()
 	return c.Condition
@@ -144,9 +143,7 @@ func (c *condition) gpu(index int) *provision.GPUCondition {
 }
 
 // nvidia reads what nvidia-smi has said. Its queries tell of the same GPUs in the same order.
-func (c *condition) nvidia() {
-	gpus, problems := c.said.nvidia("nvidia", conditionFields)
-	c.Problems = append(c.Problems, problems...)
+func (c *condition) nvidia(gpus []smi.GPU, _ smi.Object) {
 	for _, said := range gpus {
 		g := provision.GPUCondition{ECC: said.At("ecc.mode.current").Text(), Persistence: said.At("persistence_mode").Text(),
 			MIG: said.At("mig.mode.current").Text()}
@@ -184,9 +181,10 @@ func remap(pending, failed string) string {
 	return ""
 }
 
-func (c *condition) amd() {
+// ask reads what the tools have said.
+func (c *condition) ask() {
 	each := func(name, lines string, read func(g *provision.GPUCondition, of smi.GPU)) tool {
-		return tool{name, lines, func(gpus []smi.GPU, _ smi.Object) {
+		return tool{name, lines, "", func(gpus []smi.GPU, _ smi.Object) {
 			c.AMDTool = name
 			for _, of := range gpus {
 				read(c.gpu(of.Index), of)
@@ -194,6 +192,7 @@ func (c *condition) amd() {
 		}}
 	}
 	c.Problems = append(c.Problems, c.said.ask([]tool{
+		{provision.NVIDIASMI, "nvidia", conditionFields, c.nvidia},
 		// rocm-smi --showmaxpower --showperflevel
 		each(provision.RocmSMI, "amd", func(g *provision.GPUCondition, of smi.GPU) {
 			g.Level = strings.ToLower(of.At("Performance Level").Text())

@@ -81,7 +81,7 @@ func parseFacts(said lines) provision.Facts {
 		ROCm:        said.One("rocm_version"),
 		Toolkit:     said.One("toolkit"),
 	}
-	read := func(vendor provision.Vendor) func(gpus []smi.GPU, system smi.Object) {
+	of := func(vendor provision.Vendor) func(gpus []smi.GPU, system smi.Object) {
 		return func(gpus []smi.GPU, system smi.Object) {
 			for _, g := range gpus {
 				memory, _ := g.Memory()
@@ -90,11 +90,11 @@ func parseFacts(said lines) provision.Facts {
 			}
 		}
 	}
-	nvidia, problems := said.nvidia("nvidia", factFields)
-	read(provision.NVIDIA)(nvidia, nil)
-	f.Problems = problems
-	tools := []tool{{provision.RocmSMI, "rocm", read(provision.AMD)}, {provision.AMDSMI, "amd", read(provision.AMD)}}
-	f.Problems = append(f.Problems, said.ask(tools)...)
+	f.Problems = said.ask([]tool{
+		{provision.NVIDIASMI, "nvidia", factFields, of(provision.NVIDIA)},
+		{provision.RocmSMI, "rocm", "", of(provision.AMD)},
+		{provision.AMDSMI, "amd", "", of(provision.AMD)},
+	})
 	return f
 }
 
@@ -104,18 +104,10 @@ func (l lines) number(name string) int64 { return number(l.One(name)) }
 
 func (l lines) text(name string) string { return strings.Join(append(l.Answers[name], ""), "\n") }
 
-// nvidia are the GPUs of which nvidia-smi has told these fields; what it has said instead is a problem.
-func (l lines) nvidia(name, fields string) (gpus []smi.GPU, problems []string) {
-	gpus, other := smi.NVIDIA(fields, l.Answers[name]...)
-	for _, line := range other {
-		problems = append(problems, "nvidia-smi: "+line)
-	}
-	return gpus, problems
-}
-
-// tool is one of AMD's, and what it tells of GPUs in the lines of a name.
+// tool is one of a vendor's, and what it tells of GPUs in the lines of a name.
 type tool struct {
 	name, lines string
+	fields      string // that nvidia-smi was asked for; empty: it has printed JSON
 	read        func(gpus []smi.GPU, system smi.Object)
 }
 
@@ -124,6 +116,14 @@ func (l lines) ask(tools []tool) (problems []string) {
 	for _, t := range tools {
 		text := l.text(t.lines)
 		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if t.fields != "" {
+			gpus, other := smi.NVIDIA(t.fields, l.Answers[t.lines]...)
+			for _, line := range other {
+				problems = append(problems, t.name+": "+line)
+			}
+			t.read(gpus, nil)
 			continue
 		}
 		gpus, system, err := smi.Parse(text)

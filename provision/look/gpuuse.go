@@ -54,12 +54,15 @@ func (u *gpuUse) uses(pid, gpu int, bytes int64) {
 
 func parseGPUUse(said lines) provision.GPUUse {
 	u := gpuUse{memory: map[int]int64{}, on: map[int]map[int]int64{}, names: map[int]string{}}
-	u.nvidia(said)
-	u.Problems = append(u.Problems, said.ask([]tool{
-		{provision.RocmSMI, "rocm", u.rocm},
-		{provision.AMDSMI, "amdmem", u.inUse},
-		{provision.AMDSMI, "amdapp", u.amdProcesses},
-	})...)
+	u.Problems = said.ask([]tool{
+		{provision.NVIDIASMI, "nvidia", useFields, func(gpus []smi.GPU, _ smi.Object) {
+			u.inUse(gpus, nil)
+			u.nvidiaProcesses(gpus, said.Answers["app"])
+		}},
+		{provision.RocmSMI, "rocm", "", u.rocm},
+		{provision.AMDSMI, "amdmem", "", u.inUse},
+		{provision.AMDSMI, "amdapp", "", u.amdProcesses},
+	})
 	for _, line := range said.Answers["rocmgpus"] { // of how much on each nothing is said
 		var pid int
 		for i, word := range strings.Fields(line) {
@@ -98,16 +101,13 @@ func (u *gpuUse) inUse(gpus []smi.GPU, _ smi.Object) {
 	}
 }
 
-// nvidia reads what nvidia-smi has said of GPUs and of processes.
-func (u *gpuUse) nvidia(said lines) {
-	gpus, problems := said.nvidia("nvidia", useFields)
-	u.inUse(gpus, nil)
-	u.Problems = problems
+// nvidiaProcesses reads nvidia-smi --query-compute-apps, which tells GPUs by their ids.
+func (u *gpuUse) nvidiaProcesses(gpus []smi.GPU, lines []string) {
 	index := map[string]int{}
 	for _, g := range gpus {
 		index[g.At("uuid").Text()] = g.Index
 	}
-	apps, _ := smi.Rows(appFields, said.Answers["app"]...)
+	apps, _ := smi.Rows(appFields, lines...)
 	for _, app := range apps {
 		pid, ok := app.At("pid").Number()
 		if !ok {
