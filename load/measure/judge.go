@@ -164,22 +164,25 @@ func (r *reasons) pace(w load.Workload, s load.Part, records []load.Record) {
 	}
 }
 
-// behind finds a schedule that a cap holds up: latencies then leave out how long requests waited for it.
+// behind finds a schedule that a cap holds up: latencies then leave out how long requests waited for it. Later requests
+// of a session are due when the answer before them is there, and wait for no cap.
 func (r *reasons) behind(w load.Workload, records []load.Record, s span) {
 	if w.Concurrency == 0 || !timed(w) {
 		return
 	}
 	last := time.Duration(0)
 	for i := range records {
-		last = max(last, records[i].Scheduled)
+		if x := &records[i]; x.Turn <= 1 {
+			last = max(last, x.Scheduled)
+		}
 	}
 	due, left := 0, 0
 	for i := range records {
 		x := &records[i]
-		if s.has(x.Scheduled) {
+		if x.Turn <= 1 && s.has(x.Scheduled) {
 			due++
 		}
-		if s.has(x.Sent) && x.Sent <= last+leastPause {
+		if x.Turn <= 1 && s.has(x.Sent) && x.Sent <= last+leastPause {
 			left++
 		}
 	}

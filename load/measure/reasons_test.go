@@ -1,0 +1,88 @@
+package measure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hclbench/load"
+	"hclbench/sim"
+)
+
+func codes(v load.Verdict) (all []string) {
+	for _, r := range v.Reasons {
+		all = append(all, r.Code)
+	}
+	return all
+}
+
+// TestCapHoldsUp: a schedule that a cap holds up is a reason, whatever says when sessions begin: also where later turns
+// are due only when the answer before them is there.
+func TestCapHoldsUp(t *testing.T) {
+	var trace, recorded strings.Builder
+	for i := range 80 {
+		fmt.Fprintf(&trace, `{"timestamp": %d, "input_length": 6, "output_length": 2}`+"\n", i*100)
+		fmt.Fprintf(&recorded, `{"session_id":"%d","messages":[{"role":"user","content":"a"}],"output_length":2,"timestamp":%d}`+"\n", i, i*100)
+		fmt.Fprintf(&recorded, `{"session_id":"%d","messages":[{"role":"user","content":"a"}],"output_length":2,"delay":0}`+"\n", i)
+	}
+	turn := `{"role":"user","content":"a"},{"role":"assistant","content":"b"}`
+	talk := load.Dataset{Kind: load.Conversation, Path: written(t, `{"messages":[`+turn+","+turn+","+turn+`]}`)}
+	for name, w := range map[string]load.Workload{
+		"a rate":        {Rate: 10, Requests: 80},
+		"by time":       {Rate: 10, Duration: load.Duration(8 * time.Second)},
+		"stages":        {Stages: []load.Stage{{Duration: load.Duration(4 * time.Second), Rate: 10}, {Duration: load.Duration(4 * time.Second), Rate: 15}}},
+		"a trace":       {Dataset: load.Dataset{Kind: load.Trace, Path: written(t, trace.String())}},
+		"conversations": {Rate: 5, Requests: 120, Dataset: talk, Endpoint: load.Chat},
+		"recorded": {Endpoint: load.Chat, Dataset: load.Dataset{Kind: load.Conversation, Arrivals: load.Recorded,
+			Path: written(t, recorded.String())}},
+	} {
+		for limit, want := range map[int]bool{3: true, 200: false} {
+			synctest.Test(t, func(t *testing.T) {
+				w.Concurrency = limit
+				s, _ := paced(t, t.Context(), w, time.Second)
+				if got := codes(s.Verdict); slices.Contains(got, rateMissed.code) != want {
+					t.Errorf("%s behind a cap of %d: %v", name, limit, got)
+				}
+			})
+		}
+	}
+}
+
+// TestPromptsAgain: prompts and conversations that come again are a reason, and those of the warm-up another: none hides
+// the other.
+func TestPromptsAgain(t *testing.T) {
+	_, target := engine(t, instant(sim.Config{}))
+	var prompts strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&prompts, `{"prompt": "question %d", "output_tokens": 2}`+"\n", i)
+	}
+	lines := load.Dataset{Kind: load.JSONL, Path: written(t, prompts.String())}
+	talks := load.Dataset{Kind: load.Conversation, Path: written(t, chats(12))} // of three turns
+	again, before := sentAgain.code, sentBefore.code
+	for name, x := range map[string]struct {
+		w    load.Workload
+		want []string
+	}{
+		"enough":                       {load.Workload{Dataset: lines, Requests: 8, Warmup: 4}, nil},
+		"again":                        {load.Workload{Dataset: lines, Requests: 20}, []string{again}},
+		"before":                       {load.Workload{Dataset: lines, Requests: 10, Warmup: 6}, []string{before}},
+		"both":                         {load.Workload{Dataset: lines, Requests: 30, Warmup: 6}, []string{again, before}},
+		"a warm-up that repeats":       {load.Workload{Dataset: lines, Requests: 8, Warmup: 30}, []string{before}},
+		"salted":                       {load.Workload{Dataset: lines, Requests: 30, Warmup: 6}, nil},
+		"conversations":                {load.Workload{Dataset: talks, Requests: 24, Warmup: 9}, nil},
+		"conversations again":          {load.Workload{Dataset: talks, Requests: 60}, []string{again}},
+		"conversations again, by time": {load.Workload{Dataset: talks, Duration: load.Duration(time.Second)}, []string{again}},
+		"conversations, both":          {load.Workload{Dataset: talks, Requests: 60, Warmup: 9}, []string{again, before}},
+		"what counts":                  {load.Workload{Dataset: lines, Duration: load.Duration(time.Second), CutBeginning: load.Duration(100 * msec)}, []string{again}},
+	} {
+		x.w.Endpoint, x.w.OutputTokens, x.w.IgnoreEOS, x.w.Concurrency = load.Chat, 2, true, 2
+		x.w.Dataset.Salt = name == "salted"
+		got := slices.DeleteFunc(codes(run(t, target, x.w).Summary.Verdict), func(code string) bool { return code != again && code != before })
+		if !slices.Equal(got, x.want) {
+			t.Errorf("%s: %v, want %v", name, got, x.want)
+		}
+	}
+}
