@@ -25,71 +25,47 @@ const (
 	maxRepeated     = 0.05 // of the prompts sent
 )
 
-// verdict says whether a part of the run can be trusted. source is what its prompts
-// were read from, where that is known.
+// verdict says whether a part of the run can be trusted. It looks at nothing but what was recorded, of the whole run, so
+// that its answer is the same wherever and whenever it is asked. source is what its prompts were read from, where that is
+// known.
 func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
-	v, all := e.judged(p, source), 0
-	if e.workload.StopWhenOverloaded {
-		all = arriving(e.workload)
-	}
-	if v.Verdict == load.Void || len(e.records) >= all {
-		return v
-	}
-	found := reasons{endedEarly.reason(float64(len(e.records)), float64(all), len(e.records), all)}
-	return append(found, v.Reasons...).verdict()
-}
-
-func (e evidence) judged(p load.Part, source *load.Source) load.Verdict {
-	w, x := e.workload, p.Window
-	if x == nil {
-		return judge(w, p, source, e.records)
-	}
+	w, x, part := e.workload, p.Window, of(p.Window, e.records)
 	switch {
-	case x.To <= x.From:
-		return p.Verdict
-	case p.Requests == 0:
+	case x != nil && x.To <= x.From:
+		return void(noWindow)
+	case x != nil && p.Requests == 0:
 		return void(emptyWindow, x.From, x.To)
-	}
-	v := judge(w, p, source, e.records)
-	if v.Verdict == load.Void || w.Rate != 0 || w.Concurrency == 0 || w.Dataset.Timed() ||
-		pauses(w, e.records) {
-		return v
-	}
-	mean := meanInFlight(e.records, of(x, e.records))
-	found := reasons(v.Reasons)
-	found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
-	return found.verdict()
-}
-
-// judge looks at nothing but what was recorded, of the whole run, so that its answer is the same
-// wherever and whenever it is asked.
-func judge(w load.Workload, s load.Part, source *load.Source, records []load.Record) load.Verdict {
-	part := of(s.Window, records)
-	sent := part.sent(records)
-	switch {
-	case s.Requests == 0:
+	case p.Requests == 0:
 		return void(nothingSent)
-	case s.Completed == 0:
-		return void(noneCompleted, s.Requests, s.Failures())
-	case float64(s.Completed) < leastCompleted*float64(s.Requests):
-		return void(fewCompleted, s.Completed, s.Requests, s.Failures())
-	case s.Stopped > max(load.Ms(leastStopped), maxStopped*s.Duration*1e3) && w.Speed == 0:
-		return void(stoodStill, s.Stopped, s.Duration)
-	case s.OutputTokens == 0 && w.Generates():
+	case p.Completed == 0:
+		return void(noneCompleted, p.Requests, p.Failures())
+	case float64(p.Completed) < leastCompleted*float64(p.Requests):
+		return void(fewCompleted, p.Completed, p.Requests, p.Failures())
+	case p.Stopped > max(load.Ms(leastStopped), maxStopped*p.Duration*1e3) && w.Speed == 0:
+		return void(stoodStill, p.Stopped, p.Duration)
+	case p.OutputTokens == 0 && w.Generates():
 		return void(noOutput)
 	}
 	var found reasons
-	found.counts(w, s, sent)
-	found.littlesLaw(s, records)
+	if all := arriving(w); w.StopWhenOverloaded && len(e.records) < all {
+		found.add(true, float64(len(e.records)), float64(all), endedEarly, len(e.records), all)
+	}
+	sent := part.sent(e.records)
+	found.counts(w, p, sent)
+	found.littlesLaw(p, e.records)
 	if w.Speed == 0 {
-		found.pace(w, s, sent)
-		found.behind(w, records, part)
-		found.drifting(w, records, part)
-		found.generator(s)
-		found.merged(s)
-		found.calibration(s, records, part)
+		found.pace(w, p, sent)
+		found.behind(w, e.records, part)
+		found.drifting(w, e.records, part)
+		found.generator(p)
+		found.merged(p)
+		found.calibration(p, e.records, part)
 	}
 	found.known(w, source)
+	if x != nil && w.Rate == 0 && w.Concurrency > 0 && !w.Dataset.Timed() && !pauses(w, e.records) {
+		mean := meanInFlight(e.records, part)
+		found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
+	}
 	return found.verdict()
 }
 

@@ -235,7 +235,7 @@ func TestVerdict(t *testing.T) {
 	w, records := run1()
 	s := Summarize(w, nil, time.Time{}, duration(records), records)
 	s.CPUShare, s.Cores, s.Warmup, s.WarmupFailed = 2, 2, 4, 1
-	if got := judge(w, s.Part, s.Source, records); got.Verdict != load.Suspect || len(got.Reasons) != 2 {
+	if got := (evidence{workload: w, records: records}).verdict(s.Part, s.Source); got.Verdict != load.Suspect || len(got.Reasons) != 2 {
 		t.Errorf("busy, and a warm-up request failed: %v, want suspect for two reasons", got)
 	}
 	s = Summarize(w, nil, time.Time{}, duration(records), records)
@@ -246,7 +246,7 @@ func TestVerdict(t *testing.T) {
 		{Streams: 1, Events: 1}:                   {Verdict: load.Valid}, // more was not tried
 	} {
 		s.Calibrated = &c
-		if diff := cmp.Diff(want.String(), judge(w, s.Part, s.Source, records).String()); diff != "" {
+		if diff := cmp.Diff(want.String(), (evidence{workload: w, records: records}).verdict(s.Part, s.Source).String()); diff != "" {
 			t.Errorf("calibrated %+v (-want +got):\n%s", c, diff)
 		}
 	}
@@ -351,12 +351,12 @@ func TestVerdictOfPauses(t *testing.T) {
 	s := Summarize(w, nil, time.Time{}, duration(records), records)
 	for pause, want := range map[float64]string{4.9: load.Valid, 29: load.Valid, 31: load.Suspect} {
 		s.GCPauseMs = pause
-		if got := judge(w, s.Part, s.Source, records); got.Verdict != want {
+		if got := (evidence{workload: w, records: records}).verdict(s.Part, s.Source); got.Verdict != want {
 			t.Errorf("%v ms of 3 s: %v, want %s", pause, got, want)
 		}
 	}
 	s.Duration, s.GCPauseMs = 0.01, 4
-	for _, reason := range judge(w, s.Part, s.Source, records).Reasons {
+	for _, reason := range (evidence{workload: w, records: records}).verdict(s.Part, s.Source).Reasons {
 		if strings.Contains(reason.Text, "garbage") {
 			t.Errorf("4 ms of 10 ms: %s", reason.Text)
 		}
@@ -427,11 +427,11 @@ func TestBusiestSecond(t *testing.T) {
 	w := load.Workload{Requests: 60, Concurrency: 1, OutputTokens: 1, Endpoint: load.Completions}
 	s := Summarize(w, nil, time.Time{}, duration(records), records)
 	s.Calibrated = &load.Calibrated{Streams: 1, Events: 20, Bounded: true}
-	if v := judge(w, s.Part, nil, records); !strings.Contains(v.String(), "40 chunks came in the busiest second") {
+	if v := (evidence{workload: w, records: records}).verdict(s.Part, nil); !strings.Contains(v.String(), "40 chunks came in the busiest second") {
 		t.Errorf("%v", v)
 	}
 	s.Part.Window = &load.Window{From: load.Duration(10 * time.Second), To: load.Duration(50 * time.Second)}
-	if v := judge(w, s.Part, nil, records); strings.Contains(v.String(), "busiest") {
+	if v := (evidence{workload: w, records: records}).verdict(s.Part, nil); strings.Contains(v.String(), "busiest") {
 		t.Errorf("of a part without that second: %v", v)
 	}
 }
