@@ -85,13 +85,13 @@ func TestSilentRefused(t *testing.T) {
 		`temperature means nothing`:                                func(w *load.Workload) { w.Temperature = 1 },
 		`generates no tokens, so there is only e2el`:               func(w *load.Workload) { w.SLO = []load.Objective{{Metric: "ttft", Max: 1}} },
 		`batch_size means nothing to the endpoint "completions"`:   func(w *load.Workload) { w.Endpoint, w.OutputTokens, w.BatchSize = load.Completions, 1, 2 },
-		`5000: it lies between 1 and 4096`:                         func(w *load.Workload) { w.BatchSize = 5000 },
+		`5000: at most 4096 is possible`:                           func(w *load.Workload) { w.BatchSize = 5000 },
 		`"rerank" is asked with queries and documents`:             func(w *load.Workload) { w.Endpoint = load.Rerank },
 		`needs the endpoint "rerank"`: func(w *load.Workload) {
 			w.Dataset = load.Dataset{Kind: load.RandomRerank, Documents: 1, QueryTokens: 1, DocumentTokens: 1}
 		},
-		`at most 4096 are possible`: func(w *load.Workload) {
-			w.Endpoint, w.Dataset = load.Rerank, load.Dataset{Kind: load.RandomRerank, Documents: 5000, QueryTokens: 1, DocumentTokens: 1}
+		`5001: at most 4096 is possible`: func(w *load.Workload) {
+			w.Endpoint, w.Dataset = load.Rerank, load.Dataset{Kind: load.RandomRerank, Documents: 5001, QueryTokens: 1, DocumentTokens: 1}
 		},
 		`"input" is set by hcl itself`: func(w *load.Workload) { w.ExtraBody = `{"input":"a"}` },
 	} {

@@ -301,7 +301,7 @@ func TestBadJobs(t *testing.T) {
 	good := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 5}, Requests: 1, Concurrency: 1, OutputTokens: 1, Endpoint: load.Completions}
 	shareGPT, many := good, good
 	shareGPT.Dataset = load.Dataset{Kind: load.ShareGPT, Path: "no/such.json"}
-	many.Concurrency, many.Requests = 1<<40, 1<<40
+	many.Concurrency, many.Rate, many.Requests = 0, load.Inf, 1<<30
 	for _, c := range []struct {
 		url  string
 		w    load.Workload
