@@ -239,7 +239,7 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 
 // readRows reads a file: ours, or one of those that hcl import reads.
 func readRows(name string) ([]results.Row, error) {
-	in, err := door.Open(name)
+	in, err := os.Open(name) // which may be what another command writes: <(ssh box hcl report --json)
 	if err != nil {
 		return nil, err
 	}
