@@ -259,7 +259,7 @@ func checkTogether(b *lang.Block, c Cell) {
 		}
 		if bench.Dropped != nil {
 			b.Warn(mode, "Flags without effect", "%s has no flag for %s of %s, and runs without.", bench.Tool,
-				lang.InWords(bench.Dropped, "and"), e.Address())
+				plain.List(bench.Dropped, "and"), e.Address())
 		}
 		if why := engines.VersionUnknown(e); why != "" {
 			b.Warn(mode, "Version not known", "The version of %s says how its offline benchmark is started, and %s. "+

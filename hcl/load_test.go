@@ -270,7 +270,7 @@ variable "address" { default = "a" }
 func TestListOnCommandLine(t *testing.T) {
 	for _, given := range []string{"1,2,3", "a", "1 2"} {
 		_, p := loadText(t, `variable "l" { type = list(number) }`, lang.Vars{Values: []string{"l=" + given}})
-		if text := printed(t, p); !strings.Contains(text, "--var 'l=[1, 2]'") || strings.Contains(text, "Extra characters") {
+		if text := printed(t, p); !strings.Contains(text, "'l=[1, 2]'") || strings.Contains(text, "Extra characters") {
 			t.Errorf("--var l=%s:\n%s", given, text)
 		}
 	}

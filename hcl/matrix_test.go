@@ -179,7 +179,7 @@ func TestLoadFrom(t *testing.T) {
 		{"listens on its host alone", "", "listens on 127.0.0.1 only"},
 		{"said so", `flags = { host = "localhost" }`, "listens on localhost only"},
 		{"published on its host alone", "flags = { host = \"0.0.0.0\" }\n  container { network = \"bridge\" }",
-			"open to its own host only"},
+			"its port is open"},
 		{"on one address", `flags = { host = "10.0.0.5" }`, ""},
 		{"on all", `flags = { host = "0.0.0.0" }`, ""},
 		{"by a command that tells nothing", `command = ["serve", "8000"]`, ""},

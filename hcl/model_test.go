@@ -33,7 +33,7 @@ download = true`: `"/data/models/m" is a directory on the host`,
 cache = "huggingface"`: `"huggingface" is not an absolute path`,
 		`repo = " "`: `"repo" is empty`,
 		`repo = "org/model"
-download = "perhaps"`: "lab.hcl:7:12",
+download = "perhaps"`: "on lab.hcl line 7, in model \"m\":",
 	} {
 		_, p := loadText(t, strings.Replace(lab, "%MODEL%", block, 1)+benchmarkOf("matrix { engine = [engine.vllm.a] }", ""), lang.Vars{})
 		if got := printed(t, p); !p.HasErrors() || !strings.Contains(got, want) || strings.Count(got, "Error") != 1 {

@@ -11,6 +11,7 @@ import (
 	"hclbench/hcl/lang"
 	"hclbench/load"
 	"hclbench/load/metric"
+	"hclbench/plain"
 	"hclbench/where"
 )
 
@@ -39,7 +40,7 @@ func chartBlock() *lang.BlockType {
 		Name: "chart", Labels: []lang.Label{{What: "title", Form: lang.AnyText}},
 		Args: []lang.Argument{
 			lang.Arg("x", lang.Text, func(c *Chart, s string) { c.X = s }).Required("Along the axis: " +
-				lang.InWords(lang.Ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
+				plain.List(lang.Ticked(loadColumns()), "or") + "; a metric; or any other axis or column, which makes bars."),
 			lang.Arg("y", lang.OneOrMoreNames, func(c *Chart, list []string) { c.Y = list }).
 				Required("A metric, or a list of metrics with a panel for each."),
 			lang.Arg("where", lang.Text, func(c *Chart, s string) { c.Where = s }),
@@ -101,7 +102,7 @@ func (x *reportReader) checkMetric(at lang.Place, name string) {
 			timings = append(timings, t.Key)
 		}
 		hint = fmt.Sprintf(" There are %s, and %s, or a percentile, of %s: p99_ttft_ms.",
-			lang.InWords(metric.Names(metric.Figures()), "and"), lang.InWords(metric.Statistics(), "or"), lang.InWords(timings, "or"))
+			plain.List(metric.Names(metric.Figures()), "and"), plain.List(metric.Statistics(), "or"), plain.List(timings, "or"))
 	}
 	x.Fail(at, "Unknown metric", "There is no metric %q.%s", name, hint)
 }
@@ -109,7 +110,7 @@ func (x *reportReader) checkMetric(at lang.Place, name string) {
 func (x *reportReader) checkSeries(at lang.Place, name string) {
 	if known := slices.Concat(seriesColumns(), x.axes); !slices.Contains(known, name) {
 		x.Fail(at.Lacking(""), "Unknown column", "Series cannot differ in %q.%s They differ in %s, or in an axis of a benchmark.",
-			name, lang.DidYouMean(name, known, nil), lang.InWords(seriesColumns(), "or"))
+			name, lang.DidYouMean(name, known, nil), plain.List(seriesColumns(), "or"))
 	}
 }
 
@@ -117,7 +118,7 @@ func (x *reportReader) checkChart(c Chart) {
 	all := slices.Concat(x.columns, metric.Names(x.metrics))
 	if along := x.Arg("x"); along.IsValid() && !isMetric(c.X) && !slices.Contains(x.columns, c.X) {
 		x.Fail(along.At.Lacking(""), "Unknown column", "Results have no %q to draw along an axis.%s Write %s, another axis, "+
-			"or a metric.", c.X, lang.DidYouMean(c.X, all, nil), lang.InWords(loadColumns(), "or"))
+			"or a metric.", c.X, lang.DidYouMean(c.X, all, nil), plain.List(loadColumns(), "or"))
 	}
 	if label := x.Arg("label"); label.IsValid() && c.X != "" && !isMetric(c.X) {
 		x.Fail(label.At, "No effect",
@@ -136,7 +137,7 @@ func (x *reportReader) checkCondition(at lang.Place, condition string, names []s
 		detail := strings.TrimSuffix(lang.Title(mistake.Detail), ".") + "."
 		if name := mistake.Name; name != "" {
 			detail = fmt.Sprintf("Results have no column %q.%s Write an axis of a benchmark, %s, or a metric.",
-				name, lang.DidYouMean(name, names, nil), lang.InWords(ColumnNames(), "or"))
+				name, lang.DidYouMean(name, names, nil), plain.List(ColumnNames(), "or"))
 		}
 		x.Fail(at, "Wrong condition", "The condition is wrong here:\n\n%s\n\n%s", mistake.Place(), detail)
 	}

@@ -38,5 +38,16 @@ func Wrap(words []string, separator string, width int) (lines []string) {
 	return lines
 }
 
+// Fit is s when it has at most width columns, and otherwise its beginning, with "…" after it.
+func Fit(s string, width int) string { return ansi.Truncate(s, max(width, 1), "…") }
+
+// List joins names as a sentence does: "a, b or c".
+func List(names []string, last string) string {
+	if n := len(names); n > 1 {
+		return strings.Join(names[:n-1], ", ") + " " + last + " " + names[n-1]
+	}
+	return strings.Join(names, "")
+}
+
 // Width is how many columns of a terminal a line of text takes: a Chinese letter takes two.
 func Width(s string) int { return ansi.StringWidth(s) }

@@ -42,7 +42,7 @@ func benchVerb(t *console) *cobra.Command {
 	o.said = c.Flags().Changed
 	o.add(c)
 	o.hosts.addAccept(c)
-	c.Flags().StringVar(&o.format, "format", "text", oneOf(benchFormats()))
+	c.Flags().StringVar(&o.format, "format", "text", plain.List(benchFormats(), "or"))
 	words(c, "format", benchFormats()...)
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
 	return c

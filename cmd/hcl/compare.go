@@ -50,7 +50,7 @@ func compareVerb(t *console) *cobra.Command {
 	f.StringArrayVar(&o.failIf, "fail-if", nil,
 		"a `limit` on a change, 'output_throughput < -5%', or on B, 'p99_ttft_ms > 500'; may be repeated")
 	f.StringSliceVar(&o.allowed, "allow", nil, "what may be so in spite of a limit: "+strings.Join(allowable(), ", "))
-	f.StringVar(&o.format, "format", "text", oneOf(diffFormats()))
+	f.StringVar(&o.format, "format", "text", plain.List(diffFormats(), "or"))
 	words(c, "format", diffFormats()...)
 	f.StringVar(&o.html, "html", "", "also write a page to this `file`: of every cell A beside B")
 	f.StringVar(&o.title, "title", "", "the page's title; else the lab's name")

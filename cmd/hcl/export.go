@@ -37,7 +37,7 @@ func exportVerb(t *console) *cobra.Command {
 	c.Long += "\n\nThe formats are:\n" + formatsHelp(exportFormats())
 	o.which.add(t, c)
 	o.which.addAll(c)
-	c.Flags().StringVar(&o.format, "format", "vllm", oneOf(formatNames(exportFormats())))
+	c.Flags().StringVar(&o.format, "format", "vllm", plain.List(formatNames(exportFormats()), "or"))
 	words(c, "format", formatNames(exportFormats())...)
 	c.Flags().BoolVar(&o.detailed, "detailed", false, "with the figures of every request, for vllm and sglang")
 	c.Flags().StringVar(&o.output, "output", "", "write there instead of to the terminal")
@@ -138,17 +138,11 @@ func formatsHelp(all []exportFormat) string {
 	return strings.Join(lines, "\n")
 }
 
-// oneOf lists words of which one is to be said: "a, b or c".
-func oneOf(all []string) string {
-	last := len(all) - 1
-	return strings.Join(all[:last], ", ") + " or " + all[last]
-}
-
 func checkWord(flag, said string, known []string) error {
 	if slices.Contains(known, said) {
 		return nil
 	}
-	return usage("--%s %s: it is %s", flag, said, oneOf(known))
+	return usage("--%s %s: it is %s", flag, said, plain.List(known, "or"))
 }
 
 // writeRows writes rows in a format.

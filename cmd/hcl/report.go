@@ -214,7 +214,7 @@ func resultsVerb(t *console) *cobra.Command {
 	o.which.add(t, c)
 	o.which.addAll(c)
 	o.table.add(c)
-	c.Flags().StringVar(&o.format, "format", "table", oneOf(tableFormats()))
+	c.Flags().StringVar(&o.format, "format", "table", plain.List(tableFormats(), "or"))
 	words(c, "format", tableFormats()...)
 	return c
 }

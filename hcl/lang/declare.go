@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
+	"hclbench/plain"
 	"hclbench/where"
 )
 
@@ -343,7 +344,7 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 		}
 		c.declareMisspelt(b)
 		c.Fail(place(b.TypeRange).Lacking(""), "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
-			b.Type, DidYouMean(b.Type, names, nil), InWords(names, "and"))
+			b.Type, DidYouMean(b.Type, names, nil), plain.List(names, "and"))
 	}
 }
 
@@ -443,7 +444,7 @@ func (c *checker) checkLabel(b *hclsyntax.Block, t *BlockType, l Label, said str
 	switch {
 	case l.Kinds != nil && !slices.Contains(l.Kinds, said):
 		c.Fail(place(at), "Unknown "+t.Name+" kind", "There is no %s kind %q.%s The kinds are %s.",
-			t.Name, said, DidYouMean(said, l.Kinds, nil), InWords(quoted(l.Kinds), "and"))
+			t.Name, said, DidYouMean(said, l.Kinds, nil), plain.List(quoted(l.Kinds), "and"))
 		if t.Root != "" { // it counts as declared, so that references to it are not wrong as well
 			d := newDeclared(b, t)
 			d.Wrong = true
@@ -553,7 +554,7 @@ func (c *checker) elsewhere(name string, not *BlockType) string {
 	if len(found) == 0 || len(found) > 3 {
 		return ""
 	}
-	return fmt.Sprintf(" It belongs in %s.", InWords(found, "or"))
+	return fmt.Sprintf(" It belongs in %s.", plain.List(found, "or"))
 }
 
 // checkDashes finds flags written with dashes, which HCL reads as minus signs before a reference.

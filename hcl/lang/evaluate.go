@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/plain"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -98,7 +100,24 @@ func (s *scope) instance(d *Declared, c *Cell) *Instance {
 	}
 	i := &Instance{of: d}
 	s.within(d, func() { s.fill(i, c) })
-	i.object = i.asObject()
+	// Expressions see its arguments as written, null where it does not say them, and its name and kind.
+	attrs := map[string]cty.Value{identityName: cty.CapsuleVal(identityType, &d.Identity), "name": cty.StringVal(d.Name)}
+	if d.Type.ownKinds() {
+		attrs["kind"] = cty.StringVal(d.Kind)
+	}
+	if d.parent != nil {
+		attrs["key"] = d.each.GetAttr("key")
+	}
+	for _, a := range d.Type.Args {
+		if a.kind.convert == nil {
+			continue
+		}
+		attrs[a.Name] = cty.NullVal(cty.DynamicPseudoType)
+		if x, ok := i.said[a.Name]; ok {
+			attrs[a.Name] = x.Raw
+		}
+	}
+	i.object = cty.ObjectVal(attrs)
 	if d.instances == nil {
 		d.instances = map[string]*Instance{}
 	}
@@ -117,30 +136,6 @@ func (s *scope) cellOf(d *Declared, c *Cell) (*Cell, string) {
 		c = anyCell
 	}
 	return c, c.key(axes)
-}
-
-// asObject is what expressions see of a block: its arguments as written, null
-// where it does not say them, and its name and kind.
-func (i *Instance) asObject() cty.Value {
-	attrs := make(map[string]cty.Value, len(i.of.Type.Args)+4)
-	attrs[identityName] = cty.CapsuleVal(identityType, &i.of.Identity)
-	attrs["name"] = cty.StringVal(i.of.Name)
-	if i.of.Type.ownKinds() {
-		attrs["kind"] = cty.StringVal(i.of.Kind)
-	}
-	if i.of.parent != nil {
-		attrs["key"] = i.of.each.GetAttr("key")
-	}
-	for _, a := range i.of.Type.Args {
-		if a.kind.convert == nil {
-			continue
-		}
-		attrs[a.Name] = cty.NullVal(cty.DynamicPseudoType)
-		if x, ok := i.said[a.Name]; ok {
-			attrs[a.Name] = x.Raw
-		}
-	}
-	return cty.ObjectVal(attrs)
 }
 
 // eval evaluates an expression in a cell, or outside of any (nil). Its problems are
@@ -208,76 +203,56 @@ func (s *scope) variables(r *references, c *Cell) (map[string]cty.Value, bool) {
 		case eachRoot:
 			vars[root], ok = s.eachValue(t)
 		default:
-			ok = s.find(t, found)
+			ok = s.known(t)
+			for _, d := range s.targets(t) {
+				if ok && s.enter(d, place(t.SourceRange())) && s.knownMember(t, d) {
+					found[d.Address] = d
+				} else {
+					good = false
+				}
+			}
 		}
 		good = good && ok
 	}
 	if !good {
 		return nil, false
 	}
-	values := tree{}
+	values := map[string]map[string]map[string]cty.Value{} // by root, kind and name
 	for _, address := range slices.Sorted(maps.Keys(found)) {
 		d := found[address]
 		root, _, _ := strings.Cut(address, ".")
-		at := values.at(root)
-		if d.Kind != "" {
-			at = at.at(d.Kind)
+		if values[root] == nil {
+			values[root] = map[string]map[string]cty.Value{}
 		}
-		at[d.Name] = s.value(d, c)
+		if values[root][d.Kind] == nil {
+			values[root][d.Kind] = map[string]cty.Value{}
+		}
+		values[root][d.Kind][d.Name] = s.value(d, c)
 	}
-	for root := range values {
-		vars[root] = values.at(root).object()
+	for root, kinds := range values {
+		members := map[string]cty.Value{}
+		for kind, named := range kinds {
+			if kind == "" {
+				maps.Copy(members, named)
+			} else {
+				members[kind] = cty.ObjectVal(named)
+			}
+		}
+		vars[root] = cty.ObjectVal(members)
 	}
 	return vars, true
 }
 
-// find adds what a reference names. It reports what there is not.
-func (s *scope) find(t hcl.Traversal, found map[string]*Declared) bool {
-	if !s.known(t) {
-		return false
-	}
-	good := true
-	for _, d := range s.targets(t) {
-		if s.enter(d, t.SourceRange()) && s.knownMember(t, d) {
-			found[d.Address] = d
-		} else {
-			good = false
-		}
-	}
-	return good
-}
-
-// tree is an object of objects while it grows: of trees and values.
-type tree map[string]any
-
-func (t tree) at(name string) tree {
-	if t[name] == nil {
-		t[name] = tree{}
-	}
-	return t[name].(tree)
-}
-
-func (t tree) object() cty.Value {
-	values := make(map[string]cty.Value, len(t))
-	for name, x := range t {
-		if below, ok := x.(tree); ok {
-			x = below.object()
-		}
-		values[name] = x.(cty.Value)
-	}
-	return cty.ObjectVal(values)
-}
-
 // known reports a reference that names nothing.
 func (s *scope) known(t hcl.Traversal) bool {
-	root, at := t.RootName(), t.SourceRange()
+	root, at := t.RootName(), place(t.SourceRange())
 	if s.referenceLength(root) == 0 {
 		hint := DidYouMean(root, s.roots(), nil)
 		if len(t) == 1 {
-			s.Fail(place(at), "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
+			s.Fail(at, "Unknown reference", "%q refers to nothing. If it is text, put it in quotes: %[1]q.%[2]s", root, hint)
 		} else {
-			s.Fail(place(at), "Unknown reference", "No reference begins with %q.%s References begin with %s.",
-				root, hint, InWords(s.roots(), "or"))
+			s.Fail(at, "Unknown reference", "No reference begins with %q.%s References begin with %s.",
+				root, hint, plain.List(s.roots(), "or"))
 		}
 		return false
 	}
@@ -293,9 +268,9 @@ func (s *scope) known(t hcl.Traversal) bool {
 	case len(known) == 0:
 		hint = fmt.Sprintf(" It has no %s at all.", block)
 	case len(known) <= 5:
-		hint = fmt.Sprintf(" There is %s.", InWords(known, "and"))
+		hint = fmt.Sprintf(" There is %s.", plain.List(known, "and"))
 	}
-	s.Fail(place(at).Lacking(""), "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
+	s.Fail(at.Lacking(""), "Unknown reference", "The lab declares no %s %s.%s", block, address, hint)
 	return false
 }
 
@@ -326,7 +301,7 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*Declared) bool {
 }
 
 // enter reports a circle: a reference to what is being evaluated just now.
-func (s *scope) enter(d *Declared, at hcl.Range) bool {
+func (s *scope) enter(d *Declared, at Place) bool {
 	if s.top() != d {
 		d.used = true
 	}
@@ -337,13 +312,13 @@ func (s *scope) enter(d *Declared, at hcl.Range) bool {
 	names := mapped(s.stack[i:], func(on *Declared) string { return on.Address })
 	switch {
 	case len(names) > 1:
-		s.Fail(place(at), "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
+		s.Fail(at, "Circular reference", "These refer to each other in a circle, so none of them has a value:\n\n    %s",
 			strings.Join(append(names, d.Address), " → "))
 	case s.stack[i].parent != nil:
-		s.Fail(place(at), "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
+		s.Fail(at, "Circular reference", "An instance of %[1]s refers to %[1]s, all of which is evaluated at once. "+
 			"Put what they share into locals.", d.Address)
 	default:
-		s.Fail(place(at), "Circular reference", "%s refers to itself, so it has no value.", d.Address)
+		s.Fail(at, "Circular reference", "%s refers to itself, so it has no value.", d.Address)
 	}
 	return false
 }
@@ -392,16 +367,7 @@ func (s *scope) report(diags hcl.Diagnostics) {
 	}
 }
 
-// explain says what the references of an expression stand for, where a word can.
-func (s *scope) explain(expr hclsyntax.Expression, c *Cell) []string {
-	r := s.referencesOf(expr)
-	vars, good := s.variables(r, c)
-	if !good {
-		return nil
-	}
-	return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
-}
-
+// explainAll says what references stand for, where a word can.
 func (s *scope) explainAll(all []hcl.Traversal, ctx *hcl.EvalContext) []string {
 	const most = 4
 	var out []string
@@ -485,8 +451,39 @@ func (s *scope) expandEach(d *Declared) []*Declared {
 		return d.members
 	}
 	d.expanded = true
-	if !s.makeMembers(d) {
+	expr := d.body.Attributes["for_each"].Expr
+	at := place(expr.Range())
+	var v cty.Value
+	s.within(d, func() { v = s.eval(expr, nil) })
+	switch {
+	case v.IsMarked():
+		s.Fail(at, "Sensitive value would show",
+			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
 		d.Wrong = true
+	case !v.IsKnown():
+		s.noteUnknown(at.Range)
+		d.Wrong = true
+	case v.IsNull() || !v.CanIterateElements():
+		s.Fail(at, "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, Describe(v))
+		d.Wrong = true
+	case v.LengthInt() > maxInstances:
+		s.Fail(at, "Too many instances", "for_each has %d entries; at most %d are made. "+
+			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
+		d.Wrong = true
+	default:
+		seen := map[string]bool{}
+		for it := v.ElementIterator(); it.Next(); {
+			k, value := it.Element()
+			if IsList(v) {
+				k, at = value, place(elementRange(expr, len(d.members)))
+			}
+			key, good := s.instanceKey(d, k, seen, at)
+			d.Wrong = d.Wrong || !good
+			seen[key] = true
+			d.members = append(d.members, d.member(key, cty.StringVal(key), value))
+		}
+	}
+	if d.Wrong {
 		d.members = []*Declared{d.member("?", cty.UnknownVal(cty.String), cty.DynamicVal)}
 	}
 	return d.members
@@ -500,63 +497,26 @@ func (d *Declared) member(key string, keyValue, value cty.Value) *Declared {
 	return one.identified(fmt.Sprintf("%s[%q]", d.Address, key))
 }
 
-// makeMembers evaluates for_each.
-func (s *scope) makeMembers(d *Declared) (good bool) {
-	expr := d.body.Attributes["for_each"].Expr
-	at := expr.Range()
-	var v cty.Value
-	s.within(d, func() { v = s.eval(expr, nil) })
-	switch {
-	case v.IsMarked():
-		s.Fail(place(at), "Sensitive value would show",
-			"The keys of for_each, and their number, show in plans and results. Only values in it can be sensitive.")
-	case !v.IsKnown():
-		s.noteUnknown(at)
-	case v.IsNull() || !v.CanIterateElements():
-		s.Fail(place(at), "Wrong value", "%q must be %s, not %s.", "for_each", instances.want, Describe(v))
-	case v.LengthInt() > maxInstances:
-		s.Fail(place(at), "Too many instances", "for_each has %d entries; at most %d are made. "+
-			"It is probably longer than was meant.", v.LengthInt(), maxInstances)
-	default:
-		good = true
-	}
-	if !good {
-		return false
-	}
-	seen := map[string]bool{}
-	for it := v.ElementIterator(); it.Next(); {
-		k, value := it.Element()
-		if IsList(v) {
-			k, at = value, elementRange(expr, len(d.members))
-		}
-		key, ok := s.instanceKey(d, k, seen, at)
-		good = good && ok
-		seen[key] = true
-		d.members = append(d.members, d.member(key, cty.StringVal(key), value))
-	}
-	return good
-}
-
 // instanceKey is the key that an entry of for_each has. It reports one that cannot be.
-func (s *scope) instanceKey(d *Declared, k cty.Value, before map[string]bool, at hcl.Range) (key string, good bool) {
+func (s *scope) instanceKey(d *Declared, k cty.Value, before map[string]bool, at Place) (key string, good bool) {
 	text := false
 	if k.IsKnown() {
 		key, text = AsString(k)
 	}
 	switch {
 	case k.IsMarked():
-		s.Fail(place(at), "Sensitive value would show",
+		s.Fail(at, "Sensitive value would show",
 			"The keys of for_each name the instances in plans and results, so they cannot be sensitive.")
 	case !k.IsKnown():
-		s.noteUnknown(at)
+		s.noteUnknown(at.Range)
 	case !text:
-		s.Fail(place(at), "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
+		s.Fail(at, "Wrong value", "Keys are texts or numbers, and number %d of the list is %s. Write a map, { KEY = … }.",
 			len(d.members)+1, Describe(k))
 	case !instanceKey.MatchString(key):
-		s.Fail(place(at), "Invalid key", "%s cannot be a key: keys are part of names, "+
+		s.Fail(at, "Invalid key", "%s cannot be a key: keys are part of names, "+
 			"and are made of letters, digits and _ . : / @ + = , -", Describe(k))
 	case before[key]:
-		s.Fail(place(at), "Key given twice",
+		s.Fail(at, "Key given twice",
 			"for_each has the key %s more than once. Remove one, or write a map, { KEY = … }.", Describe(k))
 	default:
 		good = true
@@ -566,7 +526,7 @@ func (s *scope) instanceKey(d *Declared, k cty.Value, before map[string]bool, at
 
 // eachValue is what each stands for in the block that is being evaluated.
 func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
-	at, in := t.SourceRange(), s.top()
+	at, in := place(t.SourceRange()), s.top()
 	if in == nil || in.parent == nil {
 		var may []string
 		for _, t := range s.types {
@@ -575,12 +535,12 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 			}
 		}
 		if in != nil && !in.Type.takesForEach() {
-			s.Fail(place(at), "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
+			s.Fail(at, "No for_each here", "%s has no for_each. Write a block for each, and name them in an axis: "+
 				"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
 			return cty.DynamicVal, false
 		}
-		s.Fail(place(at), "No for_each here",
-			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", InWords(may, "and"))
+		s.Fail(at, "No for_each here",
+			"each.key and each.value are for %s blocks that have for_each, and not for for_each itself.", plain.List(may, "and"))
 		return cty.DynamicVal, false
 	}
 	if len(t) > 1 {
@@ -589,7 +549,7 @@ func (s *scope) eachValue(t hcl.Traversal) (cty.Value, bool) {
 			if hint == "" {
 				hint = fmt.Sprintf(" Did you mean each.value.%s?", name)
 			}
-			s.Fail(place(at), "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
+			s.Fail(at, "Unknown attribute", "An entry of for_each has a key and a value, and no %q.%s", name, hint)
 			return cty.DynamicVal, false
 		}
 	}
@@ -628,20 +588,20 @@ func (s *scope) knownMember(t hcl.Traversal, d *Declared) bool {
 	if !ok || d.Wrong || slices.Contains(keys, key) {
 		return true
 	}
-	at := t[n].SourceRange()
+	at := place(t[n].SourceRange())
 	_, bare := t[n].(hcl.TraverseAttr)
 	switch {
 	case len(keys) == 0:
-		s.Fail(place(at), "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.Address)
+		s.Fail(at, "Unknown instance", "The for_each of %s is empty, so it has no instances.", d.Address)
 	case bare && slices.Contains(d.Type.argumentNames(true), key):
-		s.Fail(place(at), "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
+		s.Fail(at, "Unknown instance", "%s has for_each, so it is one %s for each key. Say which: %[1]s[%[3]q].%[4]s",
 			d.Address, d.Type.Name, keys[0], key)
 	default:
 		hint := DidYouMean(key, keys, nil)
 		if hint == "" && len(keys) <= 5 {
-			hint = fmt.Sprintf(" Its keys are %s.", InWords(quoted(keys), "and"))
+			hint = fmt.Sprintf(" Its keys are %s.", plain.List(quoted(keys), "and"))
 		}
-		s.Fail(place(at), "Unknown instance", "The for_each of %s has no key %q.%s", d.Address, key, hint)
+		s.Fail(at, "Unknown instance", "The for_each of %s has no key %q.%s", d.Address, key, hint)
 	}
 	return false
 }
@@ -755,18 +715,23 @@ func (c *Cell) Axes() iter.Seq2[string, any] {
 
 // matrixValue is what matrix stands for in a cell.
 func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
-	at := t.SourceRange()
+	at := place(t.SourceRange())
 	switch {
 	case c == nil:
-		outer, recipe := s.matrixType(), s.types[slices.IndexFunc(s.types, func(t *BlockType) bool { return t.PerCell })].Name
+		outer, recipe := s.matrixType(), ""
+		for _, t := range slices.Backward(s.types) {
+			if t.PerCell {
+				recipe = t.Name
+			}
+		}
 		if in := s.top(); in != nil && !in.Type.PerCell {
 			if _, named := outer.Argument(in.Type.Name); named {
-				s.Fail(place(at), "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
+				s.Fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
 					"%[2]s = [%[3]s, …] in matrix, and %[2]s = matrix.%[2]s.", Title(withArticle(in.Type.Name)), in.Type.Name, in.Address)
 				return cty.DynamicVal, false
 			}
 		}
-		s.Fail(place(at), "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
+		s.Fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
 			withArticle(outer.Name), outer.Name, recipe)
 		return cty.DynamicVal, false
 	case c == anyCell:
@@ -786,22 +751,22 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	hint := DidYouMean(axis, c.axes, below(matrixRoot))
 	switch {
 	case c.partial && slices.Contains(c.axes, axis):
-		s.Fail(place(at), unknown,
+		s.Fail(at, unknown,
 			"The axis %q has no value here: it refers to those above it, in a zip block to those above the block.", axis)
 	case c.included != "":
-		s.Fail(place(at), unknown,
+		s.Fail(at, unknown,
 			"The include block at %s needs the axis %q too: it names every axis that is used.%s", c.included, axis, hint)
 	case len(c.axes) == 0:
-		s.Fail(place(at), unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
+		s.Fail(at, unknown, "%s has no matrix block, so there is no matrix.%[2]s. Write matrix { %[2]s = […] }",
 			Title(c.of), axis)
 	default:
 		if hint == "" {
-			hint = fmt.Sprintf(" Its axes are %s.", InWords(quoted(c.axes), "and"))
+			hint = fmt.Sprintf(" Its axes are %s.", plain.List(quoted(c.axes), "and"))
 		}
 		if inside {
-			s.Fail(place(at), unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
+			s.Fail(at, unknown, "%s names this %s, but its matrix has no axis %q.%s", Title(c.of), s.top().Type.Name, axis, hint)
 		} else {
-			s.Fail(place(at), unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
+			s.Fail(at, unknown, "The matrix of %s has no axis %q.%s", c.of, axis, hint)
 		}
 	}
 	return cty.DynamicVal, false
@@ -842,7 +807,7 @@ func (s *scope) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c 
 		return nil
 	case shown && !a.kind.secret:
 		s.Fail(place(at), "Sensitive value would show",
-			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, InWords(s.maySecret(), "and"))
+			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, plain.List(s.maySecret(), "and"))
 		return nil
 	case raw.IsMarked() && a.kind.merges:
 		s.Fail(place(at), "Sensitive value would show",
@@ -896,5 +861,12 @@ func (s *scope) meantReference(blocks []string, text string) string {
 
 // explained is the place of an expression, with what its references stand for.
 func (s *scope) explained(expr hclsyntax.Expression, c *Cell) Place {
-	return Place{Range: expr.Range(), values: func() []string { return s.explain(expr, c) }}
+	return Place{Range: expr.Range(), values: func() []string {
+		r := s.referencesOf(expr)
+		vars, good := s.variables(r, c)
+		if !good {
+			return nil
+		}
+		return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
+	}}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/plain"
+
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -208,7 +210,7 @@ func parseDuration(s string) (time.Duration, error) {
 // OneOf is one of a few texts.
 func OneOf[T ~string](allowed ...T) Kind[T] {
 	known := mapped(allowed, func(s T) string { return string(s) })
-	want := InWords(quoted(known), "or")
+	want := plain.List(quoted(known), "or")
 	return Parsed(want, want, func(s string) (T, error) {
 		if !slices.Contains(known, s) {
 			return "", Wrong("%s", strings.TrimSpace(DidYouMean(s, known, nil)))
@@ -219,7 +221,7 @@ func OneOf[T ~string](allowed ...T) Kind[T] {
 
 // SomeOf is a list of some of a few texts, each at most once.
 func SomeOf(allowed ...string) Kind[[]string] {
-	want := "a list of " + InWords(quoted(allowed), "and")
+	want := "a list of " + plain.List(quoted(allowed), "and")
 	return Distinct(ListOf(want, want, func(e cty.Value) (string, error) {
 		s, err := AsPlainText(e)
 		if err == nil && !slices.Contains(allowed, s) {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/plain"
+
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
@@ -14,33 +16,19 @@ import (
 
 // MatrixBlocks are the blocks that make the cells of the block in which they stand.
 func MatrixBlocks() []Nested {
-	return []Nested{
-		{Type: matrixBlock(), Many: true}, {Type: zipBlock(), Many: true}, {Type: includeBlock(), Many: true}, {Type: excludeBlock(), Many: true},
+	axes := func(name string, k kind, blocks ...Nested) Nested {
+		free := &Argument{kind: k, Named: Identifier.Allows, Hint: "An axis has a name of " + Identifier.rule}
+		return Nested{Type: &BlockType{Name: name, Free: free, Blocks: blocks}, Many: true}
 	}
-}
-
-func matrixBlock() *BlockType {
-	return &BlockType{Name: "matrix", Free: freeAxis(axisKind.kind), Blocks: []Nested{{Type: zipBlock(), Many: true}}}
-}
-
-func zipBlock() *BlockType { return &BlockType{Name: "zip", Free: freeAxis(axisKind.kind)} }
-
-func includeBlock() *BlockType { return &BlockType{Name: "include", Free: freeAxis(pointKind.kind)} }
-
-// freeAxis is an axis whose values are of a kind.
-func freeAxis(k kind) *Argument {
-	return &Argument{kind: k, Named: Identifier.Allows, Hint: "An axis has a name of " + Identifier.rule}
-}
-
-func excludeBlock() *BlockType {
-	return BlockOf("exclude",
-		Arg("when", Bool, func(out *bool, on bool) { *out = on }).
-			Required("True for the cells that are left out, in terms of `matrix.*`."),
-	)
+	zip := axes("zip", axisKind.kind)
+	exclude := BlockOf("exclude", Arg("when", Bool, func(out *bool, on bool) { *out = on }).
+		Required("True for the cells that are left out, in terms of `matrix.*`."))
+	return []Nested{axes("matrix", axisKind.kind, zip), zip, axes("include", pointKind.kind), {Type: exclude, Many: true}}
 }
 
 // factor is one level of a matrix: an axis, or the axes of a zip block, which advance together.
 type factor struct {
+	at    int // where it is written
 	attrs []*hclsyntax.Attribute
 	zip   *hclsyntax.Block // nil for a single axis
 }
@@ -62,48 +50,17 @@ func tables(b *hclsyntax.Body) []table {
 	}
 	var out []table
 	for _, m := range matrices {
-		var before, behind []factor
-		for _, z := range zips {
-			f := factor{attrs: inOrder(z.Body.Attributes), zip: z}
-			if z.TypeRange.Start.Byte > m.TypeRange.Start.Byte {
-				behind = append(behind, f)
-			} else {
-				before = append(before, f)
-			}
+		t := table{block: m}
+		for _, a := range inOrder(m.Body.Attributes) {
+			t.factors = append(t.factors, factor{at: a.NameRange.Start.Byte, attrs: []*hclsyntax.Attribute{a}})
 		}
-		out = append(out, table{block: m, factors: slices.Concat(before, factors(m.Body), behind)})
+		for _, z := range append(blocksOf(m.Body, "zip"), zips...) {
+			t.factors = append(t.factors, factor{at: z.TypeRange.Start.Byte, attrs: inOrder(z.Body.Attributes), zip: z})
+		}
+		slices.SortFunc(t.factors, func(a, b factor) int { return a.at - b.at })
+		out = append(out, t)
 	}
 	return out
-}
-
-// factors are the axes and zip blocks of a matrix block, as written.
-func factors(body *hclsyntax.Body) []factor {
-	var out []factor
-	for _, a := range inOrder(body.Attributes) {
-		out = append(out, factor{attrs: []*hclsyntax.Attribute{a}})
-	}
-	for _, z := range blocksOf(body, "zip") {
-		out = append(out, factor{attrs: inOrder(z.Body.Attributes), zip: z})
-	}
-	slices.SortStableFunc(out, func(a, b factor) int { return a.start() - b.start() })
-	return out
-}
-
-func (f factor) start() int {
-	if f.zip != nil {
-		return f.zip.TypeRange.Start.Byte
-	}
-	return f.attrs[0].NameRange.Start.Byte
-}
-
-// id tells the cells of a block apart: the same cell, in whatever order its axes are written.
-func (c *Cell) id() string {
-	parts := make([]string, 0, len(c.axes))
-	for name, v := range c.Axes() {
-		parts = append(parts, fmt.Sprintf("%s=%#v", name, v))
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, "\n")
 }
 
 // MaxCells bounds a matrix: more is a slip in an axis, and would fill the memory.
@@ -144,7 +101,7 @@ func (b *Block) Expand(add func(c *Cell) bool) {
 	}
 	if x.left > 0 && x.left == x.count && len(x.seen) == 0 {
 		x.Warn(x.excludes[0].Header, "Every cell is excluded",
-			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, b.name())
+			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, x.newCell().of)
 	}
 	if x.Settled() {
 		x.warnOfExcludes()
@@ -152,14 +109,18 @@ func (b *Block) Expand(add func(c *Cell) bool) {
 	}
 }
 
-// name is the block as messages name it: benchmark "sweep".
-func (b *Block) name() string { return b.Type.Name + " " + quote(b.Label) }
-
-func (x *expansion) newCell() *Cell { return &Cell{of: x.name(), values: map[string]cty.Value{}} }
+func (x *expansion) newCell() *Cell {
+	return &Cell{of: x.Type.Name + " " + quote(x.Label), values: map[string]cty.Value{}}
+}
 
 // keep adds a cell that is not there yet.
 func (x *expansion) keep(c *Cell, from hcl.Range) {
-	switch id := c.id(); {
+	var point []string
+	for name, v := range c.Axes() {
+		point = append(point, fmt.Sprintf("%s=%#v", name, v))
+	}
+	slices.Sort(point) // the same cell, in whatever order its axes are written
+	switch id := strings.Join(point, "\n"); {
 	case x.seen[id]:
 		x.Warn(place(from), "Cell given twice",
 			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
@@ -198,17 +159,26 @@ func (x *expansion) multiply(t table) {
 			product = min(product*len(fixed[i]), MaxCells+1)
 		}
 	}
-	if product > MaxCells {
-		x.tooManyCells(t.block)
-		return
+	if product > MaxCells || !x.turn(t, base, fixed, 0) {
+		x.Fail(place(t.block.DefRange()), "Too many cells",
+			"The matrix has more than %d cells. An axis is probably longer than was meant.", MaxCells)
 	}
-	x.turn(t, base, fixed, 0)
 }
 
 // turn goes through the values of the factors from the i-th on; false: there are too many cells.
 func (x *expansion) turn(t table, base *Cell, fixed [][][]cty.Value, i int) bool {
 	if i == len(t.factors) {
-		return x.point(t, &Cell{of: base.of, axes: base.axes, values: maps.Clone(base.values)})
+		c := &Cell{of: base.of, axes: base.axes, values: maps.Clone(base.values)}
+		x.settle(c)
+		switch x.count++; {
+		case x.count > MaxCells:
+			return false
+		case x.excluded(c):
+			x.left++
+		default:
+			x.keep(c, t.block.DefRange())
+		}
+		return true
 	}
 	f, rows := t.factors[i], fixed[i]
 	if rows == nil {
@@ -227,26 +197,6 @@ func (x *expansion) turn(t table, base *Cell, fixed [][][]cty.Value, i int) bool
 		delete(base.values, a.Name)
 	}
 	return true
-}
-
-// point adds a cell that is not excluded.
-func (x *expansion) point(t table, c *Cell) bool {
-	x.settle(c)
-	if x.count++; x.count > MaxCells {
-		x.tooManyCells(t.block)
-		return false
-	}
-	if x.excluded(c) {
-		x.left++
-	} else {
-		x.keep(c, t.block.DefRange())
-	}
-	return true
-}
-
-func (x *expansion) tooManyCells(matrix *hclsyntax.Block) {
-	x.Fail(place(matrix.DefRange()), "Too many cells",
-		"The matrix has more than %d cells. An axis is probably longer than was meant.", MaxCells)
 }
 
 // nameAxes sets the axes of a table's cells; false: it can have none.
@@ -293,7 +243,7 @@ func (x *expansion) rows(f factor, c *Cell) [][]cty.Value {
 	}
 	if uneven && !unknown {
 		x.Fail(place(f.zip.DefRange()), "Axes of different length", "The axes of a zip block have as many values each: %s. "+
-			"To multiply axes, put them into a matrix block.", InWords(have, "and"))
+			"To multiply axes, put them into a matrix block.", plain.List(have, "and"))
 	}
 	if f.zip != nil && (unknown || uneven) {
 		return [][]cty.Value{slices.Repeat([]cty.Value{cty.DynamicVal}, len(lists))}

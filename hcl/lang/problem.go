@@ -13,7 +13,6 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/rivo/uniseg"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -223,71 +222,61 @@ func inOrder(attrs hclsyntax.Attributes) []*hclsyntax.Attribute {
 // lineOf is a range as people write it: "lab.hcl:12".
 func lineOf(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
 
-// The colours of problems, as terminals understand them.
-const (
-	bold   = "\x1b[1m"
-	red    = "\x1b[31m"
-	yellow = "\x1b[33m"
-	dim    = "\x1b[2m"
-	reset  = "\x1b[0m"
-)
-
-// Write prints the problems for people: what is wrong, where, the line with the
-// offending text underlined, and what to write instead. Text is wrapped at
-// width columns; 0 means 80.
+// Write prints the problems for people, in the form of the HCL library: what is wrong, where, the line with
+// the offending text underlined, and what to write instead. Text is wrapped at width columns; 0 means 80.
+// Without colour a line of carets stands for the underline.
 func (p *Problems) Write(w io.Writer, width int, color bool) error {
-	if width <= 0 {
-		width = 80
-	}
-	var b bytes.Buffer
-	for i, x := range p.list {
-		if i > 0 {
-			b.WriteByte('\n')
+	width = cmp.Or(max(width, 0), 80)
+	var b strings.Builder
+	for _, x := range p.list {
+		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: x.Summary, Detail: x.Detail}
+		if x.Severity == SeverityWarning {
+			d.Severity = hcl.DiagWarning
 		}
-		p.write(&b, x, width, color)
+		if len(x.Values) > 0 {
+			d.Detail = strings.Join(x.Values, "\n") + "\n\n" + x.Detail
+		}
+		files := map[string]*hcl.File{}
+		if before, marked, after, ok := p.snippet(x, width-len("   1: ")); ok {
+			// The library gets no more of the text than the line that may be shown.
+			begin := max(x.Start.Line-1, 0)
+			text := strings.Repeat("\n", begin) + before + marked + after
+			files[x.File] = &hcl.File{Bytes: []byte(text), Nav: around(x.Context)}
+			at := hcl.Pos{Line: x.Start.Line, Byte: begin + len(before)}
+			d.Subject = &hcl.Range{Filename: x.File, Start: at, End: hcl.Pos{Line: x.Start.Line, Byte: at.Byte + len(marked)}}
+		}
+		if err := hcl.NewDiagnosticTextWriter(&b, files, uint(width), true).WriteDiagnostic(d); err != nil {
+			return fmt.Errorf("write problems: %w", err)
+		}
 	}
-	if _, err := w.Write(b.Bytes()); err != nil {
+	text := b.String()
+	for name, typed := range p.outside {
+		if typed {
+			text = strings.ReplaceAll(text, "  on "+name+" line 1:\n", "  in "+name+":\n")
+		}
+	}
+	if !color {
+		text = colors.ReplaceAllString(underlined.ReplaceAllStringFunc(text, func(line string) string {
+			m := underlined.FindStringSubmatch(line)
+			return fmt.Sprintf("%s\n%*s", line, len(m[1])+plain.Width(m[2]+m[3]), strings.Repeat("^", max(1, plain.Width(m[3]))))
+		}), "")
+	}
+	if _, err := io.WriteString(w, strings.TrimSuffix(text, "\n")); err != nil {
 		return fmt.Errorf("write problems: %w", err)
 	}
 	return nil
 }
 
-func (p *Problems) write(b *bytes.Buffer, x Problem, width int, color bool) {
-	paint := func(code, s string) string {
-		if !color {
-			return s
-		}
-		return code + s + reset
-	}
-	tone, word := red, "Error"
-	if x.Severity == SeverityWarning {
-		tone, word = yellow, "Warning"
-	}
-	fmt.Fprintf(b, "%s%s\n\n", paint(bold+tone, word+": "), paint(bold, x.Summary))
-	if x.File != "" {
-		place := fmt.Sprintf("%s:%d:%d", x.File, x.Start.Line, x.Start.Column)
-		if p.outside[x.File] {
-			place = x.File
-		}
-		if x.Context != "" {
-			place += ", in " + x.Context
-		}
-		fmt.Fprintf(b, "  %s\n", place)
-		if before, marked, after, ok := p.snippet(x, width-10); ok {
-			number := fmt.Sprint(x.Start.Line)
-			fmt.Fprintf(b, "  %s %s%s%s\n", paint(dim, number+" |"), before, paint(bold, marked), after)
-			line := strings.Repeat("^", max(1, uniseg.StringWidth(marked)))
-			fmt.Fprintf(b, "  %s %s%s\n", paint(dim, blank(number)+" |"), blank(before), paint(tone, line))
-		}
-		for _, v := range x.Values {
-			fmt.Fprintf(b, "    %s\n", paint(dim, v))
-		}
-		b.WriteByte('\n')
-	}
-	for _, line := range wrap(x.Detail, width-2) {
-		b.WriteString(strings.TrimRight("  "+line, " ") + "\n")
-	}
-}
+var (
+	// underlined is a line of text as the library shows it: its number, and what of it is marked.
+	underlined = regexp.MustCompile(`(?m)^( *\d+: )(.*)\x1b\[1;4m(.*)\x1b\[0m.*$`)
+	colors     = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+)
+
+// around is the block around a problem, as the library asks for it.
+type around string
+
+func (a around) ContextString(int) string { return string(a) }
 
 // snippet is the first line of the offending text, in three parts; nothing that is sensitive.
 func (p *Problems) snippet(x Problem, width int) (before, marked, after string, ok bool) {
@@ -321,21 +310,15 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 	first, said, rest = first[max(0, len(first)-window):], said[:min(len(said), window)], rest[:min(len(rest), window)]
 	before, marked = printable(first), printable(said)
 	after = strings.TrimRight(printable(rest)+tail, " ")
-	if cut := len([]rune(before)) - width/2; cut > 0 && uniseg.StringWidth(before+marked+after) > width {
+	if cut := len([]rune(before)) - width/2; cut > 0 && plain.Width(before+marked+after) > width {
 		before = "…" + string([]rune(before)[cut:])
 	}
-	if room := width - uniseg.StringWidth(before); uniseg.StringWidth(marked) > room {
-		marked, after = cutTo(marked, room), ""
-	} else if room -= uniseg.StringWidth(marked); uniseg.StringWidth(after) > room {
-		after = cutTo(after, room)
+	if room := width - plain.Width(before); plain.Width(marked) > room {
+		marked, after = plain.Fit(marked, room), ""
+	} else if room -= plain.Width(marked); plain.Width(after) > room {
+		after = plain.Fit(after, room)
 	}
 	return before, marked, after, true
-}
-
-// cutTo shortens s to about width columns.
-func cutTo(s string, width int) string {
-	r := []rune(s)
-	return string(r[:min(len(r), max(width-1, 1))]) + "…"
 }
 
 // printable shows tabs as four columns, and nothing that a terminal would obey.
@@ -346,21 +329,6 @@ func printable(s string) string {
 		}
 		return r
 	}, strings.ReplaceAll(strings.TrimSuffix(strings.ToValidUTF8(s, "·"), "\r"), "\t", "    "))
-}
-
-func blank(s string) string { return strings.Repeat(" ", uniseg.StringWidth(s)) }
-
-// wrap breaks text into lines; what is indented stays as it is.
-func wrap(text string, width int) []string {
-	var out []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if strings.HasPrefix(line, " ") || line == "" {
-			out = append(out, line)
-			continue
-		}
-		out = append(out, plain.Wrap(plain.Words(line), " ", width)...)
-	}
-	return out
 }
 
 // DidYouMean is " Did you mean x?" for the known name nearest to the wrong one,
@@ -382,14 +350,6 @@ func below(root string) func(string) string {
 }
 
 func Plainly(s string) string { return s }
-
-// InWords joins names as a sentence does: "a, b or c".
-func InWords(names []string, last string) string {
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " " + last + " " + names[n-1]
-	}
-	return strings.Join(names, "")
-}
 
 func withArticle(noun string) string {
 	if strings.ContainsRune("aeio", rune(noun[0])) || noun == "slo" {
@@ -438,7 +398,7 @@ func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
 type labText struct {
 	files map[string][]byte
 	names []string // of files, in the order in which they were read
-	// outside are the names under files that are no files: "--var x".
+	// outside are the names that are no files of the lab; true: of no file at all, "--var x".
 	outside map[string]bool
 	// hidden are ranges of text that hold sensitive values in clear: a default, a
 	// line of lab.hclvars. Snippets leave them out.
@@ -452,7 +412,7 @@ type labText struct {
 // so that [Problems.Text] has it not.
 func (t *labText) ShowText(path string, text []byte) {
 	t.read(path, text)
-	t.outside[path] = true
+	t.outside[path] = false
 }
 
 // LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.

@@ -36,7 +36,7 @@ func (t *labText) Text() map[string][]byte {
 	files := map[string][]byte{}
 	var words []string
 	for _, name := range t.names {
-		if t.outside[name] {
+		if _, not := t.outside[name]; not {
 			continue
 		}
 		shown, hidden := withoutRanges(name, t.files[name], secret)
