@@ -55,7 +55,7 @@ plain:
 # other versions of vLLM and SGLang.
 test-engines:
 	scripts/prepare
-	status=0; $(GO_TEST) -timeout 60m -run '^TestPyPI' ./cmd/hcl ./testhost/pypi || status=$$?; \
+	status=0; $(GO_TEST) -timeout 60m -run '^TestPyPI' ./cmd/hcl ./engines/setting ./testhost/pypi || status=$$?; \
 	CGO_ENABLED=0 go run -trimpath ./testhost/sweep || status=1; \
 	exit $$status
 

@@ -2,6 +2,7 @@ package setting
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,19 @@ func TestRealParsers(t *testing.T) {
 		slices.Sort(has)
 		if diff := cmp.Diff(strings.Fields(string(text)), has); diff != "" {
 			t.Errorf("%s %s (-its own parser +the table):\n%s", kind, v, diff)
+		}
+	}
+}
+
+// TestPyPITable: scripts/settings.py finds in the newest package that was read what the table has.
+func TestPyPITable(t *testing.T) {
+	for _, kind := range []string{"vllm", "sglang", "vllm_router", "sglang_router"} {
+		read := Read(kind)
+		v := read[len(read)-1].String()
+		out, err := exec.CommandContext(t.Context(), "python3", "../../scripts/settings.py", "--compare", strings.ReplaceAll(kind, "_", "-"), v).CombinedOutput()
+		text := string(out)
+		if err != nil || strings.Count(text, "no more: none") != strings.Count(text, "settings.") || strings.Count(text, "and new: none") != strings.Count(text, "settings.") || text == "" {
+			t.Errorf("%s %s: %v\n%s", kind, v, err, text)
 		}
 	}
 }
