@@ -22,7 +22,7 @@ type Panel struct {
 	Mark   string  // what it shows, where that is no measurement of ours
 }
 
-// group are bars that belong together: one of each series, or with and without.
+// Group are bars that belong together: one of each series, or with and without.
 type Group struct {
 	Label string
 	Bars  []Bar

@@ -212,7 +212,7 @@ func (f FigureDiff) verdict() string {
 	return "worse"
 }
 
-// figure is that of a metric; nil: one of the two has none.
+// Figure is that of a metric; nil: one of the two has none.
 func (c *CellDiff) Figure(name string) *FigureDiff {
 	for i := range c.Figures {
 		if c.Figures[i].Metric == name {
@@ -476,7 +476,7 @@ func flatten(out map[string]string, name string, v any) {
 	}
 }
 
-// outcome is what became of a cell, over all figures that are compared.
+// Outcome is what became of a cell, over all figures that are compared.
 func (c *CellDiff) Outcome() string {
 	switch {
 	case c.b == nil:
@@ -510,4 +510,23 @@ func (c *CellDiff) Outcome() string {
 // doubtful reports whether one of the sides is suspect in all of its repetitions.
 func (c *CellDiff) doubtful() bool {
 	return figure.AllSuspect(c.a) != nil || figure.AllSuspect(c.b) != nil
+}
+
+func (c CellDiff) Name() string { return figure.CellName(c.Engine, c.Axes) }
+
+// Result is what came of holding a cell against a limit.
+type Result string
+
+// Check is one limit held against one cell.
+type Check struct {
+	Limit     string       `json:"limit"`
+	Benchmark string       `json:"benchmark,omitempty"` // none: it is about all cells
+	Cell      string       `json:"cell,omitempty"`      // its engine and axes, for people
+	Axes      results.Axes `json:"axes,omitempty"`
+	Result    Result       `json:"result"`
+	Why       string       `json:"why,omitempty"`
+}
+
+func (c Check) String() string {
+	return plain.Line(strings.TrimSpace(c.Benchmark+" "+c.Cell) + ": " + c.Limit + ": " + c.Why)
 }

@@ -78,7 +78,7 @@ func (p Percent) said() string {
 	return number.Change(float64(p) / 100)
 }
 
-// finding says what became of some cells: in a sentence of the first metric, and in short of the others.
+// Finding says what became of some cells: in a sentence of the first metric, and in short of the others.
 func (d *Difference) Finding(of []int, names *table.Sheet) (first, rest string) {
 	suspect, few := 0, 0
 	var all changes

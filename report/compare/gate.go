@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"hclbench/plain"
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/results"
@@ -71,29 +70,12 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Text: text}, nil
 }
 
-// Result is what came of holding a cell against a limit.
-type Result string
-
 const (
 	Pass    Result = "pass"
 	Fail    Result = "fail"
 	Unknown Result = "unknown" // it cannot be said: as bad as Fail
 	Skipped Result = "skipped" // the limit is not about this cell
 )
-
-// Check is one limit held against one cell.
-type Check struct {
-	Limit     string       `json:"limit"`
-	Benchmark string       `json:"benchmark,omitempty"` // none: it is about all cells
-	Cell      string       `json:"cell,omitempty"`      // its engine and axes, for people
-	Axes      results.Axes `json:"axes,omitempty"`
-	Result    Result       `json:"result"`
-	Why       string       `json:"why,omitempty"`
-}
-
-func (c Check) String() string {
-	return plain.Line(strings.TrimSpace(c.Benchmark+" "+c.Cell) + ": " + c.Limit + ": " + c.Why)
-}
 
 // Suspects is what [Difference.Check] may be allowed besides [Differing]: cells that are suspect.
 const Suspects = "suspect"

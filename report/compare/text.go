@@ -20,7 +20,7 @@ import (
 	"hclbench/results"
 )
 
-// rows are those of both sides, told apart by an axis more, under the newer names; those of a pair
+// Rows are those of both sides, told apart by an axis more, under the newer names; those of a pair
 // follow each other, B first. pair is that of each, by its place in [Difference.pairs].
 func (d *Difference) Rows() (rows []results.Row, pair []int) {
 	for n, c := range d.Pairs() {
@@ -40,10 +40,10 @@ func (d *Difference) Rows() (rows []results.Row, pair []int) {
 	return rows, pair
 }
 
-// pairs are all cells, those that only one side has at the end.
+// Pairs are all cells, those that only one side has at the end.
 func (d *Difference) Pairs() []CellDiff { return slices.Concat(d.Cells, d.onlyB, d.onlyA) }
 
-// unlikeText says in how many cells something is another on either side; empty: in none.
+// UnlikeText says in how many cells something is another on either side; empty: in none.
 func (d *Difference) UnlikeText(what string) string {
 	var found []Unlike
 	for _, c := range d.Cells {
@@ -63,7 +63,7 @@ func (d *Difference) UnlikeText(what string) string {
 	return plain.Line(text)
 }
 
-// inputsTogether are the inputs that differ, those of engines in which they differ alike in one line.
+// InputsTogether are the inputs that differ, those of engines in which they differ alike in one line.
 func (d *Difference) InputsTogether() (lines [][]string) {
 	for _, same := range figure.Grouped(d.Inputs, func(i InputDiff) [3]string { return [3]string{i.Name, i.A, i.B} }) {
 		var engines []string
@@ -85,7 +85,7 @@ func shortValue(s string) string {
 	return plain.Cut(s, 120)
 }
 
-// largest are, of each metric, the largest change for the worse and the largest for the better.
+// Largest are, of each metric, the largest change for the worse and the largest for the better.
 func (d *Difference) Largest() *table.Sheet {
 	var lines [][]string
 	var classes []string
@@ -111,7 +111,7 @@ func (d *Difference) Largest() *table.Sheet {
 	return s
 }
 
-// kept is what the gate says of each cell, by its benchmark and name.
+// Kept is what the gate says of each cell, by its benchmark and name.
 func (d *Difference) Kept() map[[2]string]string {
 	said := map[[2]string]string{}
 	for _, x := range d.Checks {
@@ -160,7 +160,7 @@ func (d *Difference) sheets() (common, titles []string, sheets []*table.Sheet) {
 	return common, titles, sheets
 }
 
-// names are the columns that tell the cells of both apart, and in words what all of them have in common.
+// Names are the columns that tell the cells of both apart, and in words what all of them have in common.
 func (d *Difference) Names() (common []string, names *table.Sheet) {
 	var rows []results.Row
 	for _, c := range d.Cells {
@@ -204,8 +204,6 @@ func (d *Difference) sheet(m figure.Metric, names *table.Sheet) (title string, s
 	s.Columns = append(picked, s.Columns...)
 	return title, s
 }
-
-func (c CellDiff) Name() string { return figure.CellName(c.Engine, c.Axes) }
 
 // text is the change, or ~ where the repetitions do not tell the two apart.
 func (f FigureDiff) text() string {
@@ -363,7 +361,7 @@ func (d *Difference) text(w io.Writer, width int) error {
 	return table.WriteBlocks(w, blocks)
 }
 
-// compared reports whether it is known of any cell what went into both sides.
+// Compared reports whether it is known of any cell what went into both sides.
 func (d *Difference) Compared() bool {
 	return slices.ContainsFunc(d.Cells, func(c CellDiff) bool { return ofInputs(c.a) != nil && ofInputs(c.b) != nil })
 }

@@ -3,39 +3,12 @@ package draw
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"hclbench/report/figure"
-	"hclbench/results"
 	"hclbench/where"
 )
 
-// asked are the charts that the layout asks for, and why some of them are missing.
-func asked(l *figure.Layout, cells []*figure.Sample, rows []results.Row) Section {
-	out := Section{ID: "charts", Title: "Charts"}
-	columns := figure.NewFields(rows)
-	for i, c := range l.Charts {
-		figures, why := chartFigures(c, cells, columns)
-		for n, f := range figures {
-			f.ID = strings.TrimSuffix(fmt.Sprintf("chart-%d-%s", i+1, figure.Slug(c.Title)), "-")
-			if n > 0 {
-				f.ID += fmt.Sprintf("-%d", n+1)
-			}
-			f.Title = c.Title
-			f.Hero = len(f.Charts) == 1 && f.Charts[0].Groups == nil
-			if c.Note != "" {
-				f.Notes = append([]string{c.Note}, f.Notes...)
-			}
-			out.Figures = append(out.Figures, f)
-		}
-		if why != "" {
-			out.Left = append(out.Left, c.Title+": "+why)
-		}
-	}
-	return out
-}
-
-// figures draws the chart: one for each combination of what else differs in the load.
+// chartFigures draws the chart: one for each combination of what else differs in the load.
 func chartFigures(c figure.Chart, cells []*figure.Sample, columns figure.Fields) (figures []*Figure, why string) {
 	if c.Where != "" {
 		holds, err := where.Parse(c.Where, columns.Names())
@@ -95,7 +68,7 @@ func sliced(all []figure.Slice, draw func(x figure.Slice) *Figure) (figures []*F
 	return figures, why
 }
 
-// label is the quantity that stands beside the points of a chart over a metric.
+// labelOf is the quantity that stands beside the points of a chart over a metric.
 func labelOf(c figure.Chart, cells []*figure.Sample) figure.Dimension {
 	best, most := figure.Dimensions[0], 0
 	for _, d := range figure.Dimensions {
@@ -109,7 +82,7 @@ func labelOf(c figure.Chart, cells []*figure.Sample) figure.Dimension {
 	return best
 }
 
-// sideBySide are bars, one for each value of a column, those under the same load together.
+// barsOf are bars, one for each value of a column, those under the same load together.
 func barsOf(c figure.Chart, cells []*figure.Sample, column figure.Field, metrics []figure.Metric) ([]*Figure, string) {
 	if column == nil {
 		return nil, fmt.Sprintf("no result has a column %q.", c.X)

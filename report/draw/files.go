@@ -166,7 +166,7 @@ func (f *Figure) picture(c *chart.Panel, of source) *chart.Drawing {
 	return f.Alone(c, of).Draw(width, height)
 }
 
-// alone is a chart with all that it has to say where nothing stands beside it.
+// Alone is a chart with all that it has to say where nothing stands beside it.
 func (f *Figure) Alone(c *chart.Panel, of source) *chart.Picture {
 	p := &chart.Picture{Panel: c, Title: f.title(c), Under: slices.Concat(of.What, []string{f.Under}), Key: f.key(c, of.suspect),
 		Foot: slices.Concat(of.From, []string{say.Tallied(c)})}

@@ -32,7 +32,7 @@ func dots(c *chart.Panel, doubt bool) (all []ownDot) {
 	return all
 }
 
-// fronts are, of each kind of GPU, the points that no other one surpasses, what is farther right being
+// Fronts are, of each kind of GPU, the points that no other one surpasses, what is farther right being
 // better, and what they say.
 func Fronts(c *chart.Panel, m figure.Metric) (all []chart.Line, said string) {
 	count := map[*chart.Series]int{}

@@ -61,7 +61,7 @@ func curvesOf(about figure.About, r *results.Row) (map[string][]chart.Dot, error
 	return out, nil
 }
 
-// trust is that of a cell as a whole.
+// trustOf is that of a cell as a whole.
 func trustOf(s *figure.Sample) chart.Trust {
 	v := s.Rows[0].Verdict()
 	return chart.Trust{Kind: figure.KindOfRun(s.Rows[0]), Suspect: figure.IsSuspect(v),
@@ -76,7 +76,7 @@ func which(s *figure.Sample) string {
 	return ""
 }
 
-// group is a metric of both as bars; false: one of them has none.
+// pairBars is a metric of both as bars; false: one of them has none.
 func pairBars(p figure.PrefixPair, m figure.Metric) (chart.Group, bool) {
 	off, okOff := p.Without.Value(m)
 	on, okOn := p.With.Value(m)
@@ -235,7 +235,7 @@ func timelines(cells []*figure.Sample, _ figure.About) (figures []*Figure, why s
 	return figures, "Time line of a cell: no result has its figures over time."
 }
 
-// overTime are the quantities of a cell over time, each a chart.
+// OverTime are the quantities of a cell over time, each a chart.
 func OverTime(x *figure.Sample) (charts []*chart.Panel) {
 	for _, t := range Timed(x.Rows[0]) {
 		l := t.Line
@@ -257,7 +257,7 @@ type timedLine struct {
 	Line        chart.Line
 }
 
-// timed are the quantities of a row that it has at two times at least; what generates nothing has no output.
+// Timed are the quantities of a row that it has at two times at least; what generates nothing has no output.
 func Timed(r *results.Row) (all []timedLine) {
 	add := func(title, unit string, l chart.Line) {
 		if len(l.Dots) > 1 {

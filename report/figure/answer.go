@@ -8,7 +8,7 @@ import (
 	"hclbench/results"
 )
 
-// answer is what was measured of one workload, as tables to decide by.
+// Answer is what was measured of one workload, as tables to decide by.
 type Answer struct {
 	ID       string      // in addresses: "online-3-200-tokens-in-800-tokens-out"
 	Workload string      // what its cells have in common, in words
@@ -21,7 +21,7 @@ type Answer struct {
 	Main   []Metric   // that matter most
 }
 
-// answers are those of all workloads: of the slices, those with the most points first, and of the
+// Answers are those of all workloads: of the slices, those with the most points first, and of the
 // cells that lie along nothing, side by side.
 func Answers(rows []results.Row, all *Series, layout *Layout) (out []*Answer) {
 	cells := Owned(Samples(rows, all))

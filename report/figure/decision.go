@@ -11,7 +11,7 @@ import (
 	"hclbench/results"
 )
 
-// decision is a table to decide by: a row for each series, a column for each place, which is a
+// Decision is a table to decide by: a row for each series, a column for each place, which is a
 // level of service, a load or a case. Every value is one that a cell has; none is interpolated.
 type Decision struct {
 	ID       string // unique in its answer: "median_ttft_ms-concurrency"
@@ -29,7 +29,7 @@ type Decision struct {
 	alone     bool   // a series that is alone at a place leads there: no other one gets so far
 }
 
-// spot is a column of a decision.
+// Spot is a column of a decision.
 type Spot struct {
 	Name  string  `json:"name"`            // above the column: "64", "≥ 20"
 	Kind  string  `json:"kind,omitempty"`  // "peak": the most whatever users get; "slo": within the SLO; empty: any other
@@ -44,7 +44,7 @@ type DecisionRow struct {
 	Series *chart.Series
 }
 
-// choice is what a series offers at a place.
+// Choice is what a series offers at a place.
 type Choice struct {
 	Evidence
 	Best   bool     // of all that is not in doubt; several are, where they are level
@@ -56,7 +56,7 @@ type Choice struct {
 	suspect *Choice // beside one that is not in doubt: the best of its series there that is; nil: there is none
 }
 
-// known reports whether the series offers anything.
+// Known reports whether the series offers anything.
 func (c *Choice) Known() bool { return c.N > 0 }
 
 // choice is what the cell offers of a metric.
@@ -70,7 +70,7 @@ func newDecision(m Metric, along, under, unit string) *Decision {
 		Better: m.Better, Baseline: -1, Of: m, PlaceUnit: unit}
 }
 
-// byService reports whether its places are levels of service.
+// ByService reports whether its places are levels of service.
 func (d *Decision) ByService() bool { return d.Places[0].Kind == "peak" }
 
 // maxLevels bounds the levels of service of a table.
@@ -132,7 +132,7 @@ func surer(m Metric, a, b Choice) Choice {
 	return a
 }
 
-// judge takes out series that offer nothing, marks the best at each place, and holds all others
+// Judge takes out series that offer nothing, marks the best at each place, and holds all others
 // against the baseline: that of the answer's first table, where there is one already.
 func (d *Decision) Judge(layout *Layout, first *Decision) {
 	d.Rows = slices.DeleteFunc(d.Rows, func(r DecisionRow) bool {
@@ -161,7 +161,7 @@ type offer struct {
 	Series *chart.Series
 }
 
-// offers are those at a place, the best first, of what is in doubt or of all else. A series may have
+// Offers are those at a place, the best first, of what is in doubt or of all else. A series may have
 // one of either.
 func (d *Decision) Offers(i int, doubt bool) (all []offer) {
 	for _, r := range d.Rows {
@@ -214,7 +214,7 @@ func (d *Decision) baseline(layout *Layout, first *Decision) int {
 	return 0
 }
 
-// winner is who alone is the best at a place; nil: several are, or nobody is.
+// Winner is who alone is the best at a place; nil: several are, or nobody is.
 func (d *Decision) Winner(i int) (winner *chart.Series) {
 	for _, r := range d.Rows {
 		if r.Choices[i].Best {
@@ -227,7 +227,7 @@ func (d *Decision) Winner(i int) (winner *chart.Series) {
 	return winner
 }
 
-// leader is who leads at the most places; nil: nobody does.
+// Leader is who leads at the most places; nil: nobody does.
 func (d *Decision) Leader() (who *chart.Series) {
 	most := 0
 	for _, r := range d.Rows {
@@ -244,7 +244,7 @@ func (d *Decision) Leader() (who *chart.Series) {
 	return who
 }
 
-// held is the series to hold against the baseline: of those that were tried in the most places the one
+// Held is the series to hold against the baseline: of those that were tried in the most places the one
 // that is the best in the most of them, and then the one that differs most. What is suspect counts as
 // tried, and for nothing else.
 func (d *Decision) Held() (held *DecisionRow) {
@@ -325,7 +325,7 @@ func (x Slice) byService(m Metric) *Decision {
 	return d
 }
 
-// throughputOf is the throughput that cells are compared by: the first that the lab's columns name,
+// ThroughputOf is the throughput that cells are compared by: the first that the lab's columns name,
 // or else output, of each GPU where that is wanted and known of all.
 func ThroughputOf(cells []*Sample, layout *Layout, each bool) Metric {
 	choice := []Metric{OutputThroughput, TotalThroughput, RequestThroughput}
@@ -351,7 +351,7 @@ func ThroughputOf(cells []*Sample, layout *Layout, each bool) Metric {
 	return knownOf(cells, choice...)
 }
 
-// central is the statistic that stands for a timing wherever there is room for one: the first of the
+// Central is the statistic that stands for a timing wherever there is room for one: the first of the
 // lab's columns, or else the median, or the mean where nobody has the median.
 func Central(t Timing, cells []*Sample, layout *Layout) Metric {
 	choice := []Metric{Latency(t, "median"), Latency(t, "mean")}

@@ -75,7 +75,7 @@ func TestRankTest(t *testing.T) {
 }
 
 func TestNeeded(t *testing.T) {
-	// A difference of one standard deviation takes 17 of each for a t-test.
+	// a difference of one standard deviation takes 17 of each for a t-test.
 	a, b := []float64{-1, 1, -1, 1}, []float64{-1, 1, -1, 1}
 	for i := range b {
 		b[i] += math.Sqrt(4.0 / 3)

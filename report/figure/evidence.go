@@ -10,7 +10,7 @@ import (
 	"hclbench/results"
 )
 
-// evidence is what is known of one figure of one cell. Tables, charts, comparisons, gates and the page
+// Evidence is what is known of one figure of one cell. Tables, charts, comparisons, gates and the page
 // take figures from nowhere else.
 type Evidence struct {
 	Spread                     // of values
@@ -22,7 +22,7 @@ type Evidence struct {
 	Judged      string         // by what it was worked out beside what was measured: SLO or price
 }
 
-// weigh is the evidence of a metric over the repetitions of a cell; false: none has it. Reasons that are
+// Weigh is the evidence of a metric over the repetitions of a cell; false: none has it. Reasons that are
 // shared stand against all cells of a report: they make a figure suspect, and set it apart from no other.
 func Weigh(m Metric, rows []*results.Row, shared []string) (e Evidence, ok bool) {
 	var sure, all []*results.Row
@@ -61,7 +61,7 @@ func Weigh(m Metric, rows []*results.Row, shared []string) (e Evidence, ok bool)
 	return e, true
 }
 
-// doubtful reports whether a metric of a suspect row is so for reasons of its own.
+// Doubtful reports whether a metric of a suspect row is so for reasons of its own.
 func Doubtful(v load.Verdict, m Metric, shared []string) bool {
 	if IsSuspect(v) && len(v.Reasons) > 0 && len(shared) > 0 {
 		v.Reasons = slices.DeleteFunc(slices.Clone(v.Reasons), func(r load.Reason) bool { return slices.Contains(shared, r.Text) })
@@ -70,7 +70,7 @@ func Doubtful(v load.Verdict, m Metric, shared []string) bool {
 	return IsSuspect(v) && v.Doubts(m.Name)
 }
 
-// sharedReasons are those that stand against every cell that measured something:
+// SharedReasons are those that stand against every cell that measured something:
 // they are about the report, not about a cell.
 func SharedReasons(rows []results.Row) (shared []string) {
 	for i, r := range Those(rows, IsMeasured) {
@@ -106,7 +106,7 @@ func (e Evidence) dot(ref int) chart.Dot {
 	return d
 }
 
-// level is how little two figures may differ, as a share, before one of them is ahead.
+// Level is how little two figures may differ, as a share, before one of them is ahead.
 const Level = 0.01
 
 // certainty is what can be said of a question.
@@ -118,7 +118,7 @@ const (
 	NotSo
 )
 
-// differs says whether two figures differ by more than chance and a hundredth: repetitions tell, or else
+// Differs says whether two figures differ by more than chance and a hundredth: repetitions tell, or else
 // nobody does.
 func (e Evidence) Differs(from Evidence) certainty {
 	switch {
@@ -137,7 +137,7 @@ func (e Evidence) Differs(from Evidence) certainty {
 	return Unknown
 }
 
-// even reports whether nobody can say which of two is ahead: they do not differ, or their ranges, where
+// Even reports whether nobody can say which of two is ahead: they do not differ, or their ranges, where
 // repetitions are too few for a test, have a value in common.
 func (e Evidence) Even(with Evidence) bool {
 	if e.Median == with.Median || math.Abs(e.Median/with.Median-1) < Level {
@@ -152,7 +152,7 @@ func (e Evidence) Even(with Evidence) bool {
 	return e.N+with.N > 2 && e.Min <= with.Max && with.Min <= e.Max
 }
 
-// lead is the one ranking: of offers under one load the best, with all that are level with it, and those
+// Lead is the one ranking: of offers under one load the best, with all that are level with it, and those
 // that would be the best were they not in doubt. Who is alone leads where alone says so.
 func Lead[T any](better int, all []T, of func(T) Evidence, alone bool) (best, beyond []T) {
 	order := func(doubt bool) []T {
@@ -180,7 +180,7 @@ func Lead[T any](better int, all []T, of func(T) Evidence, alone bool) (best, be
 	return best, beyond
 }
 
-// rivals are the cells under each load, as their repetitions, of the kind of run that the rows are about.
+// Rivals are the cells under each load, as their repetitions, of the kind of run that the rows are about.
 func Rivals(rows []results.Row) (loads [][][]*results.Row) {
 	own := OwnKind(rows)
 	_, told := CaseAxes(rows)
@@ -193,7 +193,7 @@ func Rivals(rows []results.Row) (loads [][][]*results.Row) {
 	return loads
 }
 
-// leaders are the cells that lead under each load.
+// Leaders are the cells that lead under each load.
 func Leaders(m Metric, loads [][][]*results.Row, shared []string) (all [][]*results.Row) {
 	type cell struct {
 		rows []*results.Row
@@ -212,4 +212,30 @@ func Leaders(m Metric, loads [][][]*results.Row, shared []string) (all [][]*resu
 		}
 	}
 	return all
+}
+
+// NoneFailed reports whether it is known that no request failed in any repetition.
+func NoneFailed(rows []*results.Row) bool {
+	values := ValuesOf(Failed, rows)
+	return len(values) > 0 && len(values) == len(NotVoid(rows)) && slices.Max(values) == 0
+}
+
+// MostFailed is how many requests failed in the worst of the repetitions.
+func MostFailed(rows []*results.Row) int {
+	most := 0
+	for _, r := range rows {
+		if r.Summary != nil {
+			most = max(most, r.Summary.Failed)
+		}
+	}
+	return most
+}
+
+func ValuesOf(m Metric, rows []*results.Row) (values []float64) {
+	for _, r := range rows {
+		if v, ok := m.Value(r); ok {
+			values = append(values, v)
+		}
+	}
+	return values
 }

@@ -97,12 +97,12 @@ type About struct {
 	Records func(r *results.Row) ([]load.Record, error)
 }
 
-// series are those of rows and of what others published.
+// Series are those of rows and of what others published.
 func (a *About) Series(rows []results.Row) *Series {
 	return NewSeries(slices.Concat(rows, PublishedRows(rows, *a)), a.Layout.Series)
 }
 
-// publishedRows are what others published, each as if it were a cell: the one that was measured, or
+// PublishedRows are what others published, each as if it were a cell: the one that was measured, or
 // else the only one that the lab plans and it can be of. What could be of several has no place
 // among them. None is a repetition of another: two of one cell differ in what the lab has no axis for.
 func PublishedRows(rows []results.Row, about About) (out []results.Row) {

@@ -25,7 +25,7 @@ type Metric struct {
 	judged func(r *results.Row) string // by what, beside what was measured; nil: by nothing
 }
 
-// value is what the cell measured and its requests carry; a void cell measured nothing.
+// Value is what the cell measured and its requests carry; a void cell measured nothing.
 func (m Metric) Value(r *results.Row) (float64, bool) {
 	if !IsMeasured(r) || m.Lacks(r) > 0 {
 		return 0, false
@@ -33,7 +33,7 @@ func (m Metric) Value(r *results.Row) (float64, bool) {
 	return m.Of(r)
 }
 
-// lacks is how many values a percentile needs that the cell has of too few; 0: of enough, or of none.
+// Lacks is how many values a percentile needs that the cell has of too few; 0: of enough, or of none.
 func (m Metric) Lacks(r *results.Row) int {
 	if m.needs == nil || !IsMeasured(r) {
 		return 0
@@ -44,7 +44,7 @@ func (m Metric) Lacks(r *results.Row) int {
 	return m.needs(r)
 }
 
-// raw is the metric whether requests carry it or not: for programs, and who asks for it by name.
+// Raw is the metric whether requests carry it or not: for programs, and who asks for it by name.
 func (m Metric) Raw() Metric {
 	m.needs = nil
 	return m
@@ -188,7 +188,7 @@ func perRole(role string, of func(s *load.Summary) float64) func(r *results.Row)
 	}
 }
 
-// timing is one of the latencies, and how it is read out of a summary.
+// Timing is one of the latencies, and how it is read out of a summary.
 type Timing struct {
 	metric.Timing
 	Of func(s *load.Summary) load.Stats
@@ -210,7 +210,7 @@ var (
 	Timings = []Timing{TTFT, TTFA, TPOT, ITL, E2EL}
 )
 
-// latency is one statistic of a timing: "mean", "median", "std", "min", "max", or
+// Latency is one statistic of a timing: "mean", "median", "std", "min", "max", or
 // a percentile such as "p99".
 func Latency(t Timing, statistic string) Metric {
 	m := Metric{Metric: t.Timing.Metric(statistic)}
@@ -221,7 +221,7 @@ func Latency(t Timing, statistic string) Metric {
 	return m
 }
 
-// figureOf is one statistic of a timing, whose member of a summary is this; ok is false where
+// FigureOf is one statistic of a timing, whose member of a summary is this; ok is false where
 // nobody knows it. A 0 is known where values were counted and nobody says that it is not.
 func FigureOf(s *load.Summary, of load.Stats, member, statistic string) (v float64, ok bool) {
 	switch statistic {
@@ -266,7 +266,7 @@ func timingOf(key string) Timing {
 	return Timings[slices.IndexFunc(Timings, func(t Timing) bool { return t.Key == key })]
 }
 
-// allMetrics are all there are, the latencies with every percentile that any of the rows has.
+// AllMetrics are all there are, the latencies with every percentile that any of the rows has.
 func AllMetrics(rows []results.Row) []Metric {
 	table := metric.All(func(of metric.Timing) []string {
 		t := timingOf(of.Key)
@@ -285,7 +285,7 @@ func AllMetrics(rows []results.Row) []Metric {
 	return all
 }
 
-// percentiles are those that any of the timings has, rising, but for the median: "p90".
+// Percentiles are those that any of the timings has, rising, but for the median: "p90".
 func Percentiles(all []load.Stats) []string {
 	at := map[string]float64{}
 	for _, s := range all {
@@ -322,7 +322,7 @@ var (
 		}}
 )
 
-// costs are the figures of what a cell's tokens cost, by name, as far as they are known.
+// Costs are the figures of what a cell's tokens cost, by name, as far as they are known.
 func Costs(r *results.Row) map[string]float64 {
 	out := map[string]float64{}
 	for _, m := range []Metric{CostOutput, CostTotal, EnergyPerToken, meanPower} {
@@ -401,7 +401,7 @@ var derived = []derivation{
 	{Interactivity, MedianTPOT, true}, {CostOutput, OutputThroughput, true}, {CostTotal, TotalThroughput, true},
 }
 
-// interval is where the truth behind a figure lies in 95 of 100 runs; ok is false where the
+// Interval is where the truth behind a figure lies in 95 of 100 runs; ok is false where the
 // run does not tell.
 func (m Metric) Interval(r *results.Row) (x load.Interval, ok bool) {
 	v, measured := m.Value(r)
@@ -434,7 +434,7 @@ func (d derivation) bounds(r *results.Row, v float64) (load.Interval, bool) {
 	return load.Interval{Low: v / of * x.Low, High: v / of * x.High}, true
 }
 
-// derivedIntervals are those of the figures of a row that its summary does not have, by name.
+// DerivedIntervals are those of the figures of a row that its summary does not have, by name.
 func DerivedIntervals(r *results.Row) map[string]load.Interval {
 	all := map[string]load.Interval{}
 	for _, d := range derived {
@@ -445,7 +445,7 @@ func DerivedIntervals(r *results.Row) map[string]load.Interval {
 	return all
 }
 
-// apart says of single measurements whether their intervals, which say nothing of other starts
+// Apart says of single measurements whether their intervals, which say nothing of other starts
 // of the engines, have a value in common; empty where either has none.
 func Apart(m Metric, a, b []*results.Row) string {
 	if len(a) != 1 || len(b) != 1 {
@@ -462,7 +462,7 @@ func Apart(m Metric, a, b []*results.Row) string {
 	return "overlap"
 }
 
-// bounded reports whether a timing of a summary has an interval.
+// Bounded reports whether a timing of a summary has an interval.
 func Bounded(s *load.Summary, member string) bool {
 	for name := range s.Intervals {
 		if strings.HasPrefix(name, member+".") {
@@ -472,7 +472,7 @@ func Bounded(s *load.Summary, member string) bool {
 	return false
 }
 
-// tailPercentile is the percentile that stands for the slowest requests: "p99", or else the greatest
+// TailPercentile is the percentile that stands for the slowest requests: "p99", or else the greatest
 // that all measured cells have and one has requests enough for.
 func TailPercentile(rows []results.Row) string {
 	var known []load.Stats
@@ -496,7 +496,7 @@ func TailPercentile(rows []results.Row) string {
 	return "p99"
 }
 
-// silent reports whether no request of the measured rows has generated a token, as those for embeddings do not.
+// Silent reports whether no request of the measured rows has generated a token, as those for embeddings do not.
 func Silent(rows []results.Row) bool {
 	measured := Those(rows, IsMeasured)
 	return len(measured) > 0 && !slices.ContainsFunc(measured, func(r *results.Row) bool { return !r.Summary.Silent() })
@@ -516,7 +516,7 @@ func Chosen(names []string) []Metric {
 	return out
 }
 
-// metricNamed is a metric by its name, whether any row has it or not.
+// Named is a metric by its name, whether any row has it or not.
 func Named(name string) (Metric, bool) {
 	m, ok := metric.Named(name)
 	if !ok {

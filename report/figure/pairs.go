@@ -67,10 +67,10 @@ func promptTokens(s *Sample) float64 {
 // load with shared prefixes and without.
 const alike = 0.05
 
-// prefixPair are two cells of which one had shared prefixes.
+// PrefixPair are two cells of which one had shared prefixes.
 type PrefixPair struct{ Without, With *Sample }
 
-// prefixPairs are the cells with shared prefixes beside those without, where all else
+// PrefixPairs are the cells with shared prefixes beside those without, where all else
 // that is known is the same. Where several fit, there is no pair.
 func PrefixPairs(cells []*Sample) (pairs []PrefixPair) {
 	key := map[*Sample]string{}

@@ -12,7 +12,7 @@ import (
 	"hclbench/results"
 )
 
-// place is what makes two rows the same cell: they are repetitions of it.
+// Place is what makes two rows the same cell: they are repetitions of it.
 type Place struct {
 	Label    string // what it is called
 	Identity string // what is known to have gone in
@@ -28,7 +28,7 @@ func PlaceOf(r *results.Row) Place {
 	return p
 }
 
-// identityOf is what the plan says of the cell without its repetition, or else all
+// IdentityOf is what the plan says of the cell without its repetition, or else all
 // that is known to have gone into the measurement.
 func IdentityOf(r *results.Row) string {
 	if r.Group != "" {
@@ -51,7 +51,7 @@ func IdentityOf(r *results.Row) string {
 	return string(text)
 }
 
-// labelOf is what a cell is called: its benchmark, its engine, be it an axis or not, and its axes in any order.
+// LabelOf is what a cell is called: its benchmark, its engine, be it an axis or not, and its axes in any order.
 func LabelOf(r *results.Row) string {
 	engine := r.Deployment.Engine
 	if v, ok := r.Axes.Value("engine"); ok {
@@ -68,13 +68,13 @@ func LabelOf(r *results.Row) string {
 	return key
 }
 
-// under is what makes two cells cells under the same load.
+// Under is what makes two cells cells under the same load.
 type Under struct {
 	benchmark, dataset, words string
 	at                        [5]float64 // along each of [dimensions]
 }
 
-// underLoad is the load of a row. Columns of published tables that are of the load are told, and what is
+// UnderLoad is the load of a row. Columns of published tables that are of the load are told, and what is
 // left out is not looked at.
 func UnderLoad(r *results.Row, told []string, without ...string) Under {
 	u := Under{benchmark: r.Benchmark, dataset: dataset(r)}
@@ -87,7 +87,7 @@ func UnderLoad(r *results.Row, told []string, without ...string) Under {
 	return u
 }
 
-// ownKind is the kind of run that a report is about: what was measured here, or else the nearest to it. What
+// OwnKind is the kind of run that a report is about: what was measured here, or else the nearest to it. What
 // is of another kind stands beside that, and leads nothing.
 func OwnKind(rows []results.Row) string {
 	kinds := []string{"", "rehearsal", "imported", "published"}
@@ -98,7 +98,7 @@ func OwnKind(rows []results.Row) string {
 	return slices.Concat(kinds, kinds[:1])[own]
 }
 
-// cells are the repetitions of each cell.
+// CellsOf are the repetitions of each cell.
 func CellsOf(rows []results.Row, keep func(r *results.Row) bool) [][]*results.Row {
 	return Grouped(Those(rows, keep), PlaceOf)
 }
@@ -109,7 +109,7 @@ func ofLoad(name string) bool {
 		"requests", "duration", "input_tokens", "output_tokens", "dataset", "warmup", "cooldown", "warmup_requests"}, name)
 }
 
-// dimension is a quantity of the load that charts have along their x axis.
+// Dimension is a quantity of the load that charts have along their x axis.
 type Dimension struct {
 	Name  string // of the axis in a lab
 	Title string
@@ -156,7 +156,7 @@ func (d Dimension) value(r *results.Row) (float64, bool) {
 	return v, v > 0
 }
 
-// along is where the row lies along each dimension, by its name.
+// Along is where the row lies along each dimension, by its name.
 func Along(r *results.Row) map[string]float64 {
 	at := map[string]float64{}
 	for _, d := range Dimensions {
@@ -175,7 +175,7 @@ func dataset(r *results.Row) string {
 	return r.Job.Prompts().Dataset.Kind
 }
 
-// caseAxes are the columns of published tables that nobody understands and that tell loads apart, not
+// CaseAxes are the columns of published tables that nobody understands and that tell loads apart, not
 // servers: one server, which is its command, has several of them. Only those that are needed are told:
 // GPUStack's sections say nothing that its cases do not.
 func CaseAxes(rows []results.Row) (all, told []string) {
@@ -219,7 +219,7 @@ func others(r *results.Row, told []string) []string {
 	return AxisWords(r.Axes, func(name string) bool { return name == "burstiness" || slices.Contains(told, name) })
 }
 
-// pushed reports whether more of a dimension is more load, not other requests.
+// Pushed reports whether more of a dimension is more load, not other requests.
 func Pushed(d Dimension) bool {
 	return d.Name == "concurrency" || d.Name == "rate" || d.Name == "batch"
 }
@@ -227,3 +227,6 @@ func Pushed(d Dimension) bool {
 // inFlight are the dimensions as sentences say them after a number.
 var inFlight = map[string]string{"concurrency": "in flight", "rate": "requests a second", "batch": "requests at once",
 	"input_tokens": "tokens in", "output_tokens": "tokens out"}
+
+// SideAxis tells the two sides of a comparison apart. No axis of a lab has such a name.
+const SideAxis = "compared side"

@@ -58,7 +58,7 @@ func OfPlan(rows []results.Row, planned []Planned) (current, others []results.Ro
 	return current, others
 }
 
-// fresh are the rows that are not stale: what charts and summaries are made of.
+// Fresh are the rows that are not stale: what charts and summaries are made of.
 func Fresh(rows []results.Row) []results.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return r.Stale })
 }
@@ -136,4 +136,33 @@ func (c Planned) Place() string {
 		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// Judge holds what was measured against the SLO that the lab has now, where it is
+// another than that of the day, and counts costs by the prices that it has now. records reads the requests of a row; where they cannot
+// be read, a row is judged by its figures.
+func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) ([]load.Record, error)) {
+	of := map[string]Planned{}
+	for _, p := range planned {
+		of[p.ID] = p
+	}
+	for i := range rows {
+		r := &rows[i]
+		p, ok := of[r.ID]
+		if !ok || r.Stale {
+			continue
+		}
+		reprice(&r.Deployment, p.Prices)
+		now := p.SLO
+		if r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) &&
+			len(r.Summary.Objectives) == len(now) {
+			continue
+		}
+		var all []load.Record
+		if len(now) > 0 {
+			all, _ = records(r) // without them the figures say it
+		}
+		s := r.Summary.Under(now, all)
+		r.Summary, r.Job.Workload.SLO = &s, now
+	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// rankTest is the two-sided p-value of the Mann–Whitney U test (Wilcoxon's rank sum): how likely
+// RankTest is the two-sided p-value of the Mann–Whitney U test (Wilcoxon's rank sum): how likely
 // two samples of the same distribution differ in rank at least as much as these do. It is exact for
 // up to exactRanks values in all, ties included, by counting every way to share the ranks out;
 // above, it is the normal approximation with the corrections for ties and continuity. 1 when a
@@ -79,7 +79,7 @@ func rankExact(all []float64, rank map[float64]int, n int, far float64) float64 
 	return extreme / total
 }
 
-// falseAlarms is how often the test finds two samples of these sizes to differ that do not.
+// FalseAlarms is how often the test finds two samples of these sizes to differ that do not.
 func FalseAlarms(n, m int) (share float64) {
 	if n+m > exactRanks {
 		return Significance
@@ -98,14 +98,14 @@ func FalseAlarms(n, m int) (share float64) {
 
 const exactRanks = 40
 
-// significance is the p-value below which a difference counts.
+// Significance is the p-value below which a difference counts.
 const Significance = 0.05
 
-// fewest is how many repetitions of each side rankTest needs to find any
+// Fewest is how many repetitions of each side rankTest needs to find any
 // difference significant: with three and three the least p-value is 0.1.
 const Fewest = 4
 
-// needed estimates how many repetitions of each side would tell a difference of this size with a
+// Needed estimates how many repetitions of each side would tell a difference of this size with a
 // probability of 80 %, from the spread that was seen: the sample size of a t-test, enlarged by the
 // efficiency of the rank test (3/π). 0: it cannot be estimated.
 func Needed(a, b []float64) int {

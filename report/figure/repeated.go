@@ -41,7 +41,7 @@ func Repetitions(rows []results.Row) []Repeated {
 	return out
 }
 
-// used is how many repetitions the figures are of, and of how many, where some are left out.
+// Used is how many repetitions the figures are of, and of how many, where some are left out.
 func (r Repeated) Used() string {
 	used := 0
 	for _, s := range r.Figures {

@@ -17,14 +17,14 @@ import (
 	"hclbench/results"
 )
 
-// verdicts are those that there are, the worst last.
+// Verdicts are those that there are, the worst last.
 func Verdicts() []string { return []string{load.Valid, load.Imported, load.Suspect, load.Void} }
 
 func IsSuspect(v load.Verdict) bool { return v.Verdict == load.Suspect }
 
 func IsMeasured(r *results.Row) bool { return r.Verdict().Verdict != load.Void }
 
-// worst is the worst verdict of some rows, and none of no rows. A verdict that nobody
+// Worst is the worst verdict of some rows, and none of no rows. A verdict that nobody
 // knows is as bad as none.
 func Worst(rows []*results.Row) string {
 	if len(rows) == 0 {
@@ -41,7 +41,7 @@ func Worst(rows []*results.Row) string {
 	return all[at]
 }
 
-// allSuspect is the first of the repetitions, when none of them is free of doubt.
+// AllSuspect is the first of the repetitions, when none of them is free of doubt.
 func AllSuspect(rows []*results.Row) *results.Row {
 	rows = NotVoid(rows)
 	if len(rows) == 0 || slices.ContainsFunc(rows, func(r *results.Row) bool { return !IsSuspect(r.Verdict()) }) {
@@ -50,30 +50,13 @@ func AllSuspect(rows []*results.Row) *results.Row {
 	return rows[0]
 }
 
-// noneFailed reports whether it is known that no request failed in any repetition.
-func NoneFailed(rows []*results.Row) bool {
-	values := ValuesOf(Failed, rows)
-	return len(values) > 0 && len(values) == len(NotVoid(rows)) && slices.Max(values) == 0
-}
-
-// mostFailed is how many requests failed in the worst of the repetitions.
-func MostFailed(rows []*results.Row) int {
-	most := 0
-	for _, r := range rows {
-		if r.Summary != nil {
-			most = max(most, r.Summary.Failed)
-		}
-	}
-	return most
-}
-
-// reasonOf is the first line of what stands against a row.
+// ReasonOf is the first line of what stands against a row.
 func ReasonOf(r *results.Row) string {
 	_, reason, _ := strings.Cut(Reasons(r), ": ")
 	return plain.Line(cmp.Or(reason, "no reason is given"))
 }
 
-// reasons are in one line each: an error may have pages, with the last log lines
+// Reasons are in one line each: an error may have pages, with the last log lines
 // of an engine, which stay in the store.
 func Reasons(r *results.Row) string {
 	v := r.Verdict()
@@ -91,39 +74,10 @@ func Reasons(r *results.Row) string {
 	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
 }
 
-// Judge holds what was measured against the SLO that the lab has now, where it is
-// another than that of the day, and counts costs by the prices that it has now. records reads the requests of a row; where they cannot
-// be read, a row is judged by its figures.
-func Judge(rows []results.Row, planned []Planned, records func(r *results.Row) ([]load.Record, error)) {
-	of := map[string]Planned{}
-	for _, p := range planned {
-		of[p.ID] = p
-	}
-	for i := range rows {
-		r := &rows[i]
-		p, ok := of[r.ID]
-		if !ok || r.Stale {
-			continue
-		}
-		reprice(&r.Deployment, p.Prices)
-		now := p.SLO
-		if r.Summary == nil || slices.Equal(now, r.Job.Workload.SLO) &&
-			len(r.Summary.Objectives) == len(now) {
-			continue
-		}
-		var all []load.Record
-		if len(now) > 0 {
-			all, _ = records(r) // without them the figures say it
-		}
-		s := r.Summary.Under(now, all)
-		r.Summary, r.Job.Workload.SLO = &s, now
-	}
-}
-
 // sloText is the SLO by which a row is judged.
 func sloText(r *results.Row) string { return fmt.Sprint(r.Job.Workload.SLO) }
 
-// attained says whether a cell meets every line of its SLO, and which it misses; ok is
+// Attained says whether a cell meets every line of its SLO, and which it misses; ok is
 // false where there is none.
 func Attained(r *results.Row) (met bool, missed []string, ok bool) {
 	if !IsMeasured(r) || IsFast(r) || len(r.Summary.Objectives) == 0 {
@@ -141,7 +95,7 @@ func Attained(r *results.Row) (met bool, missed []string, ok bool) {
 	return missed == nil, missed, known || missed != nil
 }
 
-// metText is "met" or "missed"; empty where there is no SLO.
+// MetText is "met" or "missed"; empty where there is no SLO.
 func MetText(r *results.Row) string {
 	switch met, _, ok := Attained(r); {
 	case !ok:
@@ -169,7 +123,7 @@ func metLine(r *results.Row, name string) string {
 	return ""
 }
 
-// mark says of a cell that is not a measurement of ours what it is.
+// Mark says of a cell that is not a measurement of ours what it is.
 func Mark(r *results.Row) string {
 	kind := KindOfRun(r)
 	switch kind {
@@ -184,18 +138,18 @@ func Mark(r *results.Row) string {
 	return kind + ": measured by others"
 }
 
-// kindOfRun is "rehearsal", "imported", "published", or empty of a measurement of ours.
+// KindOfRun is "rehearsal", "imported", "published", or empty of a measurement of ours.
 func KindOfRun(r *results.Row) string {
 	return map[string]string{"rehearse": "rehearsal", "import": "imported", "published": "published"}[r.Run.Command]
 }
 
-// isFast reports whether a row was rehearsed at another speed than its own: its figures say nothing of an engine.
+// IsFast reports whether a row was rehearsed at another speed than its own: its figures say nothing of an engine.
 func IsFast(r *results.Row) bool { return r.Job.Workload.Speed != 0 && KindOfRun(r) == "rehearsal" }
 
-// forcedMark is the mark of a cell whose engine was told to accept drafted tokens whatever they are.
+// ForcedMark is the mark of a cell whose engine was told to accept drafted tokens whatever they are.
 const ForcedMark = "forced acceptance"
 
-// forced is that mark with how many tokens a step brings so: "forced acceptance 3.12"; empty: the
+// Forced is that mark with how many tokens a step brings so: "forced acceptance 3.12"; empty: the
 // engine was not told so.
 func Forced(r *results.Row) string {
 	tokens, by := r.Deployment.ForcedAcceptance()
@@ -208,12 +162,12 @@ func Forced(r *results.Row) string {
 	return ForcedMark + " " + number.Text(tokens)
 }
 
-// axes are the names of all axes, each benchmark's in its own order.
+// Axes are the names of all axes, each benchmark's in its own order.
 func Axes(rows []results.Row) []string {
 	return AxisNames(len(rows), func(i int) results.Axes { return rows[i].Axes })
 }
 
-// axisNames are the names of the axes of n things, each once.
+// AxisNames are the names of the axes of n things, each once.
 func AxisNames(n int, of func(i int) results.Axes) (names []string) {
 	for i := range n {
 		for _, a := range of(i) {
@@ -232,7 +186,7 @@ func AxisValues(name string, n int, of func(i int) results.Axes) (values []strin
 	return values
 }
 
-// axisOf is the value of an axis as text; empty where there is no such axis.
+// AxisOf is the value of an axis as text; empty where there is no such axis.
 func AxisOf(axes results.Axes, name string) string {
 	if v, ok := axes.Value(name); ok {
 		return AxisText(v)
@@ -240,7 +194,7 @@ func AxisOf(axes results.Axes, name string) string {
 	return ""
 }
 
-// axisText is the value as the lab's text has it: 6400, not 6,400.
+// AxisText is the value as the lab's text has it: 6400, not 6,400.
 func AxisText(v any) string {
 	if f, ok := v.(float64); ok {
 		return strconv.FormatFloat(f, 'g', -1, 64)
@@ -248,7 +202,7 @@ func AxisText(v any) string {
 	return plain.Line(fmt.Sprint(v))
 }
 
-// axisWords are those of the axes that are to be kept, in words: "output tokens 800".
+// AxisWords are those of the axes that are to be kept, in words: "output tokens 800".
 func AxisWords(axes results.Axes, keep func(name string) bool) (words []string) {
 	for _, a := range axes {
 		if keep(a.Name) {
@@ -263,7 +217,7 @@ func IsNumber(s string) bool {
 	return err == nil
 }
 
-// those are the rows that are to be kept.
+// Those are the rows that are to be kept.
 func Those(rows []results.Row, keep func(r *results.Row) bool) (kept []*results.Row) {
 	for i := range rows {
 		if keep(&rows[i]) {
@@ -277,19 +231,10 @@ func NotVoid(rows []*results.Row) []*results.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r *results.Row) bool { return !IsMeasured(r) })
 }
 
-func ValuesOf(m Metric, rows []*results.Row) (values []float64) {
-	for _, r := range rows {
-		if v, ok := m.Value(r); ok {
-			values = append(values, v)
-		}
-	}
-	return values
-}
-
-// unique gives out names, each once.
+// Unique gives out names, each once.
 type Unique map[string]bool
 
-// name is the name, with a number where it is taken.
+// Name is the name, with a number where it is taken.
 func (u Unique) Name(name string) string {
 	free := name
 	for n := 2; u[free]; n++ {
@@ -299,7 +244,7 @@ func (u Unique) Name(name string) string {
 	return free
 }
 
-// slug is a name as a part of a file's name.
+// Slug is a name as a part of a file's name.
 func Slug(s string) string {
 	words := strings.FieldsFunc(strings.ToLower(s),
 		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
@@ -313,7 +258,7 @@ func Slug(s string) string {
 // maxSlug leaves room in a file's name for several of them.
 const maxSlug = 60
 
-// grouped puts together what has the same key, in the order of the first of each.
+// Grouped puts together what has the same key, in the order of the first of each.
 func Grouped[T any, K comparable](all []T, key func(T) K) (groups [][]T) {
 	at := map[K]int{}
 	for _, x := range all {
@@ -329,7 +274,7 @@ func Grouped[T any, K comparable](all []T, key func(T) K) (groups [][]T) {
 	return groups
 }
 
-// once appends what is not among all yet.
+// Once appends what is not among all yet.
 func Once[T comparable](all []T, more ...T) []T {
 	for _, x := range more {
 		if !slices.Contains(all, x) {
@@ -339,12 +284,12 @@ func Once[T comparable](all []T, more ...T) []T {
 	return all
 }
 
-// listedWith are the texts that are not empty.
+// ListedWith are the texts that are not empty.
 func ListedWith(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
-// float is a number, or a text that is one.
+// Float is a number, or a text that is one.
 func Float(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -364,7 +309,7 @@ func Float(v any) (float64, bool) {
 // thousands is a number whose thousands are parted by commas. A comma before decimals is not read.
 var thousands = regexp.MustCompile(`^-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$`)
 
-// cellName is a cell in a word or more: "vllm.h200 concurrency=16".
+// CellName is a cell in a word or more: "vllm.h200 concurrency=16".
 func CellName(engine string, axes results.Axes) string {
 	var words []string
 	if engine != "" {
@@ -378,7 +323,7 @@ func CellName(engine string, axes results.Axes) string {
 	return strings.Join(words, " ")
 }
 
-// textColumns are the columns of text that every row has, in the order of [CSV].
+// TextColumns are the columns of text that every row has, in the order of [CSV].
 var TextColumns = []struct {
 	Name string
 	Of   func(r *results.Row) string
@@ -407,7 +352,7 @@ func WordOf(r *results.Row, name string) string {
 	return ""
 }
 
-// wordsOf are what rows have in a column of [textColumns], each once.
+// WordsOf are what rows have in a column of [textColumns], each once.
 func WordsOf(rows []results.Row, name string) (all []string) {
 	for i := range rows {
 		if word := WordOf(&rows[i], name); word != "" {
@@ -431,7 +376,7 @@ func kindOf(engine string) string {
 	return kind
 }
 
-// kindName is an engine as its makers write it.
+// KindName is an engine as its makers write it.
 func KindName(kind string) string {
 	switch strings.ToLower(kind) {
 	case "sglang":
@@ -447,7 +392,7 @@ func KindName(kind string) string {
 // counted is a count of GPUs, before their model.
 var counted = regexp.MustCompile(`\b(\d+)x`)
 
-// gpuName is "8×H200" of "8xH200".
+// GpuName is "8×H200" of "8xH200".
 func GpuName(gpus string) string {
 	if results.CountGPUs(gpus) > 0 {
 		return counted.ReplaceAllString(gpus, "$1×")
@@ -455,7 +400,7 @@ func GpuName(gpus string) string {
 	return gpus
 }
 
-// hostFacts are the facts of a host that a table shows, as they are stored.
+// HostFacts are the facts of a host that a table shows, as they are stored.
 type HostFacts struct {
 	OS          string `json:"os"`
 	Kernel      string `json:"kernel"`
@@ -475,7 +420,7 @@ type HostFacts struct {
 	} `json:"gpus"`
 }
 
-// made is what a host's facts say of what it is, without the moment at which it was
+// Made is what a host's facts say of what it is, without the moment at which it was
 // looked at: free disks and temperatures explain nothing that was measured.
 func Made(facts json.RawMessage) map[string]any {
 	var all map[string]any
@@ -486,7 +431,7 @@ func Made(facts json.RawMessage) map[string]any {
 	return all
 }
 
-// hostsOf are the members of a deployment, whose hosts are known; of an engine that
+// HostsOf are the members of a deployment, whose hosts are known; of an engine that
 // somebody else runs, what is known of its host.
 func HostsOf(d *results.Deployment) []results.Member {
 	if all := d.All(); len(all) > 0 {
@@ -497,7 +442,7 @@ func HostsOf(d *results.Deployment) []results.Member {
 	}}
 }
 
-// stamp is a time as text; what is not known is empty.
+// Stamp is a time as text; what is not known is empty.
 func Stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

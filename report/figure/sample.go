@@ -11,7 +11,7 @@ import (
 	"hclbench/results"
 )
 
-// sample is a cell as charts show it.
+// Sample is a cell as charts show it.
 type Sample struct {
 	Benchmark string
 	Series    *chart.Series
@@ -25,7 +25,7 @@ type Sample struct {
 	Ref       int      // its place in the page's data, from 1; 0: it has none
 }
 
-// samples are all cells that measured something, in their order.
+// Samples are all cells that measured something, in their order.
 func Samples(rows []results.Row, all *Series) (out []*Sample) {
 	shared := SharedReasons(rows)
 	for _, c := range Grouped(Those(rows, IsMeasured), all.Place) {
@@ -36,12 +36,12 @@ func Samples(rows []results.Row, all *Series) (out []*Sample) {
 	return out
 }
 
-// owned are the cells that a report is about: what others measured stands beside them, and leads nothing.
+// Owned are the cells that a report is about: what others measured stands beside them, and leads nothing.
 func Owned(cells []*Sample) []*Sample {
 	return slices.DeleteFunc(slices.Clone(cells), func(s *Sample) bool { return s.By != "" })
 }
 
-// withOthers are samples with all else that charts show: void cells, and what others published.
+// WithOthers are samples with all else that charts show: void cells, and what others published.
 func (s *Series) WithOthers(measured []*Sample, rows []results.Row, about About) []*Sample {
 	out := s.WithVoid(measured, rows)
 	published := PublishedRows(rows, about)
@@ -55,7 +55,7 @@ func (s *Series) WithOthers(measured []*Sample, rows []results.Row, about About)
 	return out
 }
 
-// withVoid are samples with those of cells of which no repetition measured anything.
+// WithVoid are samples with those of cells of which no repetition measured anything.
 func (s *Series) WithVoid(measured []*Sample, rows []results.Row) []*Sample {
 	known := map[Place]bool{}
 	for _, m := range measured {
@@ -72,7 +72,7 @@ func (s *Series) WithVoid(measured []*Sample, rows []results.Row) []*Sample {
 	return out
 }
 
-// place is that of a row in charts. Where the lab says what is told apart there is of the rest only the
+// Place is that of a row in charts. Where the lab says what is told apart there is of the rest only the
 // load; what was published of one cell is no repetition of it.
 func (s *Series) Place(r *results.Row) Place {
 	p := PlaceOf(r)
@@ -95,7 +95,7 @@ func (s *Series) Sample(of []*results.Row) *Sample {
 	return x
 }
 
-// creditOf says whose figures those are that are not the report's own.
+// CreditOf says whose figures those are that are not the report's own.
 func CreditOf(r *results.Row) string {
 	if r.Run.Command == "published" {
 		return "published by " + r.Run.ID
@@ -103,16 +103,16 @@ func CreditOf(r *results.Row) string {
 	return cmp.Or(KindOfRun(r), "measured")
 }
 
-// weigh is the evidence of a metric.
+// Weigh is the evidence of a metric.
 func (s *Sample) Weigh(m Metric) (Evidence, bool) { return Weigh(m, s.Rows, s.Shared) }
 
-// value is the evidence as a chart shows it.
+// Value is the evidence as a chart shows it.
 func (s *Sample) Value(m Metric) (chart.Dot, bool) {
 	e, ok := s.Weigh(m)
 	return e.dot(s.Ref), ok
 }
 
-// load is the cell's place along the axes of the load, in words.
+// Load is the cell's place along the axes of the load, in words.
 func (s *Sample) Load() string {
 	return strings.Join(AxisWords(s.Rows[0].Axes, s.ofLoad), ", ")
 }
@@ -173,7 +173,7 @@ func limits(name string) bool {
 	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate"}, name)
 }
 
-// caseKey is the same for cells under the same load.
+// CaseKey is the same for cells under the same load.
 func (s *Sample) CaseKey() string {
 	return s.Benchmark + "\x00" + s.Load()
 }
@@ -218,7 +218,7 @@ func NotVoidSamples(cells []*Sample) []*Sample {
 	return slices.DeleteFunc(slices.Clone(cells), func(s *Sample) bool { return s.Void })
 }
 
-// slice is a projection of the cells of a benchmark: they differ in their series and
+// Slice is a projection of the cells of a benchmark: they differ in their series and
 // along one dimension, and are the same in all others.
 type Slice struct {
 	Along   Dimension
@@ -226,13 +226,13 @@ type Slice struct {
 	Points  int
 }
 
-// maxSlices bounds the figures of one kind: what else there is stands in the table.
+// MaxSlices bounds the figures of one kind: what else there is stands in the table.
 const MaxSlices = 4
 
 // manyPoints are so many that no more slices are drawn: a page has them several times.
 const manyPoints = 400
 
-// enough is how many of the slices are drawn.
+// Enough is how many of the slices are drawn.
 func Enough(all []Slice) (n int) {
 	for points := 0; n < min(len(all), MaxSlices) && points < manyPoints; n++ {
 		points += all[n].Points
@@ -240,7 +240,7 @@ func Enough(all []Slice) (n int) {
 	return n
 }
 
-// slicesAlong finds the slices with a line in them, those with the most points first.
+// SlicesAlong finds the slices with a line in them, those with the most points first.
 func SlicesAlong(along Dimension, samples []*Sample) (out []Slice) {
 	lying := slices.DeleteFunc(slices.Clone(samples), func(s *Sample) bool { return s.At[along.Name] == 0 })
 	for _, of := range Grouped(lying, func(s *Sample) Under {
@@ -261,7 +261,7 @@ func SlicesAlong(along Dimension, samples []*Sample) (out []Slice) {
 	return out
 }
 
-// under says what is the same for all cells of the slice.
+// Under says what is the same for all cells of the slice.
 func (x Slice) Under() string {
 	s := x.Samples[0]
 	var parts []string
@@ -298,7 +298,7 @@ func (x Slice) busiest(cells []*Sample) bool {
 	})
 }
 
-// text is the median, with half the range of the repetitions.
+// Text is the median, with half the range of the repetitions.
 func (s Spread) Text() string {
 	t := number.Text(s.Median)
 	if s.N > 1 && s.Median > 0 {

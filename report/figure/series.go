@@ -11,7 +11,7 @@ import (
 	"hclbench/results"
 )
 
-// seriesOf is the series of each row.
+// Series is the series of each row.
 type Series struct {
 	All     []*chart.Series
 	byKey   map[string]*chart.Series
@@ -22,7 +22,7 @@ type Series struct {
 	own     map[string]string // of each side of a comparison, or of all, the kind of run that the report is about
 }
 
-// newSeries finds the series of rows: GPU × engine × whatever the lab varies of
+// NewSeries finds the series of rows: GPU × engine × whatever the lab varies of
 // engines, or the columns that are said, ordered by GPU and then as they come.
 func NewSeries(rows []results.Row, by []string) *Series {
 	s := &Series{byKey: map[string]*chart.Series{}, by: by, own: map[string]string{}}
@@ -63,9 +63,6 @@ func NewSeries(rows []results.Row, by []string) *Series {
 	s.part(rows)
 	return s
 }
-
-// sideAxis tells the two sides of a comparison apart. No axis of a lab has such a name.
-const SideAxis = "compared side"
 
 // part makes of each series one for each side of a comparison. They look alike, that of A pale.
 func (s *Series) part(rows []results.Row) {

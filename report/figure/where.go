@@ -36,7 +36,7 @@ func CompleteWhere(begun string, known map[string][]string) []string {
 	})
 }
 
-// field is the value of a row under a name.
+// Field is the value of a row under a name.
 type Field func(r *results.Row) (any, bool)
 
 type Fields map[string]Field
@@ -57,7 +57,7 @@ func Numeric(of func(r *results.Row) (float64, bool)) Field {
 	return func(r *results.Row) (any, bool) { return of(r) }
 }
 
-// newFields are the names that conditions on these rows may use: of each metric two.
+// NewFields are the names that conditions on these rows may use: of each metric two.
 func NewFields(rows []results.Row) Fields {
 	all := columnsOf(rows)
 	for _, m := range AllMetrics(rows) {
@@ -124,7 +124,7 @@ func kinds(r *results.Row) []string {
 	return []string{d.Kind}
 }
 
-// columnText is a value of a column as a chart shows it.
+// ColumnText is a value of a column as a chart shows it.
 func ColumnText(v any) string {
 	if names, ok := v.([]string); ok {
 		v = names[0]

@@ -70,7 +70,7 @@ func tell(d *compare.Difference, p *page, rows []results.Row, pair []int) {
 	}
 }
 
-// statuses are how many cells have each outcome, and what the gate says.
+// outcomes are how many cells have each outcome, and what the gate says.
 func outcomes(d *compare.Difference) (out []status) {
 	n := map[string]int{}
 	for _, c := range d.Pairs() {
@@ -89,7 +89,7 @@ func outcomes(d *compare.Difference) (out []status) {
 	return out
 }
 
-// first is what the page says before its charts.
+// firstOf is what the page says before its charts.
 func firstOf(d *compare.Difference) *pageDifference {
 	p := &pageDifference{Same: "Nothing is known of what went in."}
 	if d.Compared() {
@@ -121,17 +121,6 @@ func firstOf(d *compare.Difference) *pageDifference {
 		p.Broken = append(p.Broken, fmt.Sprintf("and %s more", number.Whole(more)))
 	}
 	return p
-}
-
-// pageDifference is what the page of a comparison says first.
-type pageDifference struct {
-	Gate, GateClass string
-	Broken          []string   // limits
-	Inputs          *pageTable // that differ; nil: none
-	More            *pageTable // as many again, that stand folded
-	MoreCount       string
-	Same            string // what is said where no input differs
-	Changes         *pageTable
 }
 
 // mostInputs and mostBroken bound what stands on top.

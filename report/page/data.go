@@ -619,3 +619,21 @@ func (c *dataColumn) bound(m figure.Metric, rows []results.Row) {
 		}
 	}
 }
+
+// paged are the figures of the page's table when nobody has chosen any.
+func paged(rows []results.Row) (metrics []table.Weighted) {
+	all := []figure.Metric{figure.Duration, figure.RequestThroughput, figure.Goodput, figure.OutputThroughput, figure.TotalThroughput,
+		figure.PerGPU, figure.PerDecodeGPU, figure.PerPrefillGPU}
+	tail := figure.TailPercentile(rows)
+	for _, t := range figure.Timings {
+		mid := figure.Latency(t, "median")
+		if !figure.AnyValue(rows, mid) {
+			mid = figure.Latency(t, "mean")
+		}
+		all = append(all, mid, figure.Latency(t, tail))
+	}
+	for _, m := range append(all, figure.Interactivity, figure.CostOutput, figure.CostTotal, figure.EnergyPerToken) {
+		metrics = append(metrics, table.Weighted{Weight: 1, Metric: m})
+	}
+	return metrics
+}

@@ -24,7 +24,7 @@ import (
 	"hclbench/results"
 )
 
-// page is the sheet as a table of the page.
+// printed is the sheet as a table of the page.
 func printed(s *table.Sheet) *pageTable {
 	t := &pageTable{Rows: make([][]table.Entry, s.Rows)}
 	if slices.ContainsFunc(s.Columns, func(c table.Column) bool { return c.Group != "" }) {
@@ -264,24 +264,6 @@ type tableHead struct {
 	Class string // "n": numbers
 }
 
-// paged are the figures of the page's table when nobody has chosen any.
-func paged(rows []results.Row) (metrics []table.Weighted) {
-	all := []figure.Metric{figure.Duration, figure.RequestThroughput, figure.Goodput, figure.OutputThroughput, figure.TotalThroughput,
-		figure.PerGPU, figure.PerDecodeGPU, figure.PerPrefillGPU}
-	tail := figure.TailPercentile(rows)
-	for _, t := range figure.Timings {
-		mid := figure.Latency(t, "median")
-		if !figure.AnyValue(rows, mid) {
-			mid = figure.Latency(t, "mean")
-		}
-		all = append(all, mid, figure.Latency(t, tail))
-	}
-	for _, m := range append(all, figure.Interactivity, figure.CostOutput, figure.CostTotal, figure.EnergyPerToken) {
-		metrics = append(metrics, table.Weighted{Weight: 1, Metric: m})
-	}
-	return metrics
-}
-
 // pagePlan is what a benchmark asked for and what came of it.
 type pagePlan struct {
 	Benchmark, Counts string
@@ -351,4 +333,15 @@ func turned(cells []figure.Planned) (axes []table.Fact) {
 		axes = append(axes, table.Fact{Name: strings.ReplaceAll(axis, "_", " "), Value: strings.Join(values, ", ")})
 	}
 	return axes
+}
+
+// pageDifference is what the page of a comparison says first.
+type pageDifference struct {
+	Gate, GateClass string
+	Broken          []string   // limits
+	Inputs          *pageTable // that differ; nil: none
+	More            *pageTable // as many again, that stand folded
+	MoreCount       string
+	Same            string // what is said where no input differs
+	Changes         *pageTable
 }

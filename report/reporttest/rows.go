@@ -21,7 +21,7 @@ import (
 	"hclbench/telemetry"
 )
 
-// repeated is a cell measured several times.
+// Repeated is a cell measured several times.
 func Repeated(engine string, concurrency int64, throughput ...float64) []results.Row {
 	var rows []results.Row
 	for i, v := range throughput {
@@ -34,7 +34,7 @@ func Repeated(engine string, concurrency int64, throughput ...float64) []results
 	return rows
 }
 
-// imported are rows as others have published them, so much faster.
+// Imported are rows as others have published them, so much faster.
 func Imported(rows []results.Row, by float64) (out []results.Row) {
 	for _, r := range rows {
 		s := *r.Summary
@@ -47,7 +47,7 @@ func Imported(rows []results.Row, by float64) (out []results.Row) {
 	return out
 }
 
-// accepting are rows of an engine that was told to accept its drafts, and of one that was not.
+// Accepting are rows of an engine that was told to accept its drafts, and of one that was not.
 func Accepting() []results.Row {
 	told := []results.Row{Row("sglang.h200", 4, 180, 21), Row("sglang.h200", 16, 310, 25)}
 	for i := range told {
@@ -57,7 +57,7 @@ func Accepting() []results.Row {
 	return append(told, Row("vllm.h200", 4, 95, 20), Row("vllm.h200", 16, 240, 27))
 }
 
-// dstack are the rows that dstack published in March 2025, as `hcl import` reads
+// Dstack are the rows that dstack published in March 2025, as `hcl import` reads
 // them: no hand has touched them.
 func Dstack(t testing.TB) []results.Row {
 	t.Helper()
@@ -84,7 +84,7 @@ func Dstack(t testing.TB) []results.Row {
 	return rows
 }
 
-// measured is a run of two engines on two hosts with everything that a result can
+// Measured is a run of two engines on two hosts with everything that a result can
 // have: prices, telemetry, series, repetitions, doubts, facts.
 func Measured() (rows []results.Row) {
 	facts := json.RawMessage(`{"hostname":"gpu1","os":"Ubuntu 22.04.5 LTS","kernel":"6.8.0-45-generic","arch":"x86_64",
@@ -157,7 +157,7 @@ func Measured() (rows []results.Row) {
 
 var Pictures = flag.String("pictures", "", "write what the browser shows into this `folder`, to be looked at")
 
-// surely is a row with intervals.
+// Surely is a row with intervals.
 func Surely(throughput, low, high float64) results.Row {
 	r := Repeated("vllm.h200", 16, throughput)[0]
 	r.Summary.Intervals = map[string]load.Interval{"output_throughput": {Low: low, High: high},
@@ -166,7 +166,7 @@ func Surely(throughput, low, high float64) results.Row {
 	return r
 }
 
-// member is one of an engine's on a host of 8 GPUs, of which it uses some.
+// Member is one of an engine's on a host of 8 GPUs, of which it uses some.
 func Member(role string, instance, rank int, host string, gpus int) results.Member {
 	m := results.Member{
 		Role: role, Instance: instance, Rank: rank, Host: host, GPUs: "8xH200", GPUCount: gpus, Price: 30,
@@ -179,7 +179,7 @@ func Member(role string, instance, rank int, host string, gpus int) results.Memb
 	return m
 }
 
-// of are two cells of an engine of these members.
+// Of are two cells of an engine of these members.
 func Of(engine string, members ...results.Member) []results.Row {
 	rows := []results.Row{Row(engine, 16, 240, 24), Row(engine, 64, 400, 32)}
 	served := map[string]any{}
@@ -217,16 +217,16 @@ func OneHost() []results.Row {
 
 var Start = time.Date(2026, 11, 21, 14, 25, 1, 0, time.UTC)
 
-// stats spread around a mean as latencies do.
+// Stats spread around a mean as latencies do.
 func Stats(mean float64) load.Stats {
 	return load.Stats{Count: 512, Mean: mean, Median: mean * 0.97, Std: mean * 0.12, Min: mean * 0.8, Max: mean * 1.9,
 		Percentiles: map[string]float64{"50": mean * 0.97, "90": mean * 1.1, "95": mean * 1.25, "99": mean * 1.7}}
 }
 
-// kindIn is the kind in an engine's name: "vllm" of "vllm.h200".
+// KindIn is the kind in an engine's name: "vllm" of "vllm.h200".
 func KindIn(engine string) string { kind, _, _ := strings.Cut(engine, "."); return kind }
 
-// row is a cell of an engine at a concurrency, as busy as such a cell may be.
+// Row is a cell of an engine at a concurrency, as busy as such a cell may be.
 func Row(engine string, concurrency int64, ttft, itl float64) results.Row {
 	const tokens = 128
 	seconds := (ttft + tokens*itl) / 1000
@@ -260,7 +260,7 @@ func Matrix() []results.Row {
 	}
 }
 
-// quickstart is what the first command that a user runs prints.
+// Quickstart is what the first command that a user runs prints.
 func Quickstart() []results.Row {
 	var rows []results.Row
 	for _, e := range []string{"sim.vllm", "sim.sglang"} {
@@ -274,7 +274,7 @@ func Quickstart() []results.Row {
 	return rows
 }
 
-// written is what is written into a file.
+// Written is what is written into a file.
 func Written(t *testing.T, write func(w io.Writer) error) string {
 	t.Helper()
 	var b strings.Builder
@@ -284,7 +284,7 @@ func Written(t *testing.T, write func(w io.Writer) error) string {
 	return b.String()
 }
 
-// trimmed are the lines of a text, none of which may end in blanks.
+// Trimmed are the lines of a text, none of which may end in blanks.
 func Trimmed(t *testing.T, text string) iter.Seq[string] {
 	t.Helper()
 	for line := range strings.SplitSeq(text, "\n") {
@@ -295,7 +295,7 @@ func Trimmed(t *testing.T, text string) iter.Seq[string] {
 	return strings.SplitSeq(text, "\n")
 }
 
-// check says what differs.
+// Check says what differs.
 func Check(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -303,7 +303,7 @@ func Check(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// holds says which of the texts are not in one.
+// Holds says which of the texts are not in one.
 func Holds(t *testing.T, text string, wants ...string) {
 	t.Helper()
 	for _, want := range wants {
@@ -313,7 +313,7 @@ func Holds(t *testing.T, text string, wants ...string) {
 	}
 }
 
-// swept are cells of two engines by the lengths of prompts and answers, at two loads: more combinations
+// Swept are cells of two engines by the lengths of prompts and answers, at two loads: more combinations
 // than have lines.
 func Swept(engines ...string) (rows []results.Row) {
 	for e, engine := range engines {

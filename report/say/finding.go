@@ -14,14 +14,14 @@ import (
 	"hclbench/results"
 )
 
-// finding is what is said of a workload.
+// Finding is what is said of a workload.
 type Finding struct {
 	*figure.Answer
 	Text      string   // a sentence or two, of the tables that matter most
 	Sentences []string // what each of its tables says
 }
 
-// findings are those of all workloads.
+// Findings are those of all workloads.
 func Findings(rows []results.Row, all *figure.Series, layout *figure.Layout) (out []Finding) {
 	fast := FastText(rows)
 	for _, a := range figure.Answers(rows, all, layout) {
@@ -111,7 +111,7 @@ const maxAnswers = 60
 // maxFindings bounds what stands below a table.
 const maxFindings = 3
 
-// Findings are what rows say, a sentence or two for each workload, those with the most points first,
+// Sentences are what rows say, a sentence or two for each workload, those with the most points first,
 // below the headline of the lab.
 func Sentences(rows []results.Row, layout *figure.Layout) (texts []string) {
 	if layout.Headline != "" {
@@ -145,7 +145,7 @@ func absent(rows []results.Row, layout *figure.Layout) string {
 	return "Nothing was measured of " + strings.Join(names, ", ") + "."
 }
 
-// unmeasured are the series without figures, with their cells, where others have some.
+// Unmeasured are the series without figures, with their cells, where others have some.
 func Unmeasured(rows []results.Row, all *figure.Series) (names []string) {
 	cells := map[*chart.Series][]*results.Row{}
 	for i := range rows {
@@ -168,7 +168,7 @@ func PublishedFindings(about figure.About) []string {
 	return Sentences(figure.PublishedRows(nil, about), &about.Layout)
 }
 
-// say is what the table says, in a sentence; empty where it says nothing.
+// decided is what the table says, in a sentence; empty where it says nothing.
 func decided(d *figure.Decision) string {
 	switch {
 	case len(d.Rows) == 0 || d.Better == 0:
@@ -196,7 +196,7 @@ func decided(d *figure.Decision) string {
 	return strings.Join(parts, ". ") + "."
 }
 
-// leaders says who is ahead where, and by how much where that is most; empty: nobody is.
+// leading says who is ahead where, and by how much where that is most; empty: nobody is.
 func leading(d *figure.Decision) string {
 	var runs []run
 	first := 0
@@ -374,7 +374,7 @@ func doubted(d *figure.Decision) string {
 	return strings.Join(parts, ". ")
 }
 
-// sayAlone is the finding of a table with one series: its best, and where.
+// alone is the finding of a table with one series: its best, and where.
 func alone(d *figure.Decision) string {
 	if len(d.Places) < 2 {
 		return ""
@@ -402,7 +402,7 @@ func alone(d *figure.Decision) string {
 		Amounts(d.Of, best.Median)[0], at, end)
 }
 
-// sayChanges holds the series that was tried in the most places against the baseline, place by place.
+// changes holds the series that was tried in the most places against the baseline, place by place.
 func changes(d *figure.Decision) string {
 	row := d.Held()
 	if row == nil {

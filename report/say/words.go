@@ -26,7 +26,7 @@ func Sentence(s string) string {
 	return string(unicode.ToUpper(first)) + s[size:]
 }
 
-// lower begins a name as it stands within a sentence.
+// Lower begins a name as it stands within a sentence.
 func Lower(s string) string {
 	if len(s) > 1 && s[1] >= 'a' && s[1] <= 'z' {
 		return strings.ToLower(s[:1]) + s[1:]
@@ -34,7 +34,7 @@ func Lower(s string) string {
 	return s
 }
 
-// listed are names as a sentence has them: "A, B and C".
+// Listed are names as a sentence has them: "A, B and C".
 func Listed(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
@@ -43,7 +43,7 @@ func Listed(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-// said is a value with its unit: "1,234 tok/s".
+// Value is a value with its unit: "1,234 tok/s".
 func Value(v float64, m figure.Metric) string {
 	unit := m.Unit
 	if unit == "ms" && v >= chart.ManyMilliseconds {
@@ -52,12 +52,12 @@ func Value(v float64, m figure.Metric) string {
 	return strings.TrimSpace(number.Text(v)+" "+unit) + " " + Lower(m.Title)
 }
 
-// better says where good values of a metric are.
+// Better says where good values of a metric are.
 func Better(m figure.Metric) string {
 	return map[int]string{1: "higher is better", -1: "lower is better"}[m.Better]
 }
 
-// amounts are values of a metric in one unit: "3.56 s", "11.7 s".
+// Amounts are values of a metric in one unit: "3.56 s", "11.7 s".
 func Amounts(m figure.Metric, values ...float64) (texts []string) {
 	unit, per := m.Unit, 1.0
 	if unit == "ms" && slices.Max(values) >= chart.ManyMilliseconds {
@@ -69,7 +69,7 @@ func Amounts(m figure.Metric, values ...float64) (texts []string) {
 	return texts
 }
 
-// corner says where good points are.
+// Corner says where good points are.
 func Corner(mx, my figure.Metric) string {
 	if mx.Better == 0 || my.Better == 0 {
 		return ""
@@ -84,7 +84,7 @@ func Corner(mx, my figure.Metric) string {
 	return up + " and to the " + across + " is better"
 }
 
-// origin says which labs and runs the cells come from.
+// Origin says which labs and runs the cells come from.
 func Origin(rows []results.Row) []string {
 	var parts []string
 	if labs := figure.WordsOf(rows, "lab"); len(labs) > 0 {
@@ -104,7 +104,7 @@ func Origin(rows []results.Row) []string {
 	return parts
 }
 
-// commonMark is the [mark] of all rows; empty where they are of several kinds.
+// CommonMark is the [mark] of all rows; empty where they are of several kinds.
 func CommonMark(rows []results.Row) string {
 	if Mixed(rows) {
 		return ""
@@ -112,7 +112,7 @@ func CommonMark(rows []results.Row) string {
 	return figure.Mark(&rows[0])
 }
 
-// forcedText explains the mark, where any of the rows has it.
+// ForcedText explains the mark, where any of the rows has it.
 func ForcedText(rows []results.Row) (sentences []string) {
 	var by []string
 	for i := range rows {
@@ -128,7 +128,7 @@ func ForcedText(rows []results.Row) (sentences []string) {
 		Sentence(figure.ForcedMark), Listed(by))}
 }
 
-// noted is a verdict with what else is said of the row, in brackets.
+// Noted is a verdict with what else is said of the row, in brackets.
 func Noted(verdict string, words ...string) string {
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "" || word == verdict })
 	if len(words) == 0 {
@@ -137,12 +137,12 @@ func Noted(verdict string, words ...string) string {
 	return verdict + " (" + strings.Join(words, ", ") + ")"
 }
 
-// mixed reports whether measurements stand beside something else.
+// Mixed reports whether measurements stand beside something else.
 func Mixed(rows []results.Row) bool {
 	return slices.ContainsFunc(rows, func(r results.Row) bool { return figure.Mark(&r) != figure.Mark(&rows[0]) })
 }
 
-// fastText says what rows are that were rehearsed so; empty: none was.
+// FastText says what rows are that were rehearsed so; empty: none was.
 func FastText(rows []results.Row) string {
 	fast := figure.Those(rows, figure.IsFast)
 	if len(fast) == 0 {
@@ -158,7 +158,7 @@ func FastText(rows []results.Row) string {
 	return text + ". Such figures say nothing about an engine."
 }
 
-// hostChanges says, a sentence for each change, how many cells were measured on a host
+// HostChanges says, a sentence for each change, how many cells were measured on a host
 // that is no longer as it was then.
 func HostChanges(rows []results.Row) []string {
 	var sentences []string
@@ -176,7 +176,7 @@ func HostChanges(rows []results.Row) []string {
 	return sentences
 }
 
-// dates are the days on which cells were measured; empty: nobody knows.
+// Dates are the days on which cells were measured; empty: nobody knows.
 func Dates(rows []results.Row) string {
 	var first, last time.Time
 	for _, r := range rows {
@@ -217,7 +217,7 @@ type doubt struct {
 	shape string // its reasons without their numbers
 }
 
-// doubts are the reasons against some rows, numbered from 1.
+// Doubts are the reasons against some rows, numbered from 1.
 type Doubts []doubt
 
 // numerals are the numbers in a sentence.
@@ -225,7 +225,7 @@ var numerals = regexp.MustCompile(`\b\d+(?:[.,]\d+)*`)
 
 func shapeOf(text string) string { return numerals.ReplaceAllString(text, "\x00") }
 
-// newDoubts are the reasons against rows: those that differ in their numbers alone are one.
+// NewDoubts are the reasons against rows: those that differ in their numbers alone are one.
 func NewDoubts(rows []results.Row) (all Doubts) {
 	doubtful := figure.Those(rows, func(r *results.Row) bool { return figure.Reasons(r) != "" })
 	for _, of := range figure.Grouped(doubtful, func(r *results.Row) string { return shapeOf(figure.Reasons(r)) }) {
@@ -262,7 +262,7 @@ func ranges(texts []string) string {
 	})
 }
 
-// number is that of the doubt about a row; 0: there is none.
+// Number is that of the doubt about a row; 0: there is none.
 func (all Doubts) Number(r *results.Row) int {
 	shape := shapeOf(figure.Reasons(r))
 	return 1 + slices.IndexFunc(all, func(d doubt) bool { return d.shape == shape })
@@ -275,10 +275,10 @@ func (all Doubts) Texts() (texts []string) {
 	return texts
 }
 
-// boundsText is an interval as people read it: "890 to 915".
+// BoundsText is an interval as people read it: "890 to 915".
 func BoundsText(x load.Interval) string { return number.Text(x.Low) + " to " + number.Text(x.High) }
 
-// fewer stands where a percentile would, which needs so many values and has fewer; 0: nothing does.
+// Fewer stands where a percentile would, which needs so many values and has fewer; 0: nothing does.
 func Fewer(needs int) string {
 	if needs == 0 {
 		return ""
@@ -286,12 +286,12 @@ func Fewer(needs int) string {
 	return "n<" + number.Whole(needs)
 }
 
-// fewerText explains marks of percentiles.
+// FewerText explains marks of percentiles.
 func FewerText(marks []string) string {
 	return strings.Join(marks, ", ") + ": too few requests for that percentile. JSON and CSV have what was seen."
 }
 
-// surest are the percentiles of a summary's times that are bounded from above, as MLPerf does.
+// Surest are the percentiles of a summary's times that are bounded from above, as MLPerf does.
 func Surest(s *load.Summary) string {
 	var times []string
 	for _, t := range figure.Timings {
@@ -308,7 +308,7 @@ func Surest(s *load.Summary) string {
 	return strings.Join(times, "; ")
 }
 
-// unbounded says which figures that are shown have no interval, and why; nothing of no summary.
+// Unbounded says which figures that are shown have no interval, and why; nothing of no summary.
 func Unbounded(s *load.Summary) (lines []string) {
 	if s == nil {
 		return nil
@@ -339,7 +339,7 @@ func Unbounded(s *load.Summary) (lines []string) {
 	return lines
 }
 
-// tallied says how many values a chart shows, by verdict.
+// Tallied says how many values a chart shows, by verdict.
 func Tallied(c *chart.Panel) string {
 	n, all := map[string]int{}, 0
 	add := func(verdict string) { n[verdict]++; all++ }
@@ -383,7 +383,7 @@ func Tallied(c *chart.Panel) string {
 	return number.Count(all, "value") + ": " + strings.Join(parts, ", ")
 }
 
-// sharesText is in short what each host has sent, and what each adapter was asked; both are empty
+// SharesText is in short what each host has sent, and what each adapter was asked; both are empty
 // where there is but one.
 func SharesText(s *load.Summary) (clients, adapters string) {
 	if s == nil {

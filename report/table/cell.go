@@ -216,14 +216,14 @@ func membersTold(t *telemetry.Record, name string) (members []string) {
 	return members
 }
 
-// roleOf is the role of the member that has told a series, "decode" of "decode 0 rank 1"; empty: it
+// RoleOf is the role of the member that has told a series, "decode" of "decode 0 rank 1"; empty: it
 // is not of one.
 func RoleOf(s telemetry.Series) string {
 	role, _, _ := strings.Cut(memberOf(s), " ")
 	return role
 }
 
-// rolesTold are the roles whose members have told a quantity, an empty one for what is not of members.
+// RolesTold are the roles whose members have told a quantity, an empty one for what is not of members.
 func RolesTold(t *telemetry.Record, name string) (roles []string) {
 	for _, s := range t.Series {
 		if s.Name == name {
@@ -492,7 +492,7 @@ func latencies(s *load.Summary) *Sheet {
 	return table
 }
 
-// clientsOf has a line for each host that has sent a share of the load; nil: one host has sent it all.
+// Clients has a line for each host that has sent a share of the load; nil: one host has sent it all.
 func Clients(s *load.Summary) *Sheet {
 	if len(s.Clients) == 0 {
 		return nil

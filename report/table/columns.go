@@ -18,7 +18,7 @@ func telling(name string) Column {
 	return Column{Key: name, Name: name, Left: true, constant: func(text string) string { return name + " " + text }}
 }
 
-// identity are the columns that say what was measured on what.
+// Identity are the columns that say what was measured on what.
 func Identity(rows []results.Row) (columns []Column) {
 	for _, x := range []struct {
 		name   string
@@ -31,7 +31,7 @@ func Identity(rows []results.Row) (columns []Column) {
 	return columns
 }
 
-// axisColumns are the axes, without an axis "engine" that says what a column says already.
+// AxisColumns are the axes, without an axis "engine" that says what a column says already.
 func AxisColumns(rows []results.Row) (columns []Column) {
 	ofCases, told := figure.CaseAxes(rows)
 	for _, name := range figure.Axes(rows) {

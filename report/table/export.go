@@ -93,13 +93,13 @@ func WriteJSON(w io.Writer, doc any) error {
 	return enc.Encode(doc)
 }
 
-// forcedFigures are what an engine was told to accept of its drafts.
+// ForcedFigures are what an engine was told to accept of its drafts.
 type ForcedFigures struct {
 	TokensPerStep float64 `json:"tokens_per_step,omitempty"` // the model's own among them; 0: not known
 	By            string  `json:"by"`                        // the setting that says it
 }
 
-// newForced is that of the first of some rows; nil: it was told nothing.
+// NewForced is that of the first of some rows; nil: it was told nothing.
 func NewForced(rows []*results.Row) *ForcedFigures {
 	if len(rows) > 0 {
 		if tokens, by := rows[0].Deployment.ForcedAcceptance(); by != "" {

@@ -16,7 +16,7 @@ import (
 	"hclbench/report/say"
 )
 
-// sheet is a table, whoever writes it: as text, Markdown, CSV or a part of the page.
+// Sheet is a table, whoever writes it: as text, Markdown, CSV or a part of the page.
 type Sheet struct {
 	Columns []Column
 	Rows    int
@@ -24,7 +24,7 @@ type Sheet struct {
 	colour  bool     // classes of entries are colours of a terminal
 }
 
-// column is one column of a sheet.
+// Column is one column of a sheet.
 type Column struct {
 	Key     string // what CSV, and filters of the page, call it
 	Group   string // what it has in common with its neighbours; empty: nothing
@@ -45,7 +45,7 @@ type Fact struct{ Name, Value string }
 // best is the class of what leads under its load.
 const best = "best"
 
-// entry is one value of a sheet.
+// Entry is one value of a sheet.
 type Entry struct {
 	Text  string // as people read it; empty: there is no value
 	Exact string // for programs, where Text is not
@@ -54,7 +54,7 @@ type Entry struct {
 	Needs int    // values that the percentile needs which would stand here; 0: none would
 }
 
-// none stands where there is no value.
+// None stands where there is no value.
 const None = "-"
 
 // filled is the column with what is said of each of n things.
@@ -70,7 +70,7 @@ func (c Column) With(n int, of func(i int) Entry) Column {
 	return c
 }
 
-// tabulate is the sheet of lines of text under these columns.
+// Tabulate is the sheet of lines of text under these columns.
 func Tabulate(columns []Column, lines [][]string) *Sheet {
 	for i, c := range columns {
 		columns[i] = c.filled(len(lines), func(line int) string { return lines[line][i] })
@@ -78,7 +78,7 @@ func Tabulate(columns []Column, lines [][]string) *Sheet {
 	return &Sheet{Columns: columns, Rows: len(lines)}
 }
 
-// text is the i-th entry as people read it.
+// Text is the i-th entry as people read it.
 func (c Column) Text(i int) string {
 	switch e := c.Entries[i]; {
 	case e.Doubt > 0:
@@ -124,7 +124,7 @@ func (c Column) label() string {
 	return strings.TrimSpace(strings.TrimSuffix(c.Group, " ms") + " " + c.Name)
 }
 
-// project takes out of the sheet what all of its rows have in common, and says it in
+// Project takes out of the sheet what all of its rows have in common, and says it in
 // words: the columns that stay are those in which rows differ, and the measurements.
 func (s *Sheet) Project() (common []string) {
 	if s.Rows == 0 {
@@ -142,7 +142,7 @@ func (s *Sheet) Project() (common []string) {
 	return common
 }
 
-// groups are the columns' indexes, neighbours of one group together.
+// Groups are the columns' indexes, neighbours of one group together.
 func (s *Sheet) Groups() [][]int {
 	var all [][]int
 	for i, c := range s.Columns {
@@ -155,7 +155,7 @@ func (s *Sheet) Groups() [][]int {
 	return all
 }
 
-// notesBelow leaves numbers of what the last column says, where there is no room for
+// NotesBelow leaves numbers of what the last column says, where there is no room for
 // its sentences, and returns them.
 func (s *Sheet) NotesBelow(width int) (notes []string) {
 	last := &s.Columns[len(s.Columns)-1]
@@ -196,7 +196,7 @@ func (s *Sheet) layout() (widths []int, total int) {
 	return widths, total - gap
 }
 
-// fit shortens long names in the middle, leaves out columns, the least important first,
+// Fit shortens long names in the middle, leaves out columns, the least important first,
 // and shortens names more, until the sheet is at most width wide. It returns the names of
 // the columns that it left out, in order. Zero is no limit.
 func (s *Sheet) Fit(width int) (dropped []string) {
@@ -293,7 +293,7 @@ func (s *Sheet) shorten(column, n int) {
 	})
 }
 
-// lines writes the sheet, without blanks at the ends of lines.
+// Lines writes the sheet, without blanks at the ends of lines.
 func (s *Sheet) Lines() []string {
 	widths, _ := s.layout()
 	var top, head []string
@@ -369,12 +369,12 @@ func (s *Sheet) Markdown(b *bytes.Buffer) {
 	}
 }
 
-// markdownText is text that Markdown shows as it is, and that names nobody to GitHub.
+// MarkdownText is text that Markdown shows as it is, and that names nobody to GitHub.
 func MarkdownText(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "](", `]\(`, "@", "@\u200b", "|", `\|`, "\n", " ", "*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
 }
 
-// place says in words where a row of the columns that tell cells apart is.
+// Place says in words where a row of the columns that tell cells apart is.
 func (s *Sheet) Place(row int) string {
 	var words []string
 	for _, c := range s.Columns {
@@ -405,7 +405,7 @@ func (s *Sheet) csv(w io.Writer) error {
 	return out.Error()
 }
 
-// csvText is text that no spreadsheet takes for a formula and no terminal for a command.
+// CsvText is text that no spreadsheet takes for a formula and no terminal for a command.
 func CsvText(s string) string {
 	s = plain.Line(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) && !figure.IsNumber(s) {
@@ -414,7 +414,7 @@ func CsvText(s string) string {
 	return s
 }
 
-// writeBlocks writes blocks of lines, as far as there is anything in them.
+// WriteBlocks writes blocks of lines, as far as there is anything in them.
 func WriteBlocks(w io.Writer, blocks [][]string) error {
 	_, err := io.WriteString(w, plain.Text(inBlocks(blocks...)))
 	return err
@@ -431,7 +431,7 @@ func inBlocks(blocks ...[]string) string {
 	return strings.Join(parts, "\n")
 }
 
-// numbered are texts under numbers, from 1, in lines of at most width.
+// Numbered are texts under numbers, from 1, in lines of at most width.
 func Numbered(texts []string, width int) (lines []string) {
 	for i, text := range texts {
 		lines = append(lines, plain.Wrap(plain.Words(fmt.Sprintf("[%d] %s", i+1, text)), " ", width)...)

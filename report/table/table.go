@@ -183,7 +183,7 @@ func Together(w io.Writer, rows []results.Row) error {
 	return WriteBlocks(w, [][]string{spreadLines(figure.Repetitions(rows), 0)})
 }
 
-// spendingSheet is what runs had of hosts.
+// SpendingSheet is what runs had of hosts.
 func SpendingSheet(all []figure.Spending) *Sheet {
 	var lines [][]string
 	for _, s := range all {
@@ -207,7 +207,7 @@ func SpendingSheet(all []figure.Spending) *Sheet {
 		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "of it idle"}}, lines)
 }
 
-// referenceSheet has a column for each axis and three for each metric, or one where
+// ReferenceSheet has a column for each axis and three for each metric, or one where
 // nothing was measured.
 func ReferenceSheet(all []figure.Compared, metrics []figure.Metric) *Sheet {
 	s := &Sheet{Rows: len(all)}
@@ -250,7 +250,7 @@ func References(w io.Writer, all []figure.Compared, opt Options) error {
 	return err
 }
 
-// shown are what tables have room for: one throughput and one statistic of each timing.
+// Shown are what tables have room for: one throughput and one statistic of each timing.
 func Shown(all []figure.Compared) []figure.Metric {
 	var metrics []figure.Metric
 	for _, choice := range [][]string{
@@ -281,12 +281,12 @@ func header(m figure.Metric) string {
 	return strings.TrimSpace(m.Group + " " + m.Short + " " + m.Unit)
 }
 
-// byReference keeps together what stands in one table.
+// ByReference keeps together what stands in one table.
 func ByReference(all []figure.Compared) [][]figure.Compared {
 	return figure.Grouped(all, func(c figure.Compared) [2]string { return [2]string{c.Reference, c.Benchmark} })
 }
 
-// texts are a figure for people: published, measured, change.
+// referenceTexts are a figure for people: published, measured, change.
 func referenceTexts(f *figure.Figure) (parts [3]string) {
 	if f == nil {
 		return parts
