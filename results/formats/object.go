@@ -91,7 +91,7 @@ func (o *object) has(key string) bool {
 
 // number is a member that is a number, or "inf"; ok is false for every other.
 func (o *object) number(key string) (value float64, ok bool) {
-	if !o.has(key) {
+	if v := o.values[key]; !o.has(key) || v[0] == '[' || v[0] == '{' { // which may be long
 		return 0, false
 	}
 	text := strings.Trim(string(o.values[key]), `"`)

@@ -72,8 +72,11 @@ func Read(r io.Reader) (all []Result, unused []string, err error) {
 }
 
 func readJSON(text []byte) (all []Result, err error) {
-	var raws []json.RawMessage
-	for d := json.NewDecoder(bytes.NewReader(text)); ; {
+	raws, rest := []json.RawMessage{text}, []byte(nil)
+	if !json.Valid(text) { // several, one after the other
+		raws, rest = nil, text
+	}
+	for d := json.NewDecoder(bytes.NewReader(rest)); ; {
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err == io.EOF {
 			break

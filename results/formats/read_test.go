@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -222,5 +223,25 @@ func TestImportContradiction(t *testing.T) {
 	got := strings.Join(in.Summary.Verdict.Texts(), "\n")
 	if want := "Little's law: a mean concurrency of 111.06 is given, and 500 requests of 45.05 s in 5630.80 s make 4.00"; !strings.Contains(got, want) {
 		t.Errorf("reasons:\n%s\nwant %q", got, want)
+	}
+}
+
+// TestReadCopiesLittle: a large file takes few times its size to read.
+func TestReadCopiesLittle(t *testing.T) {
+	const requests = 400
+	gaps := strings.TrimSuffix(strings.Repeat("["+strings.TrimSuffix(strings.Repeat("0.012345678901234,", 999), ",")+"],", requests), ",")
+	each := func(v string) string { return strings.TrimSuffix(strings.Repeat(v+",", requests), ",") }
+	text := `{"date": "20250101-000000", "backend": "vllm", "model_id": "m", "num_prompts": 400, "completed": 400, "duration": 100,
+		"input_lens": [` + each("10") + `], "output_lens": [` + each("1000") + `], "ttfts": [` + each("0.1") + `],
+		"errors": [` + each(`""`) + `], "itls": [` + gaps + `]}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	all, _, err := Read(strings.NewReader(text))
+	runtime.ReadMemStats(&after)
+	if err != nil || len(all) != 1 || len(all[0].Records) != requests {
+		t.Fatalf("%d results, %v", len(all), err)
+	}
+	if times := float64(after.TotalAlloc-before.TotalAlloc) / float64(len(text)); times > 12 {
+		t.Errorf("reading %d MB took %.1f times as much", len(text)>>20, times)
 	}
 }
