@@ -93,7 +93,7 @@ func TestSilentRefused(t *testing.T) {
 		`5001: at most 4096 is possible`: func(w *load.Workload) {
 			w.Endpoint, w.Dataset = load.Rerank, load.Dataset{Kind: load.RandomRerank, Documents: 5001, QueryTokens: 1, DocumentTokens: 1}
 		},
-		`"input" is set by hcl itself`: func(w *load.Workload) { w.ExtraBody = `{"input":"a"}` },
+		`"input" is for the generator to say`: func(w *load.Workload) { w.ExtraBody = `{"input":"a"}` },
 	} {
 		w := good
 		if change(&w); w.Check() == nil || !strings.Contains(w.Check().Error(), want) {

@@ -23,8 +23,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const progressEvery = 500 * time.Millisecond // how often a run says where it stands
-
 // Run carries out one job: warm-up requests, then the measurement. progress may be nil; it is
 // called from one goroutine, about every half second and at the end of each of the two.
 //
@@ -193,12 +191,12 @@ func duration(records []load.Record) time.Duration {
 	return max(0, last-load.FirstDispatch(records))
 }
 
+// phase is the warm-up or the measurement: what is shared by those who send.
 type phase struct {
 	g      *generator
 	queue  prompts.Queue
 	warmup bool
-	total  int // requests; 0: bounded by time
-	began  time.Time
+	total  int   // requests; 0: bounded by time
 	before spent // when it started
 	pulse  pulse
 	zero   time.Time // from which all times of records count: its first prompts are made by then
@@ -206,11 +204,6 @@ type phase struct {
 	sent, done, failed, chunks atomic.Int64
 
 	unsent atomic.Int64 // sessions that were made ready for nobody
-
-	heard int64     // what had come when progress was told last
-	quiet time.Time // since when no more has
-	first time.Time // when the first request was seen to be sent
-	crowd *watch    // nil: nobody watches
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
 
@@ -221,74 +214,12 @@ type phase struct {
 }
 
 func (g *generator) newPhase(use uint64, total int) *phase {
-	now := time.Now()
-	p := &phase{
-		g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: g.job.Slice().Count(total),
-		began: now, quiet: now, tally: tally{limit: maxGaps},
-	}
-	if !p.warmup {
-		p.crowd = newWatch(g.own, g.watched)
-	}
-	return p
-}
-
-// watched does work while progress is told, and others are listened to: of an open loop they, or the progress, may end
-// the sending before all is sent.
-func (p *phase) watched(ctx context.Context, work func(sending context.Context)) {
-	sending, end := context.WithCancel(ctx)
-	defer end()
-	stop := make(chan struct{})
-	var teller sync.WaitGroup
-	teller.Go(func() {
-		t, enough := time.NewTicker(progressEvery), p.g.others.Enough
-		defer t.Stop()
-		for {
-			select {
-			case <-t.C:
-			case <-enough:
-				enough = nil
-				end()
-				continue
-			case <-stop:
-				p.g.progress(p.state())
-				return
-			}
-			now := p.state()
-			if p.g.progress(now); now.Overloaded && p.g.own.StopWhenOverloaded {
-				end()
-			}
-		}
-	})
-	work(sending)
-	close(stop)
-	teller.Wait()
+	return &phase{g: g, queue: g.set.Queue(use, total), warmup: use == prompts.ForWarmup, total: g.job.Slice().Count(total),
+		tally: tally{limit: maxGaps}}
 }
 
 // begun is how many sessions have begun.
 func (p *phase) begun() int { return p.queue.Begun() - int(p.unsent.Load()) }
-
-func (p *phase) state() load.Progress {
-	done, sent, failed, chunks, now := p.done.Load(), p.sent.Load(), p.failed.Load(), p.chunks.Load(), time.Now()
-	if heard := chunks + done - failed; heard > p.heard || sent == done {
-		p.heard, p.quiet = heard, now
-	}
-	over := false
-	if p.crowd != nil && sent > 0 {
-		if p.first.IsZero() {
-			p.first = now
-		}
-		over = p.crowd.over
-		if sent < int64(p.total) { // what is in flight then is over soon
-			over = p.crowd.look(now.Sub(p.first), int(sent), int(done), int(failed))
-		}
-	}
-	return load.Progress{
-		Elapsed: now.Sub(p.began).Seconds(),
-		Sent:    int(sent), Done: int(done), Failed: int(failed), InFlight: int(sent - done),
-		OutputTokens: chunks, Total: p.total, Warmup: p.warmup, Silent: now.Sub(p.quiet).Seconds(),
-		Overloaded: over,
-	}
-}
 
 // collect returns what all workers wrote down, in the order of dispatch.
 func (p *phase) collect() []load.Record {

@@ -8,7 +8,8 @@ import (
 // TestSilent: it is told for how long requests have been in flight without anything coming.
 func TestSilent(t *testing.T) {
 	const ago = time.Minute
-	p := &phase{g: new(generator), quiet: time.Now().Add(-ago)}
+	p := &phase{g: new(generator)}
+	told := &teller{p: p, quiet: time.Now().Add(-ago)}
 	for _, step := range []struct {
 		what   string
 		do     func()
@@ -24,9 +25,9 @@ func TestSilent(t *testing.T) {
 		{"the next is sent", func() { p.sent.Add(1) }, true},
 	} {
 		step.do()
-		if got := p.state().Silent; (got >= ago.Seconds()) != step.silent {
+		if got := told.state().Silent; (got >= ago.Seconds()) != step.silent {
 			t.Errorf("%s: silent for %.1f s", step.what, got)
 		}
-		p.quiet = time.Now().Add(-ago)
+		told.quiet = time.Now().Add(-ago)
 	}
 }
