@@ -33,7 +33,11 @@ func engineBlock() *lang.BlockType {
 			lang.Arg("compile_cache", lang.Text, func(e *engine, s string) { e.CompileCache = s }),
 			lang.Arg("port", lang.Whole(1, 65535), func(e *engine, n int) { e.Placement[0].Port = n }),
 			lang.Arg("url", lang.Text, func(e *engine, s string) { e.URL = s }).InsteadOf("urls"),
-			lang.Arg("urls", lang.Texts, setURLs).InsteadOf("url"),
+			lang.Arg("urls", lang.Texts, func(e *engine, urls []string) {
+				if len(urls) > 0 {
+					e.URL, e.URLs = urls[0], urls[1:]
+				}
+			}).InsteadOf("url"),
 			lang.Arg("api_key", lang.SecretText, func(e *engine, t provision.Text) { e.APIKey = t }),
 		},
 		Blocks: []lang.Nested{
@@ -49,12 +53,6 @@ func engineBlock() *lang.BlockType {
 	t.Args = append(t.Args, operatedArguments()...)
 	t.Args = append(t.Args, lang.Description(func(e *engine, s string) { e.Description = s }))
 	return t
-}
-
-func setURLs(e *engines.Engine, urls []string) {
-	if len(urls) > 0 {
-		e.URL, e.URLs = urls[0], urls[1:]
-	}
 }
 
 func containerBlock() *lang.BlockType {
@@ -108,7 +106,12 @@ func checkEngine(b *lang.Block, e *engines.Engine) {
 			b.Fail(b.ValueOf("urls"), "Wrong value", `"urls" is empty. Write the addresses of the servers, such as ["http://203.0.113.7:8000"].`)
 		}
 	}
-	checkHosts(b, e)
+	switch hosts := b.Arg("hosts"); {
+	case hosts.IsSet() && b.Arg("host").IsSet():
+		b.Fail(hosts.At, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
+	case hosts.IsValid() && e.Host() == nil:
+		b.Fail(b.ValueOf("hosts"), "Wrong value", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
+	}
 	if !checkManifests(b, e) || b.Incomplete {
 		return
 	}
@@ -159,17 +162,6 @@ func warnOfEngine(b *lang.Block, e *engines.Engine) {
 		b.Warn(at, "Image without a version", "%s may be another image tomorrow, and results would not be comparable. "+
 			"Name a version or a digest, such as %s:v1.2.3, or let `hcl lock` write down which one it is.%s",
 			e.Image, ref.Name(), inherited)
-	}
-}
-
-// checkHosts: an engine says once where it runs.
-func checkHosts(b *lang.Block, e *engines.Engine) {
-	hosts := b.Arg("hosts")
-	switch {
-	case hosts.IsSet() && b.Arg("host").IsSet():
-		b.Fail(hosts.At, "Two places", "The engine says host and hosts. Put all of its hosts into hosts, and remove host.")
-	case hosts.IsValid() && e.Host() == nil:
-		b.Fail(b.ValueOf("hosts"), "Wrong value", `"hosts" is empty. Write the hosts that the engine runs over, such as [host.a, host.b].`)
 	}
 }
 

@@ -111,8 +111,15 @@ func checkHost(b *lang.Block, h *provision.Host) {
 	if raw, ok := lang.AsString(gpus.Raw); gpus.IsSet() && ok && strings.TrimSpace(raw) == "" {
 		b.Fail(b.ValueOf("gpus"), "Wrong value", emptyGPUs)
 	}
-	if model := h.GPUs.Model; gpus.IsSet() && model != "" && !knownGPU(model) {
-		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, makerOf(h.GPUs), lang.DidYouMean(model, gpuModels(), nil))
+	model := h.GPUs.Model
+	family, _, _ := strings.Cut(model, "-") // "A100-SXM4-80GB" is an A100
+	known := func(other string) bool { return strings.EqualFold(other, model) || strings.EqualFold(other, family) }
+	if gpus.IsSet() && model != "" && !slices.ContainsFunc(gpuModels(), known) {
+		maker := "NVIDIA"
+		if h.GPUs.Vendor == provision.AMD {
+			maker = "AMD"
+		}
+		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, maker, lang.DidYouMean(model, gpuModels(), nil))
 	}
 	if x := b.Arg("require.rocm"); x.IsSet() && h.GPUs.Vendor == provision.NVIDIA {
 		b.Fail(x.At, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
@@ -120,7 +127,13 @@ func checkHost(b *lang.Block, h *provision.Host) {
 	if h.Prepare != nil {
 		checkPrepare(b, h)
 	}
-	checkFabric(b, h.Fabric)
+	if x, f := b.Arg("fabric.address"), h.Fabric; x.IsValid() && net.ParseIP(f.Address) == nil {
+		b.Fail(b.ValueOf("fabric.address"), "Wrong value", "%q is not an IP address. Write the host's own in the network between the "+
+			"hosts, such as \"10.0.0.1\".", f.Address)
+	}
+	if x, f := b.Arg("fabric.interface"), h.Fabric; x.IsValid() && !interfaceName.MatchString(f.Interface) {
+		b.Fail(b.ValueOf("fabric.interface"), "Wrong value", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
+	}
 	jump := b.Arg("jump")
 	if h.Jump != nil && h.Jump.Pos == "" {
 		h.Jump.Pos = jump.At.String()
@@ -168,16 +181,6 @@ func checkPlace(b *lang.Block, h *provision.Host) {
 // interfaceName is what Linux takes for the name of a network interface.
 var interfaceName = regexp.MustCompile(`^[^\s/:]{1,15}$`)
 
-func checkFabric(b *lang.Block, f provision.Fabric) {
-	if x := b.Arg("fabric.address"); x.IsValid() && net.ParseIP(f.Address) == nil {
-		b.Fail(b.ValueOf("fabric.address"), "Wrong value", "%q is not an IP address. Write the host's own in the network between the hosts, "+
-			"such as \"10.0.0.1\".", f.Address)
-	}
-	if x := b.Arg("fabric.interface"); x.IsValid() && !interfaceName.MatchString(f.Interface) {
-		b.Fail(b.ValueOf("fabric.interface"), "Wrong value", "%q is not the name of a network interface, such as \"eno1\".", f.Interface)
-	}
-}
-
 func checkPrepare(b *lang.Block, h *provision.Host) {
 	if x := b.Arg("prepare.persistence_mode"); x.IsSet() && h.GPUs.Vendor == provision.AMD {
 		b.Fail(x.At, "No persistence mode here",
@@ -194,21 +197,6 @@ func checkPrepare(b *lang.Block, h *provision.Host) {
 		b.Fail(b.At("prepare.numa_balancing"), "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
-}
-
-// knownGPU takes "A100-SXM4-80GB" for an A100.
-func knownGPU(model string) bool {
-	first, _, _ := strings.Cut(model, "-")
-	return slices.ContainsFunc(gpuModels(), func(known string) bool {
-		return strings.EqualFold(known, model) || strings.EqualFold(known, first)
-	})
-}
-
-func makerOf(g provision.GPUs) string {
-	if g.Vendor == provision.AMD {
-		return "AMD"
-	}
-	return "NVIDIA"
 }
 
 // gpuModels are the GPUs of data centres and workstations that inference runs on. Of

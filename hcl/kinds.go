@@ -22,7 +22,13 @@ import (
 var (
 	leaseTime = lang.DurationBetween[time.Duration](2*time.Second, 24*time.Hour)
 	span      = lang.DurationBetween[load.Duration](time.Millisecond, 0) // of a load
-	rate      = lang.Parsed("rate", `a number above 0, or "inf"`, parseRate)
+	rate      = lang.Parsed("rate", `a number above 0, or "inf"`, func(s string) (load.Rate, error) {
+		r, err := load.ParseRate(s)
+		if err == nil && r == 0 {
+			err = lang.NoFit
+		}
+		return r, err
+	})
 	gpus      = lang.Parsed("GPUs", `a count and a model, such as "8xH200" or "8xMI300X"`, provision.ParseGPUs)
 	versions  = lang.Parsed("version", `a version with a bound, such as ">= 550, < 580"`, provision.ParseVersions)
 	hexDigest = lang.Parsed("text", "a SHA-256 in 64 hex digits, as sha256sum prints it", lang.Matching(sha256Form))
@@ -51,7 +57,14 @@ var (
 	percentiles = lang.NonEmpty(lang.ListOf("list of numbers",
 		"a list of percentiles between 1 and 100, such as [50, 99, 99.9]", asPercentile))
 	gpuIDs = lang.NewKind("list of lists of texts",
-		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs).Checked(someForEach)
+		`a list of GPUs for each instance, such as [["0", "1"], ["2", "3"]]`, asGPUIDs).Checked(func(lists [][]string) error {
+		for i, ids := range lists {
+			if len(ids) == 0 { // an instance would have all GPUs of its host
+				return lang.Wrong("List %d is empty.%s", i+1, orNull)
+			}
+		}
+		return nil
+	})
 )
 
 // Kinds of objects.
@@ -76,21 +89,19 @@ var (
 	groupOfLab   = lang.Reference[engines.Engine]("group", "group.name")
 	measured     = lang.Reference[engines.Engine]("engine", "engine.vllm.h200", "group")
 	datasetOfLab = lang.Reference[load.Dataset]("dataset", "dataset.random.short")
-	jumpHost     = lang.OrElse(hostOfLab, `a host, such as host.bastion or "user@bastion:22"`, asJump)
+	jumpHost     = lang.OrElse(hostOfLab, `a host, such as host.bastion or "user@bastion:22"`, func(v cty.Value) (*provision.Host, error) {
+		s, ok := lang.AsString(v)
+		if !ok || v.Type() != cty.String {
+			return nil, lang.NoFit
+		}
+		return HostAt(s)
+	})
 )
 
 var (
 	sha256Form = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 	htmlForm   = regexp.MustCompile(`\.html$`)
 )
-
-func parseRate(s string) (load.Rate, error) {
-	r, err := load.ParseRate(s)
-	if err == nil && r == 0 {
-		err = lang.NoFit
-	}
-	return r, err
-}
 
 func asPercentile(v cty.Value) (float64, error) {
 	f, ok := lang.AsFloat(v)
@@ -102,15 +113,6 @@ func asPercentile(v cty.Value) (float64, error) {
 			lang.FormatNumber(big.NewFloat(f*100)), lang.FormatNumber(big.NewFloat(f)))
 	}
 	return f, nil
-}
-
-// asJump is a host that the text says whole.
-func asJump(v cty.Value) (*provision.Host, error) {
-	s, ok := lang.AsString(v)
-	if !ok || v.Type() != cty.String {
-		return nil, lang.NoFit
-	}
-	return HostAt(s)
 }
 
 // HostAt is the host that a text names whole: "user@host:port", user and port where they are
@@ -295,16 +297,6 @@ func asGPUIDs(v cty.Value) ([][]string, error) {
 	}
 	only, err := ids(v)
 	return [][]string{only}, err
-}
-
-// someForEach: without any, an instance would have all GPUs of its host.
-func someForEach(lists [][]string) error {
-	for i, ids := range lists {
-		if len(ids) == 0 {
-			return lang.Wrong("List %d is empty.%s", i+1, orNull)
-		}
-	}
-	return nil
 }
 
 // onHost reports whether a path names the same file from wherever it is used on a host.

@@ -13,25 +13,8 @@ import (
 // Load reads a lab. The Config is nil if there is any error, and all mistakes
 // that the text can show are among the Problems, which are never nil.
 func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
-	return readConfig(lang.NewReader(src, vars, language(), functions()))
-}
-
-// language is every block that may stand by itself, in the order of the reference.
-func language() []*lang.BlockType {
-	return []*lang.BlockType{
-		labBlock(), lang.VariableBlock(), lang.LocalsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
-		datasetBlock(), benchmarkBlock(), reportBlock(),
-	}
-}
-
-// functions are those of the language that no other has.
-func functions() map[string]function.Function {
-	return map[string]function.Function{"mlperf_points": mlperfPointsFunc}
-}
-
-// readConfig makes the Config of what is declared.
-func readConfig(r *lang.Reader) (*Config, *lang.Problems) {
-	c := &Config{Dir: r.Source.Dir, Lab: readLab(r)}
+	r := lang.NewReader(src, vars, language(), map[string]function.Function{"mlperf_points": mlperfPointsFunc})
+	c := &Config{Dir: src.Dir, Lab: readLab(r)}
 	r.EvaluateAll()
 	for _, h := range lang.Nouns[provision.Host](r) {
 		c.Hosts = append(c.Hosts, h)
@@ -55,6 +38,14 @@ func readConfig(r *lang.Reader) (*Config, *lang.Problems) {
 		return nil, r.Problems
 	}
 	return c, r.Problems
+}
+
+// language is every block that may stand by itself, in the order of the reference.
+func language() []*lang.BlockType {
+	return []*lang.BlockType{
+		labBlock(), lang.VariableBlock(), lang.LocalsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
+		datasetBlock(), benchmarkBlock(), reportBlock(),
+	}
 }
 
 // allEngines are all engines of the lab, in the order of their blocks: of one that uses

@@ -18,7 +18,7 @@ import (
 // Instance is a declared block, evaluated: once, or once per values of the axes that it uses.
 type Instance struct {
 	of         *Declared
-	said       settings
+	settings   settings
 	Noun       any       // what the block becomes: *provision.Host, *engines.Model, …
 	object     cty.Value // what expressions see
 	Incomplete bool      // something in it is wrong or unknown: no more is said about it

@@ -113,7 +113,7 @@ func (s *scope) instance(d *Declared, c *Cell) *Instance {
 			continue
 		}
 		attrs[a.Name] = cty.NullVal(cty.DynamicPseudoType)
-		if x, ok := i.said[a.Name]; ok {
+		if x, ok := i.settings[a.Name]; ok {
 			attrs[a.Name] = x.Raw
 		}
 	}
@@ -837,7 +837,13 @@ func (s *scope) unfit(a Argument, raw cty.Value, hint string) string {
 		detail += " " + hint
 	}
 	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
-		detail += s.meantReference(a.kind.refers, raw.AsString())
+		text := raw.AsString()
+		for _, d := range s.order {
+			if slices.Contains(a.kind.refers, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
+				detail += fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
+				break
+			}
+		}
 	}
 	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.Type.Name) {
 		if strings.HasPrefix(a.kind.noun, "list") {
@@ -847,16 +853,6 @@ func (s *scope) unfit(a Argument, raw cty.Value, hint string) string {
 		}
 	}
 	return detail
-}
-
-// meantReference is for a text where a reference belongs.
-func (s *scope) meantReference(blocks []string, text string) string {
-	for _, d := range s.order {
-		if slices.Contains(blocks, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
-			return fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
-		}
-	}
-	return ""
 }
 
 // explained is the place of an expression, with what its references stand for.

@@ -20,12 +20,16 @@ import (
 
 // functionSet is what expressions can call.
 func functionSet(src *Source, vars Vars, mark func(cty.Value) cty.Value) map[string]function.Function {
+	env := func(name string) (string, error) {
+		s, _ := vars.Lookup(name) // what is not set is the empty text
+		return s, nil
+	}
 	return map[string]function.Function{
 		"abs": stdlib.AbsoluteFunc, "can": tryfunc.CanFunc, "ceil": stdlib.CeilFunc, "chomp": stdlib.ChompFunc,
 		"chunklist": stdlib.ChunklistFunc, "coalesce": stdlib.CoalesceFunc, "coalescelist": stdlib.CoalesceListFunc,
 		"compact": stdlib.CompactFunc, "concat": stdlib.ConcatFunc, "contains": stdlib.ContainsFunc,
 		"csvdecode": stdlib.CSVDecodeFunc, "distinct": stdlib.DistinctFunc, "element": stdlib.ElementFunc,
-		"env": textFunc("name", vars.orEmpty), "file": textFunc("path", fileIn(src)), "flatten": stdlib.FlattenFunc,
+		"env": textFunc("name", env), "file": textFunc("path", fileIn(src)), "flatten": stdlib.FlattenFunc,
 		"floor": stdlib.FloorFunc, "format": bounded(stdlib.FormatFunc, narrow),
 		"formatlist": bounded(stdlib.FormatListFunc, narrow),
 		"indent":     bounded(stdlib.IndentFunc, grows(indentedLength)), "join": bounded(stdlib.JoinFunc, grows(joinedLength)), "jsondecode": stdlib.JSONDecodeFunc,
@@ -81,12 +85,6 @@ func fileIn(src *Source) func(path string) (string, error) {
 		}
 		return string(text), nil
 	}
-}
-
-// orEmpty reads the environment; what is not set is the empty text.
-func (v Vars) orEmpty(name string) (string, error) {
-	s, _ := v.Lookup(name)
-	return s, nil
 }
 
 // sensitiveFunc marks a value that comes from no sensitive variable, such as env("HF_TOKEN").

@@ -429,9 +429,6 @@ func (t *labText) LineOf(name string, line int) Place {
 	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
 }
 
-// TextOf is the text that is kept under a name.
-func (t *labText) TextOf(name string) string { return string(t.files[name]) }
-
 // read notes the text of a file, or of what is shown under its name.
 func (t *labText) read(name string, text []byte) {
 	if _, known := t.files[name]; !known {

@@ -78,7 +78,15 @@ func (r *Reader) CheckAll() {
 
 // Finish ends the reading: the problems are whole and in order.
 func (r *Reader) Finish() {
-	r.admitLosses()
+	// What is missing though nothing is wrong is told: no lab is smaller than its text.
+	if !r.HasErrors() && r.unknown.Filename != "" {
+		r.Fail(place(r.unknown), "Value not known",
+			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
+	}
+	if !r.HasErrors() && len(r.lost) > 0 {
+		r.Fail(place(r.lost[0]), "Cell left out",
+			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
+	}
 	r.Problems.finish()
 }
 
@@ -124,18 +132,6 @@ func (r *Reader) Declared(types ...string) []*Declared {
 	return all
 }
 
-// admitLosses reports what is missing though nothing is wrong: no lab is smaller than its text.
-func (r *Reader) admitLosses() {
-	if !r.HasErrors() && r.unknown.Filename != "" {
-		r.Fail(place(r.unknown), "Value not known",
-			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
-	}
-	if !r.HasErrors() && len(r.lost) > 0 {
-		r.Fail(place(r.lost[0]), "Cell left out",
-			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
-	}
-}
-
 // settings are what a block says, evaluated: an argument or a nested block under its name,
 // and what that says under "block.argument". What is null is not said.
 type settings map[string]Setting
@@ -168,7 +164,7 @@ type Block struct {
 	body        *hclsyntax.Body
 	Header      Place
 	cell        *Cell // nil: it is the same in every cell
-	said        settings
+	settings    settings
 	Incomplete  bool // something in it is wrong or unknown
 	lost        bool // what it inherits is not known
 }
@@ -181,7 +177,7 @@ func (b *Block) Fail(at Place, summary, format string, args ...any) {
 
 // At is the place of what the block says under a name; of the block where it does not.
 func (b *Block) At(name string) Place {
-	if x := b.said[name]; x.IsSet() {
+	if x := b.settings[name]; x.IsSet() {
 		return x.At
 	}
 	return b.Header
@@ -197,7 +193,7 @@ func (r *Reader) block(b *hclsyntax.Block, t *BlockType) *Block {
 // Read evaluates the block in a cell, or outside of any (nil), and lays it into a noun.
 func (b *Block) Read(noun any, c *Cell) *Block {
 	x := *b
-	x.cell, x.said = c, settings{}
+	x.cell, x.settings = c, settings{}
 	x.evaluate(x.body, x.Type, "", false)
 	x.become(noun)
 	return &x
@@ -206,7 +202,7 @@ func (b *Block) Read(noun any, c *Cell) *Block {
 // ReadShared is read for the arguments alone that hold for all cells.
 func (b *Block) ReadShared(noun any) {
 	x := *b
-	x.said = settings{}
+	x.settings = settings{}
 	x.evaluate(x.body, x.Type, "", true)
 	x.bind(x.Type, "", noun)
 }
@@ -223,7 +219,7 @@ func (b *Block) Inner(name string) []*Block {
 // blockOf is a declared block in a cell.
 func (r *Reader) blockOf(i *Instance, c *Cell) *Block {
 	d := i.of
-	return &Block{Reader: r, Type: d.Type.ofKind(d.Kind), Declaration: d, body: d.body, Header: d.Header, cell: c, said: i.said}
+	return &Block{Reader: r, Type: d.Type.ofKind(d.Kind), Declaration: d, body: d.body, Header: d.Header, cell: c, settings: i.settings}
 }
 
 // BlockFor is a declared block in the cell of this one.
@@ -241,7 +237,7 @@ func (r *Reader) EvaluatedBlocks(d *Declared) []*Block {
 // readInstance makes what a declared block stands for in a cell.
 func (r *Reader) readInstance(i *Instance, c *Cell) {
 	d := i.of
-	i.said = settings{}
+	i.settings = settings{}
 	b := r.blockOf(i, c)
 	if a, ok := d.body.Attributes["inherits"]; ok {
 		b.inherit(a)
@@ -254,7 +250,7 @@ func (r *Reader) readInstance(i *Instance, c *Cell) {
 
 // Arg is what the block says under a name that its type knows.
 func (b *Block) Arg(name string) Setting {
-	x, ok := b.said[name]
+	x, ok := b.settings[name]
 	if !ok && !b.Type.Knows(name) {
 		panic("nothing in " + b.Type.title() + " is named " + name + ". This is a bug in hcl.")
 	}
@@ -262,7 +258,7 @@ func (b *Block) Arg(name string) Setting {
 }
 
 // Find is arg for names that the block's type may not know.
-func (b *Block) Find(name string) Setting { return b.said[name] }
+func (b *Block) Find(name string) Setting { return b.settings[name] }
 
 // Knows reports whether something in such a block has this name: "load.rate".
 func (t *BlockType) Knows(name string) bool {
@@ -278,7 +274,7 @@ func (t *BlockType) Knows(name string) bool {
 
 // AllValid reports whether everything that is said, but what is named, has a value.
 func (b *Block) AllValid(but ...string) bool {
-	for name, x := range b.said {
+	for name, x := range b.settings {
 		if !x.IsValid() && !slices.Contains(but, name) {
 			return false
 		}
@@ -310,12 +306,12 @@ func (b *Block) inherit(a *hclsyntax.Attribute) {
 		b.Declaration.Inherits = parent
 		from := b.instance(parent, b.cell)
 		b.lost = from.lost // what is wrong with it may be said otherwise here
-		maps.Copy(b.said, from.said)
-		delete(b.said, "inherits")
-		delete(b.said, "description")
+		maps.Copy(b.settings, from.settings)
+		delete(b.settings, "inherits")
+		delete(b.settings, "description")
 		for _, one := range b.Type.Args {
 			if _, own := b.body.Attributes[one.Name]; own {
-				delete(b.said, one.instead)
+				delete(b.settings, one.instead)
 			}
 		}
 	}
@@ -356,27 +352,27 @@ func (b *Block) evaluateParts(body *hclsyntax.Body, n Nested, prefix string) {
 		names = append(names, name)
 		for _, other := range b.partsBelow(prefix, n.Type) {
 			if other != name && !n.Many {
-				b.drop(other)
+				maps.DeleteFunc(b.settings, func(name string, _ Setting) bool { return name == other || strings.HasPrefix(name, other+".") })
 			}
 		}
-		b.said[name] = Setting{Value: isThere{}, At: place(part.DefRange()), body: part.Body}
+		b.settings[name] = Setting{Value: isThere{}, At: place(part.DefRange()), body: part.Body}
 		b.evaluate(part.Body, n.Type, name+".", false)
 	}
 }
 
-// Parts are the names under which nested blocks of a type are said: "router", "role prefill".
+// Parts are the names under which nested blocks of a type are settings: "router", "role prefill".
 func (b *Block) Parts(name string) []string { return b.partsBelow("", b.Type.inner(name)) }
 
 // partsBelow is parts of a block inside, under whose name they stand.
 func (b *Block) partsBelow(prefix string, t *BlockType) []string {
 	if len(t.Labels) == 0 {
-		if name := prefix + t.Name; b.said[name].IsSet() {
+		if name := prefix + t.Name; b.settings[name].IsSet() {
 			return []string{name}
 		}
 		return nil
 	}
 	var names []string
-	for name, x := range b.said {
+	for name, x := range b.settings {
 		label, ofType := strings.CutPrefix(name, prefix+t.Name+" ")
 		inOne := strings.Contains(label, ".") // it is a block within such a block
 		if _, isBlock := x.Value.(isThere); isBlock && ofType && !inOne {
@@ -387,27 +383,27 @@ func (b *Block) partsBelow(prefix string, t *BlockType) []string {
 	return names
 }
 
-// drop forgets a nested block.
-func (b *Block) drop(name string) {
-	maps.DeleteFunc(b.said, func(other string, _ Setting) bool { return other == name || strings.HasPrefix(other, name+".") })
-}
-
 func (b *Block) evaluateArgument(x Setting, t *BlockType, arg Argument, expr hclsyntax.Expression, name string) {
 	x.Raw, x.At = b.eval(expr, b.cell), place(expr.Range())
 	switch {
 	case x.Raw.IsNull() && !arg.Must:
-		delete(b.said, name)
+		delete(b.settings, name)
 		return
 	case x.Raw.IsNull():
 		b.Fail(x.At, "Missing argument", "%s needs the argument %q, and here it is null: %s.",
 			Title(t.title()), arg.Name, arg.kind.want)
 	default:
-		if arg.kind.merges && b.said[name].IsSet() {
-			x.Raw = overlay(b.said[name].Raw, x.Raw, func(name string) string { return b.keyOf(arg.kind, name) })
+		if arg.kind.merges && b.settings[name].IsSet() {
+			x.Raw = overlay(b.settings[name].Raw, x.Raw, func(name string) string {
+				if arg.kind.same == nil || b.Declaration == nil || b.Declaration.Kind == "" {
+					return name
+				}
+				return arg.kind.same(b.Declaration.Kind, name)
+			})
 		}
 		x.Value = b.convert(arg, x.Raw, expr, b.cell)
 	}
-	b.said[name] = x
+	b.settings[name] = x
 }
 
 // become lays what is said into the noun, and checks the whole.
@@ -415,7 +411,7 @@ func (b *Block) become(noun any) {
 	b.bind(b.Type, "", noun)
 	b.Incomplete = b.Incomplete || b.lost || !b.AllValid()
 	for _, a := range b.Type.Args {
-		if _, said := b.said[a.Name]; a.Must && !said {
+		if _, said := b.settings[a.Name]; a.Must && !said {
 			b.Incomplete = true
 		}
 	}
@@ -429,7 +425,7 @@ func (b *Block) bind(t *BlockType, prefix string, noun any) {
 		b.lay(a, prefix+a.Name, noun)
 	}
 	if t.Free != nil {
-		for _, name := range slices.Sorted(maps.Keys(b.said)) {
+		for _, name := range slices.Sorted(maps.Keys(b.settings)) {
 			if rest, ok := strings.CutPrefix(name, prefix); ok {
 				a := *t.Free
 				a.Name = rest
@@ -450,7 +446,7 @@ func (b *Block) bind(t *BlockType, prefix string, noun any) {
 
 // lay sets the field of an argument; of a block that is referred to, to what that becomes.
 func (b *Block) lay(a Argument, name string, noun any) {
-	x := b.said[name]
+	x := b.settings[name]
 	if !x.IsValid() || a.set == nil {
 		return
 	}
@@ -460,7 +456,7 @@ func (b *Block) lay(a Argument, name string, noun any) {
 			i := b.instance(d, b.cell)
 			if i.Incomplete {
 				x.Value = nil
-				b.said[name] = x
+				b.settings[name] = x
 			}
 			return i.Noun
 		})
@@ -468,14 +464,6 @@ func (b *Block) lay(a Argument, name string, noun any) {
 	if value != nil {
 		a.set(noun, a.Name, value)
 	}
-}
-
-// keyOf is one name for all that are the same in an object of a kind.
-func (b *Block) keyOf(k kind, name string) string {
-	if k.same == nil || b.Declaration == nil || b.Declaration.Kind == "" {
-		return name
-	}
-	return k.same(b.Declaration.Kind, name)
 }
 
 // overlay merges two objects key by key; what is null in the second is removed.
@@ -574,12 +562,12 @@ func (b *Block) Written(name string) Place { return place(b.expression(name).Ran
 
 // Inside is a nested block as one by itself.
 func (b *Block) Inside(name string) *Block {
-	in, x := *b, b.said[name]
+	in, x := *b, b.settings[name]
 	block, _, _ := strings.Cut(name, " ")
-	in.Type, in.body, in.Header, in.said = b.Type.inner(block), x.body, x.At, settings{}
-	for other, y := range b.said {
+	in.Type, in.body, in.Header, in.settings = b.Type.inner(block), x.body, x.At, settings{}
+	for other, y := range b.settings {
 		if rest, inside := strings.CutPrefix(other, name+"."); inside {
-			in.said[rest] = y
+			in.settings[rest] = y
 		}
 	}
 	in.Incomplete = !in.AllValid()
@@ -589,7 +577,7 @@ func (b *Block) Inside(name string) *Block {
 // Place is the place of a setting, or of the block where it is not said. What is
 // inherited is shown at the block that inherits it: elsewhere it is right.
 func (b *Block) Place(name string) (at Place, note string) {
-	x := b.said[name] // the engine's kind may name what no argument is
+	x := b.settings[name] // the engine's kind may name what no argument is
 	if !x.IsSet() {
 		return b.Header, ""
 	}
@@ -622,7 +610,7 @@ func (b *Block) PlaceOf(name, key string) (at Place, note string) {
 // not written there as one.
 func (b *Block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
 	var object *hclsyntax.ObjectConsExpr
-	if a, own := b.said[name].body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; own {
+	if a, own := b.settings[name].body.Attributes[name[strings.LastIndexByte(name, '.')+1:]]; own {
 		object, _ = a.Expr.(*hclsyntax.ObjectConsExpr)
 	}
 	if object == nil {

@@ -123,21 +123,21 @@ func (h *hiding) add(e hclsyntax.Expression) {
 
 // follow hides what a local or a variable is made of.
 func (h *hiding) follow(root, name string) {
-	said := func(body *hclsyntax.Body, attribute string) {
+	hide := func(body *hclsyntax.Body, attribute string) {
 		if a, ok := body.Attributes[attribute]; ok {
 			h.add(a.Expr)
 		}
 	}
 	for _, body := range h.bodies {
 		if root == "var" {
-			said(body, name) // in a file of values
+			hide(body, name) // in a file of values
 		}
 		for _, b := range body.Blocks {
 			switch {
 			case root == "local" && b.Type == "locals":
-				said(b.Body, name)
+				hide(b.Body, name)
 			case root == "var" && b.Type == "variable" && len(b.Labels) == 1 && b.Labels[0] == name:
-				said(b.Body, "default")
+				hide(b.Body, "default")
 			}
 		}
 	}

@@ -190,9 +190,16 @@ type variable struct {
 
 // set gives a variable its value, or reports why it has none.
 func (x *variables) set(d *Declared) {
-	v, ok := x.readType(d)
-	if !ok {
-		return
+	v := variable{Declared: d, secret: isSensitive(d), want: cty.DynamicPseudoType}
+	if a, ok := d.body.Attributes["type"]; ok {
+		var diags hcl.Diagnostics
+		v.want, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(a.Expr)
+		for _, d := range diags {
+			d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
+		}
+		if x.report(diags); diags.HasErrors() {
+			return
+		}
 	}
 	if a, ok := d.body.Attributes["sensitive"]; ok {
 		on := x.literal(a.Expr)
@@ -221,28 +228,13 @@ func (x *variables) set(d *Declared) {
 	if v.secret {
 		x.hidden = append(x.hidden, g.at)
 	}
+	ok := true
 	if g.raw && v.want != cty.DynamicPseudoType && !v.want.IsPrimitiveType() {
 		if g.value, ok = x.asExpression(v, g); !ok {
 			return
 		}
 	}
 	d.val = x.fit(v, g.value, g.at)
-}
-
-// readType reads what values a variable takes.
-func (x *variables) readType(d *Declared) (v variable, ok bool) {
-	v = variable{Declared: d, secret: isSensitive(d), want: cty.DynamicPseudoType}
-	a, said := d.body.Attributes["type"]
-	if !said {
-		return v, true
-	}
-	var diags hcl.Diagnostics
-	v.want, v.defaults, diags = typeexpr.TypeConstraintWithDefaults(a.Expr)
-	for _, d := range diags {
-		d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
-	}
-	x.report(diags)
-	return v, !diags.HasErrors()
 }
 
 // asExpression reads a value that was typed: as in Terraform, what is no plain text is HCL.
@@ -314,22 +306,18 @@ func (x *variables) validate(d *Declared) {
 		if good {
 			continue
 		}
-		if said, ok := x.message(message.Expr); ok {
+		said, ok := "(the message holds a sensitive value)", true
+		switch v := x.eval(message.Expr, nil); {
+		case v.ContainsMarked():
+		case !v.IsKnown():
+			ok = false
+		default:
+			said, ok = AsString(v)
+		}
+		if ok {
 			rule := lineOf(b.DefRange()) // of several rules each is told
 			x.Fail(Place{Range: d.Header.Range, thing: rule, values: x.explained(condition.Expr, nil).values}, "Invalid value for variable",
 				"%s\n\nThis was checked by the rule at %s.", said, rule)
 		}
-	}
-}
-
-// message is what a rule says; false: it is not known.
-func (x *variables) message(expr hclsyntax.Expression) (string, bool) {
-	switch v := x.eval(expr, nil); {
-	case v.ContainsMarked():
-		return "(the message holds a sensitive value)", true
-	case !v.IsKnown():
-		return "", false
-	default:
-		return AsString(v)
 	}
 }
