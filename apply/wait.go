@@ -312,7 +312,7 @@ func (w *wait) read(i int, logs io.Reader, heard int, giveUp context.CancelCause
 		if line := strings.TrimSpace(string(b)); line != "" && lines >= heard {
 			// Progress bars rewrite their line: what counts is what stands there.
 			line = strings.TrimSpace(line[strings.LastIndexByte(line, '\r')+1:])
-			if text := w.said(i, line, giveUp); text != "" {
+			if text := w.noteLine(i, line, giveUp); text != "" {
 				w.members[i].tell.say(Waiting, "%s", text)
 			}
 			if w.line != nil {
@@ -331,8 +331,8 @@ func (w *wait) read(i int, logs io.Reader, heard int, giveUp context.CancelCause
 	}
 }
 
-// said notes a line of a member's log, and returns what to tell of it.
-func (w *wait) said(i int, line string, giveUp context.CancelCauseFunc) (text string) {
+// noteLine notes a line of a member's log, and returns what to tell of it.
+func (w *wait) noteLine(i int, line string, giveUp context.CancelCauseFunc) (text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen.in(line, w.asked.Load()) {

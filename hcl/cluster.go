@@ -44,20 +44,15 @@ func clusterBlock() *lang.BlockType {
 			b.FailIfEmpty("kubeconfig", "Write the file that says how clusters are reached."+orNull)
 			b.FailIfEmpty("context", "Write the name of a context of the kubeconfig."+orNull)
 			b.FailIfEmpty("image", "Write an image with a shell, such as \"debian:12\".")
-			checkNamespace(b, c)
+			ofClaim := func(m provision.Mount) bool { return strings.HasPrefix(m.Source, provision.ClaimPrefix) }
+			switch made := b.Arg("create_namespace"); {
+			case !c.CreateNamespace:
+			case c.Namespace == "":
+				b.Fail(made.At, "No namespace", "Say which one is made: namespace = \"hcl-bench\".")
+			case len(c.ImagePullSecrets) > 0 || c.ServiceAccount != "" || slices.ContainsFunc(c.Mounts, ofClaim):
+				b.Fail(made.At, "Nothing is in a new namespace", newNamespace, c.Namespace)
+			}
 		}),
-	}
-}
-
-// checkNamespace: what a namespace needs to be there before pods cannot be in one that is new.
-func checkNamespace(b *lang.Block, c *provision.Cluster) {
-	made := b.Arg("create_namespace")
-	switch {
-	case !c.CreateNamespace:
-	case c.Namespace == "":
-		b.Fail(made.At, "No namespace", "Say which one is made: namespace = \"hcl-bench\".")
-	case len(c.ImagePullSecrets) > 0 || c.ServiceAccount != "" || slices.ContainsFunc(c.Mounts, ofClaim):
-		b.Fail(made.At, "Nothing is in a new namespace", newNamespace, c.Namespace)
 	}
 }
 
@@ -79,8 +74,6 @@ func checkNamespaces(r *lang.Reader, hosts []*provision.Host) {
 		first[at] = c
 	}
 }
-
-func ofClaim(m provision.Mount) bool { return strings.HasPrefix(m.Source, provision.ClaimPrefix) }
 
 const newNamespace = "Secrets, accounts and claims that the block names have to be in namespace %s before pods are. " +
 	"Make it by hand, with them, and remove create_namespace."

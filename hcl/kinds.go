@@ -335,24 +335,22 @@ func asRow(v cty.Value) (map[string]any, error) {
 		case cty.Bool, cty.Number:
 			row[name] = lang.Scalar(e)
 		case cty.String:
-			if x := asColumn(strings.TrimSpace(e.AsString())); x != "" {
-				row[name] = x
+			s := strings.TrimSpace(e.AsString())
+			i, notWhole := strconv.ParseInt(s, 10, 64)
+			f, notNumber := strconv.ParseFloat(s, 64)
+			switch number := numberForm.MatchString(s); {
+			case number && notWhole == nil:
+				row[name] = i
+			case number && notNumber == nil:
+				row[name] = f
+			case s != "":
+				row[name] = s
 			}
 		default:
 			return lang.Wrong("The column %q has %s, and a cell of a table is a number, a text, true or false.", name, lang.Describe(e))
 		}
 		return nil
 	})
-}
-
-func asColumn(s string) any {
-	if i, err := strconv.ParseInt(s, 10, 64); err == nil && numberForm.MatchString(s) {
-		return i
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil && numberForm.MatchString(s) {
-		return f
-	}
-	return s
 }
 
 // The modes of a benchmark.

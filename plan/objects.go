@@ -37,7 +37,7 @@ func (t *printer) cluster(c Cluster) {
 	}
 	t.f("\n")
 	if c.Error != "" {
-		t.said("  ! ", "nobody asked it whether it takes what follows: "+c.Error)
+		t.wrapped("  ! ", "nobody asked it whether it takes what follows: "+c.Error)
 	}
 	for i, o := range c.Objects {
 		t.f("  %s %s", strings.ToLower(o.Kind), o.Name)
@@ -53,16 +53,16 @@ func (t *printer) cluster(c Cluster) {
 		case i > 0 && o.Refused == c.Objects[i-1].Refused:
 			t.f("    ! refused likewise\n")
 		default:
-			t.said("    ! refused: ", o.Refused)
+			t.wrapped("    ! refused: ", o.Refused)
 		}
 		for _, add := range o.Adds {
-			t.said("    the cluster adds ", add)
+			t.wrapped("    the cluster adds ", add)
 		}
 	}
 }
 
-// said is what somebody else says, in lines below each other.
-func (t *printer) said(name, text string) {
+// wrapped writes what somebody else says, in lines below each other.
+func (t *printer) wrapped(name, text string) {
 	lines := plain.Wrap(strings.Fields(text), " ", pageWidth-len(name))
 	t.f("%s%s\n", name, strings.Join(lines, "\n"+strings.Repeat(" ", len(name))))
 }

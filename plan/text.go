@@ -205,7 +205,7 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 		cells = append(cells, d.of(name)...)
 	}
 	shared := common(cells)
-	t.load("      ", said(shared))
+	t.load("      ", commaList(shared))
 	if t.verbose {
 		for _, c := range cells {
 			t.cell(c, shared)

@@ -27,9 +27,10 @@ func (c *Cell) differs(shared []string) string {
 			words[i] = ""
 		}
 	}
-	return said(words)
+	return commaList(words)
 }
 
-func said(words []string) string {
+// commaList joins the words that are not empty.
+func commaList(words []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "" }), ", ")
 }

@@ -70,7 +70,7 @@ func (l *live) tell(what any) {
 	l.program.Send(what)
 	switch what := what.(type) {
 	case apply.Event:
-		for _, line := range kept(l.model.said(what), int(l.model.width.Load())) {
+		for _, line := range kept(l.model.eventLine(what), int(l.model.width.Load())) {
 			l.program.Send(tea.Println(line)()) // in the order of events, and before the end
 		}
 	case ended:
@@ -252,8 +252,8 @@ func (m *model) event(e apply.Event) {
 	}
 }
 
-// said is what is worth keeping of an event, above the view; empty: nothing.
-func (s styles) said(e apply.Event) string {
+// eventLine is what is worth keeping of an event, above the view; empty: nothing.
+func (s styles) eventLine(e apply.Event) string {
 	switch e.Type {
 	case apply.Ready:
 		return s.good.Render("✓") + " " + s.bold.Render(e.Engine) + " " + e.Message

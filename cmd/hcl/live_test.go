@@ -106,7 +106,7 @@ func TestLiveScrolled(t *testing.T) {
 					strings.Repeat("x", width-9), long} {
 					e := apply.Event{Time: now, Type: apply.Ready, Host: "host0", Engine: fmt.Sprintf("sim.e%d", i), Message: text}
 					l.tell(e)
-					lines := kept(l.model.said(e), width)
+					lines := kept(l.model.eventLine(e), width)
 					want = append(want, lines...)
 					last := want[len(want)-1]
 					s.eventually(t, last, func(lines []string) bool { return slices.Contains(lines, last) })

@@ -102,12 +102,6 @@ const (
 	eachRoot   = "each"
 )
 
-// typeOf is the type of a block that may stand by itself.
-func (g *register) typeOf(name string) *BlockType {
-	i := slices.IndexFunc(g.types, func(t *BlockType) bool { return t.Name == name })
-	return g.types[i]
-}
-
 // eachBlock calls do with the types of all blocks, also of those inside others.
 func (g *register) eachBlock(do func(t *BlockType)) {
 	var walk func(t *BlockType)
@@ -342,22 +336,17 @@ func (c *checker) declareAll(body *hclsyntax.Body) {
 			c.declare(b, c.types[i])
 			continue
 		}
-		c.declareMisspelt(b)
-		c.Fail(place(b.TypeRange).Lacking(""), "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
-			b.Type, DidYouMean(b.Type, names, nil), plain.List(names, "and"))
-	}
-}
-
-// declareMisspelt notes a block whose type is a slip: references to it are not wrong as well.
-func (c *checker) declareMisspelt(b *hclsyntax.Block) {
-	for _, t := range c.types {
-		if len(b.Labels) > 0 && len(b.Labels) == len(t.Labels) && where.Nearest(b.Type, []string{t.Name}) != "" {
-			d := newDeclared(b, t)
-			d.Wrong = true
-			if _, taken := c.declared[d.Address]; !taken {
-				c.add(d)
+		for _, t := range c.types { // of a slip, references to the block are not wrong as well
+			if len(b.Labels) > 0 && len(b.Labels) == len(t.Labels) && where.Nearest(b.Type, []string{t.Name}) != "" {
+				d := newDeclared(b, t)
+				d.Wrong = true
+				if _, taken := c.declared[d.Address]; !taken {
+					c.add(d)
+				}
 			}
 		}
+		c.Fail(place(b.TypeRange).Lacking(""), "Unknown block type", "There are no blocks of type %q.%s A lab is made of the blocks %s.",
+			b.Type, DidYouMean(b.Type, names, nil), plain.List(names, "and"))
 	}
 }
 

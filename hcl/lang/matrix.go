@@ -103,10 +103,18 @@ func (b *Block) Expand(add func(c *Cell) bool) {
 		x.Warn(x.excludes[0].Header, "Every cell is excluded",
 			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, x.newCell().of)
 	}
-	if x.Settled() {
-		x.warnOfExcludes()
-		x.warnOfAxes()
+	if !x.Settled() {
+		return
 	}
+	variable := func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }
+	for _, e := range x.excludes { // that leave nothing out, whatever the variables are
+		a, ok := e.body.Attributes["when"]
+		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
+			x.Warn(place(a.Expr.Range()), "Exclude without effect",
+				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
+		}
+	}
+	x.warnOfAxes()
 }
 
 func (x *expansion) newCell() *Cell {
@@ -328,43 +336,25 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []c
 		x.Fail(place(at), "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
 	default:
-		return x.points(a, zipped, list)
-	}
-	return []cty.Value{cty.DynamicVal}
-}
-
-// points are the values of an axis. In a zip, other axes tell the cells of equal ones apart.
-func (x *expansion) points(a *hclsyntax.Attribute, zipped bool, list cty.Value) (values []cty.Value) {
-	seen := map[string]bool{}
-	n := 0
-	for it := list.ElementIterator(); it.Next(); {
-		_, v := it.Element()
-		n++
-		v = x.axisPoint(a, n, v)
-		if v.IsKnown() && !zipped {
+		var values []cty.Value
+		seen := map[string]bool{}
+		n := 0
+		for it := list.ElementIterator(); it.Next(); {
+			_, v := it.Element()
+			n++
+			v = x.axisPoint(a, n, v)
 			key := fmt.Sprintf("%#v", Scalar(v))
-			if seen[key] {
+			if v.IsKnown() && !zipped && seen[key] { // in a zip, other axes tell the cells of equal values apart
 				x.Warn(place(elementRange(a.Expr, n-1)), "Value given twice", "The axis %q has %s more than once, "+
 					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, Describe(v))
 				continue
 			}
-			seen[key] = true
+			seen[key] = v.IsKnown()
+			values = append(values, v)
 		}
-		values = append(values, v)
+		return values
 	}
-	return values
-}
-
-// warnOfExcludes points at exclude blocks that leave nothing out, whatever the variables are.
-func (x *expansion) warnOfExcludes() {
-	variable := func(t hcl.Traversal) bool { return t.RootName() == "var" || t.RootName() == "local" }
-	for _, e := range x.excludes {
-		a, ok := e.body.Attributes["when"]
-		if x.count > 0 && ok && !x.held[e] && !slices.ContainsFunc(x.referencesOf(a.Expr).all, variable) {
-			x.Warn(place(a.Expr.Range()), "Exclude without effect",
-				`This holds for no cell that is not left out already. Numbers and texts are never equal: 4 is not "4".`)
-		}
-	}
+	return []cty.Value{cty.DynamicVal}
 }
 
 // warnOfAxes points at axes that nothing uses: their cells would all be the same.

@@ -175,13 +175,15 @@ func (p *Problems) add(severity string, at hcl.Range, summary, thing, detail str
 	p.list = append(p.list, problem)
 }
 
-// finish puts the problems in order, and names the block around each.
+// finish puts the problems in order, takes the secrets out of them, and names the block around each.
 func (p *Problems) finish() {
-	p.hideIn()
+	secrets := plain.NewSecrets(slices.Collect(maps.Keys(p.secrets))...)
 	slices.SortStableFunc(p.list, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Start.Byte, b.Start.Byte))
 	})
 	for i, x := range p.list {
+		p.list[i].Detail = secrets.Hide(x.Detail)
+		p.list[i].Values = mapped(x.Values, secrets.Hide)
 		for _, body := range p.bodies {
 			for _, b := range body.Blocks {
 				r := b.Range()
@@ -442,19 +444,6 @@ func (t *labText) shown(line string) string {
 	line = plain.NewSecrets(slices.Collect(maps.Keys(t.secrets))...).Hide(line)
 	line = tokenForm.ReplaceAllString(line, provision.Redacted)
 	return secretLine.ReplaceAllString(line, "${1}"+provision.Redacted)
-}
-
-// hideIn takes the secrets out of what the problems say.
-func (p *Problems) hideIn() {
-	secrets := plain.NewSecrets(slices.Collect(maps.Keys(p.secrets))...)
-	for i := range p.list {
-		x := &p.list[i]
-		x.Detail = secrets.Hide(x.Detail)
-		x.Values = slices.Clone(x.Values)
-		for n, v := range x.Values {
-			x.Values[n] = secrets.Hide(v)
-		}
-	}
 }
 
 var (

@@ -102,7 +102,7 @@ func (r *Reader) WarnOfUnused() {
 
 // top are the blocks of a type that nothing refers to, not read yet, as written.
 func (r *Reader) Blocks(name string) []*Block {
-	t := r.typeOf(name)
+	t := r.types[slices.IndexFunc(r.types, func(t *BlockType) bool { return t.Name == name })]
 	var all []*Block
 	for _, b := range r.blocks[name] {
 		all = append(all, r.block(b, t))

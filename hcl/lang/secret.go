@@ -146,18 +146,6 @@ func (h *hiding) follow(root, name string) {
 // minQuoted is how long a text is to be replaced everywhere: shorter ones are words elsewhere too.
 const minQuoted = 6
 
-// marked reports whether a sensitive value is in scope.
-func marked(ctx *hcl.EvalContext) bool {
-	for ; ctx != nil; ctx = ctx.Parent() {
-		for _, v := range ctx.Variables {
-			if v.ContainsMarked() {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // secretsInvolved reports whether the expression that failed reads a sensitive
 // value. What cannot be told counts as yes where there is one.
 func secretsInvolved(d *hcl.Diagnostic) bool {
@@ -171,7 +159,13 @@ func secretsInvolved(d *hcl.Diagnostic) bool {
 		found = found || ok && call.Name == "sensitive"
 		return nil
 	})
-	return found || marked(d.EvalContext) && slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
+	marked := false
+	for ctx := d.EvalContext; ctx != nil; ctx = ctx.Parent() {
+		for _, v := range ctx.Variables {
+			marked = marked || v.ContainsMarked()
+		}
+	}
+	return found || marked && slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
 		v, diags := t.TraverseAbs(d.EvalContext)
 		return diags.HasErrors() || v.ContainsMarked()
 	})
@@ -212,12 +206,6 @@ var (
 	// secretForm is how well-known tokens begin.
 	secretForm = regexp.MustCompile(`^(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA|Bearer )[A-Za-z0-9._-]{6,}`)
 )
-
-// isSecret reports whether a text is one that hardly should be shown.
-func isSecret(name, text string) bool {
-	named := len(text) > 7 && secretName.MatchString(name) && !strings.HasPrefix(text, "/")
-	return named || secretForm.MatchString(text)
-}
 
 const clearSecret = "The value of %s looks like a secret. hcl hides it, but whoever has this text has it. " +
 	"Write %s = sensitive(env(%q))."
@@ -261,29 +249,26 @@ func (p *Problems) veilNamed(name string, v cty.Value, expr hclsyntax.Expression
 		if flag, value, ok := strings.Cut(strings.TrimLeft(word, "-"), "="); ok && strings.HasPrefix(word, "--") {
 			of, text = flag, value
 		}
-		if isSecret(of, text) {
-			p.NoteSecret(text)
-			p.warnOfClear(of, text, expr)
-			return p.sensitive(v)
+		named := len(text) > 7 && secretName.MatchString(of) && !strings.HasPrefix(text, "/")
+		if !named && !secretForm.MatchString(text) {
+			return v
 		}
+		p.NoteSecret(text)
+		at := expr.Range()
+		// Where it comes from elsewhere, or is inherited, it is told there.
+		if strings.Contains(string(at.SliceBytes(p.files[at.Filename])), text) {
+			if object, ok := expr.(*hclsyntax.ObjectConsExpr); ok {
+				for _, item := range object.Items {
+					if key, ok := writtenKey(item); ok && key == of {
+						at = item.KeyExpr.Range()
+					}
+				}
+			}
+			p.WarnOfClearSecret(place(at), of)
+		}
+		return p.sensitive(v)
 	}
 	return v
-}
-
-// warnOfClear is about a secret that is written down as any other text.
-func (p *Problems) warnOfClear(name, text string, expr hclsyntax.Expression) {
-	at := expr.Range()
-	if !strings.Contains(string(at.SliceBytes(p.files[at.Filename])), text) {
-		return // it comes from elsewhere, or is told where it is inherited from
-	}
-	if object, ok := expr.(*hclsyntax.ObjectConsExpr); ok {
-		for _, item := range object.Items {
-			if key, ok := writtenKey(item); ok && key == name {
-				at = item.KeyExpr.Range()
-			}
-		}
-	}
-	p.WarnOfClearSecret(place(at), name)
 }
 
 // WarnOfClearSecret says that the value of a name is a secret which the text shows.
