@@ -25,7 +25,7 @@ type pace struct {
 }
 
 // of is a client's share of the pace: its sessions at their moments, and its workers in their
-// shifts.
+// hours.
 func (x pace) of(s load.Share) pace {
 	if s.Whole() {
 		return x
