@@ -40,6 +40,18 @@ func (e *Engine) trust() trust {
 	return certain
 }
 
+// LeastDriver is the major version of NVIDIA's driver that an engine's image asks for, as far as its makers say: those
+// that are built with CUDA 13 need 580. 0: nothing is known.
+func LeastDriver(e *Engine) int {
+	since := map[string]setting.Version{VLLM: {0, 27, 0}, SGLang: {0, 5, 20}}[e.Kind]
+	image, err := origin.ParseRef(e.Image)
+	if err != nil || !since.Known() || e.Version != "" || e.trust() != certain || e.version().Before(since) || amdOnly(e.Image) ||
+		strings.HasSuffix(image.Repository, "-cpu") || strings.Contains(image.Tag, "cu12") {
+		return 0
+	}
+	return 580
+}
+
 // What is said of settings that a version does not take as the lab says them.
 const (
 	settingGone     = "%s has no %s any more: %s was the last with it.%s"

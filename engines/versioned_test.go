@@ -137,3 +137,20 @@ func TestToldVersion(t *testing.T) {
 		t.Error("it is told twice")
 	}
 }
+
+// TestLeastDriver: images with CUDA 13 need a newer driver than those before.
+func TestLeastDriver(t *testing.T) {
+	for _, tt := range []struct {
+		kind, image string
+		want        int
+	}{
+		{VLLM, "vllm/vllm-openai:v0.26.0", 0}, {VLLM, "vllm/vllm-openai:v0.32.0", 580}, {VLLM, "vllm/vllm-openai:v0.32.0-cu129", 0},
+		{VLLM, "vllm/vllm-openai-rocm:v0.32.0", 0}, {VLLM, "vllm/vllm-openai-cpu:v0.30.0", 0}, {VLLM, "team/engine:v0.32.0", 0},
+		{SGLang, "lmsysorg/sglang:v0.5.19", 0}, {SGLang, "lmsysorg/sglang:v0.5.23", 580}, {SGLang, "lmsysorg/sglang:latest", 0},
+		{TRTLLM, "nvcr.io/nvidia/tensorrt-llm/release:1.4.0rc1", 0},
+	} {
+		if got := LeastDriver(&Engine{Kind: tt.kind, Image: tt.image}); got != tt.want {
+			t.Errorf("%s needs %d, want %d", tt.image, got, tt.want)
+		}
+	}
+}

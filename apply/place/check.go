@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,13 +128,13 @@ func (c *checker) findings(ctx context.Context) ([]provision.Finding, error) {
 func (c *checker) needs(ctx context.Context, facts provision.Facts) ([]provision.Finding, error) {
 	var pulled []provision.Finding
 	if facts.Docker != "" {
-		pulled = c.images(ctx)
+		pulled = c.images(ctx, facts)
 	}
 	kept, err := c.models(ctx)
 	return append(pulled, kept...), err
 }
 
-func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
+func (c *checker) images(ctx context.Context, facts provision.Facts) (findings []provision.Finding) {
 	seen := map[string]bool{}
 	for _, e := range c.engines {
 		if e.Image == "" || engines.Runtime(e) != provision.Docker || seen[e.Image] {
@@ -155,9 +156,27 @@ func (c *checker) images(ctx context.Context) (findings []provision.Finding) {
 				f.Level, f.Advice = provision.Blocked, room.Lack(e.Image)
 			}
 		}
+		if lack := driverLacks(facts, engines.LeastDriver(e)); f.Level == provision.OK && lack != "" {
+			f.Level, f.Advice = provision.Warning, lack
+		}
 		findings = append(findings, f)
 	}
 	return findings
+}
+
+// driverLacks says that NVIDIA's driver of a host is older than an image needs, of which least is the major version;
+// empty: it is not, or nothing tells. A warning: data centre GPUs may have what lets older ones do.
+func driverLacks(facts provision.Facts, least int) string {
+	if len(facts.GPUs) == 0 {
+		return ""
+	}
+	have := facts.GPUs[0].Driver
+	major, _, _ := strings.Cut(have, ".")
+	if n, err := strconv.Atoi(major); err != nil || n >= least {
+		return ""
+	}
+	return fmt.Sprintf("it is built with CUDA 13, which needs driver %d or newer, and the host has %s: install one, or take an image "+
+		"with CUDA 12, such as one whose tag ends with -cu129", least, have)
 }
 
 // leftThere says what a run could not clean up there. apply looks after its own sweep.
