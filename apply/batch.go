@@ -93,7 +93,7 @@ func (m *measurement) giveInput(ctx context.Context, in *plan.Member) (source *l
 	case expected == "":
 		return nil, nil
 	case bench.Prompts != "":
-		at, source, err = m.placePrompts(ctx, batch.Prompts(batch.Seed))
+		at, source, err = m.placePrompts(ctx, bench, batch.Prompts(batch.Seed))
 	default:
 		at, source, err = datasetFile(m.t.run.plan.Local(data.Path), m.t.home().Files[data.Path], data)
 	}
@@ -186,7 +186,7 @@ func (m marks) window(took, ahead time.Duration, written time.Time) telemetry.Wi
 	return telemetry.Window{Zero: end.Add(-took), From: end.Add(-took), To: end}
 }
 
-func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote string, source *load.Source, err error) {
+func (m *measurement) placePrompts(ctx context.Context, bench *engines.Bench, job load.Job) (remote string, source *load.Source, err error) {
 	f, err := os.CreateTemp("", "hcl-prompts-*.jsonl")
 	if err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
@@ -197,10 +197,9 @@ func (m *measurement) placePrompts(ctx context.Context, job load.Job) (remote st
 		job.Files[path] = m.t.run.plan.Local(path)
 	}
 	out := bufio.NewWriter(f)
-	source, err = prompts.Make(ctx, job, func(i int, prompt []byte, output int) error {
-		return engines.WritePrompt(out, i, prompt, output)
-	})
-	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
+	write, end := bench.PromptFile(out)
+	source, err = prompts.Make(ctx, job, write)
+	if err := errors.Join(err, end(), out.Flush(), f.Close()); err != nil {
 		return "", nil, fmt.Errorf("write the prompts: %w", err)
 	}
 	remote, err = agent.Place(ctx, m.t.home().Conn, f.Name())

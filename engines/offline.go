@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"path"
 	"regexp"
@@ -53,8 +54,7 @@ type Bench struct {
 	// Outputs matches the line of its log that says how many tokens were generated in
 	// all, in its first group; nil: the figures say so.
 	Outputs *regexp.Regexp
-	// Prompts is where the tool expects a file of [WritePrompt]'s lines; empty: it
-	// makes prompts of its own.
+	// Prompts is where the tool expects the file that PromptFile writes; empty: it makes prompts of its own.
 	Prompts string
 	// Dataset is where the tool expects the data set's own file; empty: there is none.
 	Dataset string
@@ -63,7 +63,14 @@ type Bench struct {
 	// Dropped are flags of the lab's that its tool has no name for, and that may change what it measures.
 	Dropped []string
 
-	served *regexp.Regexp // the line of its log that says what it runs with; nil: its figures may
+	served  *regexp.Regexp // the line of its log that says what it runs with; nil: its figures may
+	prompts func(w io.Writer) (write func(i int, prompt []byte, output int) error, end func() error)
+}
+
+// PromptFile begins the file of [Bench.Prompts]: write adds a prompt, in JSON a list of token ids or a text, of which
+// so many tokens are generated, and end ends it.
+func (b *Bench) PromptFile(w io.Writer) (write func(i int, prompt []byte, output int) error, end func() error) {
+	return b.prompts(w)
 }
 
 const (

@@ -89,18 +89,42 @@ func TestReadResult(t *testing.T) {
 	}
 }
 
-func TestWritePrompt(t *testing.T) {
-	var out bytes.Buffer
-	for i, prompt := range []string{"[7,8,9]", `"Once upon a time"`} {
-		if err := WritePrompt(&out, i, []byte(prompt), 4); err != nil {
+// TestPromptFile: prompts of hcl's as each tool reads them.
+func TestPromptFile(t *testing.T) {
+	for kind, want := range map[string]string{
+		TRTLLM: `{"task_id": 0, "input_ids": [7,8,151936], "output_tokens": 4}
+{"task_id": 1, "prompt": "Once upon a time", "output_tokens": 4}
+`,
+		SGLang: `[
+{"conversations":[{"value":"di do nebame"},{"value":"-"}]},
+{"conversations":[{"value":"Once upon a time"},{"value":"-"}]}
+]
+`,
+	} {
+		b, err := Offline(&Engine{Kind: kind, Model: r1, Image: "a:1"}, Batch{Requests: 2, Kind: Random, InputTokens: 3, OutputTokens: 4})
+		if err != nil {
 			t.Fatal(err)
 		}
+		var out bytes.Buffer
+		write, end := b.PromptFile(&out)
+		for i, prompt := range []string{"[7,8,151936]", `"Once upon a time"`} {
+			if err := write(i, []byte(prompt), 4); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("prompts of %s (-want +got):\n%s", kind, diff)
+		}
 	}
-	want := `{"task_id": 0, "input_ids": [7,8,9], "output_tokens": 4}
-{"task_id": 1, "prompt": "Once upon a time", "output_tokens": 4}
-`
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Errorf("prompts (-want +got):\n%s", diff)
+	words := map[string]int{}
+	for n := range 20000 {
+		if other, twice := words[wordOf(n)]; twice {
+			t.Fatalf("%d and %d are both %s", other, n, wordOf(n))
+		}
+		words[wordOf(n)] = n
 	}
 }
 

@@ -1,9 +1,12 @@
 package engines
 
 import (
+	"encoding/json"
 	"errors"
+	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"hclbench/engines/setting"
@@ -78,6 +81,51 @@ func sglangBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 	return argv, e.Flags, err
 }
 
+// sglangPrompts writes prompts as ShareGPT's conversations, of which its benchmark makes random prompts: it takes as many
+// tokens of each as the prompt is to have. Token ids are told as words made of syllables, each id one.
+func sglangPrompts(w io.Writer) (write func(i int, prompt []byte, output int) error, end func() error) {
+	write = func(i int, prompt []byte, _ int) error {
+		var text string
+		var ids []int
+		if json.Unmarshal(prompt, &text) != nil {
+			if err := json.Unmarshal(prompt, &ids); err != nil {
+				return err
+			}
+			words := make([]string, len(ids))
+			for i, id := range ids {
+				words[i] = wordOf(id)
+			}
+			text = strings.Join(words, " ")
+		}
+		line, err := json.Marshal(map[string]any{"conversations": []map[string]string{{"value": text}, {"value": "-"}}})
+		if err != nil {
+			return err
+		}
+		begin := ",\n"
+		if i == 0 {
+			begin = "[\n"
+		}
+		_, err = w.Write(append([]byte(begin), line...))
+		return err
+	}
+	end = func() error {
+		_, err := io.WriteString(w, "\n]\n")
+		return err
+	}
+	return write, end
+}
+
+// wordOf is a word for a number, another for each.
+func wordOf(n int) (word string) {
+	const consonants, vowels = "bdfgklmnprstvz", "aeiou"
+	for each := len(consonants) * len(vowels); ; n /= each {
+		word += consonants[n%each/len(vowels):][:1] + vowels[n%len(vowels):][:1]
+		if n < each {
+			return word
+		}
+	}
+}
+
 // sglangData are the arguments that say what it makes prompts of.
 func sglangData(e *Engine, out *Bench) ([]string, error) {
 	b := out.Batch
@@ -104,7 +152,8 @@ func sglangData(e *Engine, out *Bench) ([]string, error) {
 		if b.RangeOf != "" {
 			share = b.ratio()
 		}
-		return data("random", "--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", outputs,
+		out.Prompts, out.prompts = promptsPath, sglangPrompts // it takes the beginnings of what it finds there
+		return data("random", "--dataset-path", promptsPath, "--random-input-len", strconv.Itoa(b.InputTokens), "--random-output-len", outputs,
 			"--random-range-ratio", share), nil
 	}
 	out.Dataset = datasetPath

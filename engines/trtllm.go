@@ -37,7 +37,7 @@ var trtllm = kind{
 // trtllmBench is tensorrt_llm/bench, for the model itself or for an engine that was built
 // of it, whose parallelism is in the engine. It leaves its figures at once.
 func trtllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
-	out.Tool, out.Prompts = "trtllm-bench", promptsPath
+	out.Tool, out.Prompts, out.prompts = "trtllm-bench", promptsPath, trtllmPrompts
 	model := simModel(e)
 	argv = append(e.started("trtllm-bench"), "--model", model)
 	if tokenizer, ok := e.says(setting.Tokenizer); ok {
@@ -77,13 +77,15 @@ func trtllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 	return argv, flags, nil
 }
 
-// WritePrompt writes a request as a line of the file that trtllm-bench reads: the
-// prompt, in JSON a list of token ids or a text, and how many tokens are generated.
-func WritePrompt(w io.Writer, i int, prompt []byte, output int) error {
-	member := "input_ids"
-	if bytes.HasPrefix(prompt, []byte(`"`)) {
-		member = "prompt"
+// trtllmPrompts writes requests as lines of the file that trtllm-bench reads: the prompt and how many tokens are generated.
+func trtllmPrompts(w io.Writer) (write func(i int, prompt []byte, output int) error, end func() error) {
+	write = func(i int, prompt []byte, output int) error {
+		member := "input_ids"
+		if bytes.HasPrefix(prompt, []byte(`"`)) {
+			member = "prompt"
+		}
+		_, err := fmt.Fprintf(w, "{\"task_id\": %d, %q: %s, \"output_tokens\": %d}\n", i, member, prompt, output)
+		return err
 	}
-	_, err := fmt.Fprintf(w, "{\"task_id\": %d, %q: %s, \"output_tokens\": %d}\n", i, member, prompt, output)
-	return err
+	return write, func() error { return nil }
 }

@@ -37,7 +37,7 @@ type Batch struct {
 //
 //	vllm bench throughput --model MODEL …
 //	python3 …/benchmark_throughput.py --model MODEL …
-//	python3 -m sglang.bench_offline_throughput --model-path MODEL …
+//	python3 -m sglang.benchmark.offline_throughput --model-path MODEL …
 //	trtllm-bench --model MODEL throughput …
 func BatchCommand(args []string) (b Batch, ok bool, err error) {
 	p := parser{engine: true, batch: &b, cfg: Config{As: VLLM}}
@@ -46,7 +46,8 @@ func BatchCommand(args []string) (b Batch, ok bool, err error) {
 		args = args[3:]
 	case isPython(args) && len(args) > 1 && filepath.Base(args[1]) == "benchmark_throughput.py":
 		args = args[2:]
-	case isPython(args) && starts(args[1:], "-m", "sglang.bench_offline_throughput"):
+	case isPython(args) && (starts(args[1:], "-m", "sglang.benchmark.offline_throughput") ||
+		starts(args[1:], "-m", "sglang.bench_offline_throughput")): // before 0.5.21
 		p.cfg.As, args = SGLang, args[3:]
 	case starts(args, "trtllm-bench"):
 		p.cfg.As, args = TRTLLM, args[1:]

@@ -31,7 +31,7 @@ func TestBatch(t *testing.T) {
 		"python3 -m sglang.bench_offline_throughput --dataset-name generated-shared-prefix --model-path m --num-prompts 4 --gsp-num-groups 2 --gsp-prompts-per-group 2 --gsp-system-prompt-len 7 --gsp-question-len 1 --gsp-output-len 5 --result-filename RESULT": `"total_input_tokens":32`,
 		"vllm bench throughput --dataset-name random --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                                                                                                                  `"total_num_tokens":16`,
 		"python3 benchmarks/benchmark_throughput.py --model m --num-prompts 2 --input-len 3 --output-len 5 --output-json RESULT":                                                                                                                                   `"num_requests":2`,
-		"python3 -m sglang.bench_offline_throughput --model-path m --num-prompts 2 --random-input-len 3 --random-output-len 5 --result-filename RESULT --tp 8":                                                                                                     `"total_output_tokens":10`,
+		"python3 -m sglang.benchmark.offline_throughput --model-path m --num-prompts 2 --dataset-name random --dataset-path x --random-input-len 3 --random-output-len 5 --result-filename RESULT --tp 8":                                                          `"total_output_tokens":10`,
 		"trtllm-bench --model m --model_path /m throughput --dataset PROMPTS --num_requests 2 --report_json RESULT --tp 8 --extra_llm_api_options /c.yml --backend pytorch":                                                                                        `"avg_input_length":3`,
 	} {
 		result := filepath.Join(t.TempDir(), "result.json")
