@@ -22,7 +22,7 @@ host "box" {
 }
 model "tiny" { repo = "%MODEL%" }
 engine "vllm" "all" {
-  for_each = toset(["a", "b", "c", "d"])
+  for_each = toset(["a", "b", "c"])
   host     = host.box
   model    = model.tiny
   version  = "%VERSION%"
@@ -33,13 +33,14 @@ engine "vllm" "all" {
 dataset "random" "d" { input_tokens = 128 }
 benchmark "b" {
   matrix {
-    engine = [engine.vllm.all["a"], engine.vllm.all["b"], engine.vllm.all["c"], engine.vllm.all["d"]]
+    engine      = values(engine.vllm.all)
+    concurrency = [2, 4]
   }
   engine   = matrix.engine
   dataset  = dataset.random.d
   requests = 64
   load {
-    concurrency   = 4
+    concurrency   = matrix.concurrency
     output_tokens = 32
   }
 }`
@@ -48,7 +49,7 @@ benchmark "b" {
 var sglangLab = strings.NewReplacer(`engine "vllm" "all"`, `engine "sglang" "all"`, "engine.vllm.", "engine.sglang.",
 	`flags    = { enforce-eager = true, max-model-len = 4096 }`,
 	`flags    = { device = "cpu", max-total-tokens = 65536, mem-fraction-static = 0.3, enable-metrics = true, sleep-on-idle = true }`,
-	`toset(["a", "b", "c", "d"])`, `toset(["a", "b", "c"])`, `, engine.vllm.all["d"]`, ``).Replace(realLab)
+	`["a", "b", "c"]`, `["a", "b"]`).Replace(realLab)
 
 // groupLab is a real vLLM for prefill and one for decode behind vLLM's router, and two that do both behind SGLang's.
 const groupLab = `
@@ -65,13 +66,17 @@ engine "vllm" "one" {
   flags   = { enforce-eager = true, max-model-len = 4096 }
   container { stop_grace = "10s" }
 }
+engine "vllm" "other" {
+  inherits = engine.vllm.one
+  env      = { VLLM_CPU_OMP_THREADS_BIND = "1" }
+}
 group "split" {
   role "prefill" {
     engine = engine.vllm.one
     on     = [host.box]
   }
   role "decode" {
-    engine = engine.vllm.one
+    engine = engine.vllm.other
     on     = [host.box]
   }
   router "vllm" {
@@ -153,39 +158,38 @@ func segments(t *testing.T, host *testhost.Host) []string {
 // TestPyPIVLLM has a real vLLM measured, then kills each kind of its processes in mid-cell, and hcl at last. Whoever
 // is killed, all others have ended before the next engine is measured.
 func TestPyPIVLLM(t *testing.T) {
+	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
 		t.Run(version, func(t *testing.T) {
-			newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal)).killed("", "vllm serve", "VLLM::EngineCore", "VLLM::Worker")
+			newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal)).killed("vllm serve", "VLLM::EngineCore", "VLLM::Worker")
 		})
 	}
 }
 
 // TestPyPISGLang has the same of a real SGLang.
 func TestPyPISGLang(t *testing.T) {
+	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
 		t.Run(version, func(t *testing.T) {
-			newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal)).killed("", "launch_server", "sglang::scheduler")
+			newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal)).killed("launch_server", "sglang::scheduler")
 		})
 	}
 }
 
-// killed measures the engines of a lab one after another, and kills a process of each in mid-cell, by a word of its
-// title: "" leaves an engine alone. Then hcl is killed.
+// killed measures the engines of a lab one after another, and kills a process of each in its second cell, by a word of
+// its title. Then hcl is killed.
 func (s *scene) killed(victims ...string) {
 	s.Helper()
 	pypi.Room(s.T, 1)
 	s.begin()
 	var killed []testhost.Process
 	for i, victim := range victims {
-		under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == i+1 }
-		s.awaits(fmt.Sprintf("cell %d under way", i+1), under, 1)
+		under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == 2*i+2 }
+		s.awaits(fmt.Sprintf("cell %d under way", 2*i+2), under, 1)
 		for _, p := range killed {
 			if now := s.named(""); slices.Contains(now, p) {
 				s.Errorf("%s of the engine before is still there: %+v", p.Command, now)
 			}
-		}
-		if victim == "" {
-			continue
 		}
 		killed = s.named("")
 		s.kills(victim)
@@ -194,8 +198,8 @@ func (s *scene) killed(victims ...string) {
 		s.Errorf("nobody is told of those that were lost:\n%s", s.told())
 	}
 	s.gone(0)
-	if whole := s.whole(64); whole != 1 {
-		s.Errorf("%d cells are whole, want that of the engine which was left alone:\n%s", whole, s.told())
+	if whole := s.whole(64); whole != len(victims) {
+		s.Errorf("%d cells are whole, want the first of each engine:\n%s", whole, s.told())
 	}
 	s.reach(midLoad)
 	s.abandon()

@@ -79,7 +79,7 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 			"HF_HUB_OFFLINE":            "1",
 			"VLLM_CACHE_ROOT":           filepath.Join(dir, "cache"),
 			"VLLM_CPU_KVCACHE_SPACE":    "1",
-			"VLLM_CPU_OMP_THREADS_BIND": "0-1",
+			"VLLM_CPU_OMP_THREADS_BIND": "0", // threads of several processors spin for each other, where others work too
 			"VLLM_NO_USAGE_STATS":       "1",
 		},
 	}

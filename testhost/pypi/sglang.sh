@@ -6,13 +6,13 @@ uv() { "$DIR/tools/bin/uv" "$@"; }
 uv venv --quiet --python "$DIR/tools/bin/python" "$DIR/env"
 
 # What is for GPUs alone, of which PyPI has no build for processors. Nothing here sees or hears.
-for package in cuda-python flash-attn-4 flash-attn flashinfer_python flashinfer-cubin humming-kernels nvidia-cutlass-dsl nvidia-mathdx \
+for package in cuda-python cuda-tile flash-attn-4 flash-attn flashinfer_python flashinfer-cubin humming-kernels nvidia-cutlass-dsl nvidia-mathdx \
 	nvshmem4py-cu13 quack-kernels sgl-deep-ep sgl-deep-gemm sgl-flash-mla sgl-kernel sglang-kernel tilelang timm torchcodec \
 	torch_memory_saver modelscope av blobfile decord2; do
 	echo "$package; sys_platform == 'never'"
 done > "$DIR/overrides.txt"
-# The newest one runs with the torch that vLLM has too, which saves 5 GB.
-case $VERSION in 0.5.23) printf 'torch==2.13.0\ntorchvision==0.29.2\ntorchaudio==2.11.0\nnumba==0.65.0\n' >> "$DIR/overrides.txt" ;; esac
+# These run with the torch that vLLM has too, which saves 5 GB.
+case $VERSION in 0.5.2[0-3]) printf 'torch==2.13.0\ntorchvision==0.29.2\ntorchaudio==2.11.0\nnumba==0.65.0\n' >> "$DIR/overrides.txt" ;; esac
 uv pip install --quiet --compile-bytecode --python "$DIR/env/bin/python" --override "$DIR/overrides.txt" "sglang==$VERSION"
 
 # In place of the kernels: the one function that SGLang needs of them on processors. For all else it takes torch's own.
