@@ -103,11 +103,11 @@ benchmark "b" {
   }
   engine   = matrix.engine
   dataset  = dataset.random.d
-  requests = 64
+  requests = 24
   load {
     endpoint      = "chat"
     concurrency   = matrix.concurrency
-    output_tokens = 32
+    output_tokens = 16
   }
 }`
 
@@ -249,7 +249,7 @@ func TestPyPIGroups(t *testing.T) {
 				t.Errorf("nobody is told of those that were lost:\n%s", s.told())
 			}
 			s.gone(0)
-			if whole := s.whole(64); whole != 2 {
+			if whole := s.whole(24); whole != 2 {
 				t.Errorf("%d cells are whole, want those before anything was killed:\n%s", whole, s.told())
 			}
 			t.Log(s.told())
