@@ -66,11 +66,19 @@ func splitOf(as string, prefill, decode, router *provision.Host, more map[string
 // cellsOf is a lab with one benchmark of an engine.
 func cellsOf(e *engines.Engine, hosts []*provision.Host, cells int) *hcl.Config {
 	b := hcl.Benchmark{Name: "chat", Repeat: 1}
+	endpoint := load.Completions
+	for _, in := range e.Placement {
+		if in.Engine != nil && slices.ContainsFunc(in.Engine.Flags, func(f engines.Flag) bool {
+			return f.Name == "as" && f.Value.Reveal() == engines.SGLang
+		}) {
+			endpoint = load.Generate // SGLang's router reads no token ids on completions
+		}
+	}
 	for n := range cells {
 		b.Cells = append(b.Cells, hcl.Cell{
 			Axes: []hcl.Axis{{Name: "concurrency", Value: int64(n + 1)}}, Engine: e,
 			Workload: load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 40}, Requests: 8, Concurrency: n + 1,
-				OutputTokens: 6, IgnoreEOS: true, Endpoint: load.Completions},
+				OutputTokens: 6, IgnoreEOS: true, Endpoint: endpoint},
 		})
 	}
 	return &hcl.Config{Lab: hcl.Lab{Name: "groups", Lease: hcl.DefaultLease}, Hosts: hosts, Engines: []*engines.Engine{e}, Benchmarks: []hcl.Benchmark{b}}
@@ -404,6 +412,21 @@ func TestBrokenOffUnproved(t *testing.T) {
 				t.Errorf("%d cells are kept, %+v; %v", len(r.rows), r.Outcome, r.err)
 			}
 		})
+	}
+}
+
+// TestRouterMindsCache: a router that has nothing in flight gives all to one server, and so none is idle for want of
+// requests at once. Seen behind sglang-router 0.3.2.
+func TestRouterMindsCache(t *testing.T) {
+	t.Parallel()
+	b, _, hosts := fleet(t, 1)
+	e := splitOf(engines.VLLM, hosts[0], hosts[0], hosts[0], map[string][]string{"router": {"mind-cache=true"}})
+	serve := e.Placement[0]
+	serve.Role = engines.Serve
+	e.Placement = engines.Placement{serve, serve, e.Placement[2]}
+	r := b.carryOut(t.Context(), plan.New(cellsOf(e, hosts, 2), plan.Options{}), nil)
+	if r.err != nil || r.Valid+r.Suspect == 0 {
+		t.Errorf("%+v, %v\n%s", r.Outcome, r.err, told(r))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/results"
 )
@@ -253,25 +254,43 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 	if front := e.front().Engine; front.Router && engines.Workers(front) == "" {
 		settled = settled.Add(settleTime)
 	}
-	for n := 0; n < 8*round || time.Now().Before(settled); n++ {
-		// Two of three are the same; the third is new, which routers give to another worker.
-		prompt := strings.Repeat("one two three four ", tryWords/4)
-		if n%3 == 2 {
-			prompt = "try " + strconv.Itoa(n) + " " + prompt
+	for r := 0; r < 8 || time.Now().Before(settled); r++ {
+		// Two of three are the same; the third is new, which routers give to another worker, SGLang's (0.3.2) only where
+		// the one has something in flight. So every second round is sent at once.
+		prompts, texts := make([]string, round), make([]string, round)
+		for i := range prompts {
+			prompts[i] = strings.Repeat("one two three four ", tryWords/4)
+			if n := r*round + i; n%3 == 2 {
+				prompts[i] = "try " + strconv.Itoa(n) + " " + prompts[i]
+			}
 		}
-		text, err := doors[n%len(doors)].answer(ctx, model, prompt, tryTokens, min(tryWithin, patience))
+		ask := func(i int, prompt string) (err error) {
+			texts[i], err = doors[(r*round+i)%len(doors)].answer(ctx, model, prompt, tryTokens, min(tryWithin, patience))
+			return err
+		}
+		var err error
+		if r%2 > 0 {
+			err = flow.Each(prompts, ask)
+		} else {
+			for i := 0; i < round && err == nil; i++ {
+				err = ask(i, prompts[i])
+			}
+		}
 		if err != nil {
 			if m, how := endsSoon(ctx, e.members); m != nil {
 				return &waitError{what: notServing, why: how.Error(), probe: err.Error(), tail: m.tail(ctx)}
 			}
 			return &waitError{what: notServing, why: "a request through the whole of it fails", probe: err.Error(), tail: e.tail(ctx)}
 		}
-		if first, again := said[prompt]; again && first != text {
-			return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
-				"a part of it has other weights, or a broken KV cache", plain.Cut(first, 80), plain.Cut(text, 80))}
-		}
-		if said[prompt] = text; (n+1)%round > 0 {
-			continue
+		for i, prompt := range prompts {
+			if r%2 > 0 {
+				break // who shares a batch may get other words
+			}
+			if first, again := said[prompt]; again && first != texts[i] {
+				return &waitError{what: notServing, why: fmt.Sprintf("the same prompt at temperature 0 is answered with %q and with %q: "+
+					"a part of it has other weights, or a broken KV cache", plain.Cut(first, 80), plain.Cut(texts[i], 80))}
+			}
+			said[prompt] = texts[i]
 		}
 		if idle = idleAmong(before, e.tally(ctx)); len(idle) == 0 {
 			return nil

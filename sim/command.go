@@ -79,7 +79,7 @@ func (p *parser) router() (cfg Config, listen string, err error) {
 		if r, p.host, p.port, err = readRoutes(p.cfg.Flags["config-file"]); err != nil {
 			return Config{}, "", err
 		}
-		r.CountDead, r.BreakAfter = switches.CountDead, switches.BreakAfter
+		r.CountDead, r.BreakAfter, r.MindCache = switches.CountDead, switches.BreakAfter, switches.MindCache
 		p.cfg.Routes = r
 	}
 	return p.cfg, net.JoinHostPort(p.host, p.port), nil
@@ -209,6 +209,8 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.HoldKV })},
 	{"wrong-text", "N", "give every n-th answer other words",
 		count(func(c *Config) *int { return &c.WrongText })},
+	{"mind-cache", "BOOL", "as a router give a request to a server with the fewest in flight (default false)",
+		truth(func(c *Config) *bool { return &c.routes().MindCache })},
 	{"count-dead", "BOOL", "as a router say that dead workers are well (default false)",
 		truth(func(c *Config) *bool { return &c.routes().CountDead })},
 	{"break-after", "REQUESTS", "as a router refuse all after so many requests",
