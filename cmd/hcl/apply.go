@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -34,12 +33,12 @@ type applyOptions struct {
 func applyVerb(t *console) *cobra.Command {
 	var o applyOptions
 	c := labVerb("apply", &o.hosts.labFlags, func(ctx context.Context) error { return runApply(ctx, t, o) })
-	o.add(t, c)
+	o.addWork(t, c)
 	o.hosts.addAccept(c)
 	c.Flags().BoolVar(&o.locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().Var(&o.wait, "wait", "wait so long for a host that somebody else is at work on")
-	o.again.add(c)
+	o.again.addAgain(c)
 	return c
 }
 
@@ -140,9 +139,9 @@ type workFlags struct {
 	json  bool
 }
 
-// add adds all but those of the lab.
-func (f *workFlags) add(t *console, c *cobra.Command) {
-	f.cells.add(t, c)
+// addWork adds all but those of the lab.
+func (f *workFlags) addWork(t *console, c *cobra.Command) {
+	f.cells.addPick(t, c)
 	f.hosts.addStore(c)
 	c.Flags().BoolVar(&f.json, "json", false, "print what happens as one JSON object a line, and nothing else")
 }
@@ -214,11 +213,6 @@ func (w *work) nothingToDo() error {
 	told := outlets{newOutlet(w.audience(true), readPatience)}
 	told.tell(beginning(w.plan, results.Run{Lab: w.plan.Lab.Name, Command: w.command, Version: version}))
 	return told.end(context.Background(), ending("", apply.Outcome{}, nil))
-}
-
-func newRun(lab, command string) results.Run {
-	now := time.Now()
-	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
 }
 
 // readPatience is how long after an interruption those who read along are waited for.
@@ -308,16 +302,6 @@ func (w *work) writePage(ctx context.Context) error {
 		return fmt.Errorf("write the report block's output: %w", err)
 	}
 	return nil
-}
-
-// relative shortens a path below the working directory.
-func relative(path string) string {
-	if wd, err := filepath.Abs("."); err == nil {
-		if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
-	}
-	return path
 }
 
 func outcome(p *plan.Plan, o apply.Outcome, err error) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,6 +65,61 @@ type ended struct {
 	Error   string    `json:"error,omitempty"`
 }
 
+// String says how a run ended.
+func (e ended) String() string {
+	s := fmt.Sprintf("Run %s is over: %d valid", e.Run, e.Valid)
+	for _, n := range []struct {
+		count int
+		what  string
+	}{{e.Suspect, "suspect"}, {e.Void, "void"}, {e.Planned - e.Valid - e.Suspect - e.Void, "not measured"}} {
+		if n.count > 0 {
+			s += fmt.Sprintf(", %d %s", n.count, n.what)
+		}
+	}
+	if e.Error != "" {
+		s += ". " + e.Error
+	}
+	return s
+}
+
+// forecasts are how long hosts still take, by their names, as it is heard.
+type forecasts map[string]*plan.Forecast
+
+func (all forecasts) of(host string) *plan.Forecast {
+	if all[host] == nil {
+		all[host] = new(plan.Forecast)
+	}
+	return all[host]
+}
+
+func (all forecasts) hear(what any) {
+	switch what := what.(type) {
+	case begun:
+		for _, c := range what.Cells {
+			all.of(c.Host).Add(c.Cell, c.Engine, c.Work)
+		}
+	case apply.Event:
+		f := all.of(what.Host)
+		f.Heard(what.Engine, what.Time)
+		switch what.Type {
+		case apply.Begin:
+			f.Begin(what.Cell, what.Time)
+		case apply.Progress:
+			f.Progress(what.Progress)
+		case apply.End:
+			f.End(what.Cell, what.Time)
+		}
+	}
+}
+
+// left is how long the run still takes: hosts work side by side; 0: nothing can be said yet.
+func (all forecasts) left(now time.Time) (longest time.Duration) {
+	for _, f := range all {
+		longest = max(longest, f.Left(now))
+	}
+	return longest
+}
+
 func beginning(p *plan.Plan, run results.Run) begun {
 	b := begun{Time: time.Now(), Type: "run", Run: run.ID, Lab: run.Lab, Command: run.Command, Version: run.Version}
 	for _, h := range p.Hosts {
@@ -88,22 +142,6 @@ func ending(run string, o apply.Outcome, err error) ended {
 		e.Error = err.Error()
 	}
 	return e
-}
-
-// audience is who watches on this terminal: a program that reads JSON, a person before a live view, or a log.
-func (t *console) audience(asJSON bool) audience {
-	switch {
-	case asJSON:
-		enc := json.NewEncoder(t.stdout)
-		enc.SetEscapeHTML(false)
-		return recorder(enc.Encode)
-	case t.moves():
-		l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
-		t.questions.show(l)
-		return l.tell
-	default:
-		return newLines(t).tell
-	}
 }
 
 // recorder writes everything as JSON. The first error silences it: a reader who

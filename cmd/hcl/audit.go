@@ -28,7 +28,7 @@ func auditVerb(t *console) *cobra.Command {
 	}
 	c := verb("audit", args,
 		func(ctx context.Context, args []string) error { return runAudit(ctx, t, which, args, asJSON) })
-	which.add(t, c)
+	which.addSelection(t, c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print what was found as JSON")
 	return c
 }

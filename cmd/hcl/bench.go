@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -183,15 +182,6 @@ func doubts(rows []results.Row, said bool) error {
 		return &exit{code: exitCells}
 	}
 	return &exit{exitCells, errors.New(strings.Join(slices.Compact(why), "\n"))}
-}
-
-// baseURL accepts a server's URL with or without /v1.
-func baseURL(s string) (string, error) {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return "", usage("%q is not the URL of a server; write for example http://127.0.0.1:8000", s)
-	}
-	return strings.TrimSuffix(strings.TrimRight(s, "/"), "/v1"), nil
 }
 
 // onlyModel is the first model that the server lists.

@@ -49,7 +49,7 @@ func calibrateVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&o.quick, "quick", false, "two small steps: shows that it works, not how far")
 	c.Flags().IntVar(&o.maxStreams, "max-streams", 0, "try no more streams at a time; 0 is 10000")
 	c.Flags().BoolVar(&o.json, "json", false, "print the outcome as JSON")
-	o.hosts.add(c)
+	o.hosts.addVars(c)
 	o.hosts.addAccept(c)
 	return c
 }

@@ -42,7 +42,7 @@ func compareVerb(t *console) *cobra.Command {
 	}
 	o.lab.addPath(c, ", to which runs belong")
 	o.lab.addStore(c)
-	o.lab.add(c)
+	o.lab.addVars(c)
 	f := c.Flags()
 	f.StringArrayVar(&o.metrics, "metric", compare.DefaultMetrics(),
 		"compare this `metric`, named as in hcl report --csv; may be repeated")

@@ -152,14 +152,17 @@ func writeWhole(name string, to func(io.Writer) error) error {
 // questions are put to the person at the terminal, one at a time.
 type questions struct {
 	mu     sync.Mutex
-	screen *live // what is drawn on the terminal meanwhile; nil: nothing is
+	screen pausable // what is drawn on the terminal meanwhile; nil: nothing is
 }
 
+// pausable is a view that is drawn on the terminal. It leaves the terminal to others while it is paused.
+type pausable interface{ pause() (restore func()) }
+
 // show says that a view is drawn on the terminal from now on; nil: none is.
-func (q *questions) show(l *live) {
+func (q *questions) show(s pausable) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.screen = l
+	q.screen = s
 }
 
 // alone is the terminal without anything that is drawn on it, until the function that it returns is called.
@@ -168,9 +171,9 @@ func (q *questions) alone() func() {
 	if q.screen == nil {
 		return q.mu.Unlock
 	}
-	q.screen.pause()
+	restore := q.screen.pause()
 	return func() {
-		q.screen.program.RestoreTerminal()
+		restore()
 		q.mu.Unlock()
 	}
 }

@@ -35,7 +35,7 @@ func exportVerb(t *console) *cobra.Command {
 	var o exportOptions
 	c := labVerb("export", &o.which.lab, func(ctx context.Context) error { return runExport(ctx, t, o) })
 	c.Long += "\n\nThe formats are:\n" + formatsHelp(exportFormats())
-	o.which.add(t, c)
+	o.which.addSelection(t, c)
 	o.which.addAll(c)
 	c.Flags().StringVar(&o.format, "format", "vllm", plain.List(formatNames(exportFormats()), "or"))
 	words(c, "format", formatNames(exportFormats())...)
@@ -136,13 +136,6 @@ func formatsHelp(all []exportFormat) string {
 		lines = append(lines, fmt.Sprintf("  %-17s %s", f.name, f.is))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func checkWord(flag, said string, known []string) error {
-	if slices.Contains(known, said) {
-		return nil
-	}
-	return usage("--%s %s: it is %s", flag, said, plain.List(known, "or"))
 }
 
 // writeRows writes rows in a format.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"embed"
 	"fmt"
 	"io"
 	"slices"
@@ -9,16 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/report/figure"
+	"hclbench/results"
 )
-
-// helpTexts are what each verb says of itself: a file a verb, whose first line is how it
-// is used, the second what it is; then, each after an empty line, what it does, examples,
-// and the exit codes.
-//
-//go:embed help
-var helpTexts embed.FS
 
 // helpVerb is hcl help VERB, with our exit code for a verb that is not there.
 func helpVerb() *cobra.Command {
@@ -74,25 +68,6 @@ func completionVerb(t *console) *cobra.Command {
 		})
 	}
 	return c
-}
-
-func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
-	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(err.Error() + ". This is a bug in hcl.")
-	}
-}
-
-func words(c *cobra.Command, flag string, of ...string) {
-	completes(c, flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
-}
-
-func firstOnly(values cobra.CompletionFunc) cobra.CompletionFunc {
-	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return values(c, args, begun)
-	}
 }
 
 // labOf is the lab that the arguments or --lab name, with the variables that are set.
@@ -181,4 +156,46 @@ func runNames(t *console, c *cobra.Command, args []string, begun string) []cobra
 		}
 	}
 	return out
+}
+
+func benchmarkNames(cfg *hcl.Config, prefix string) []string {
+	var out []string
+	for _, b := range cfg.Benchmarks {
+		out = append(out, prefix+b.Name+"\t"+oneLine(b.Description, fmt.Sprintf("%d cells", len(b.Cells))))
+	}
+	return out
+}
+
+func engineNames(cfg *hcl.Config, name func(*engines.Engine) string) []string {
+	var out []string
+	for _, e := range cfg.Engines {
+		out = append(out, name(e)+"\t"+oneLine(e.Description, e.Image))
+	}
+	return slices.Compact(out)
+}
+
+func targetNames(cfg *hcl.Config) []string {
+	out := engineNames(cfg, (*engines.Engine).Address)
+	for _, h := range cfg.Hosts {
+		out = append(out, "host."+h.Name+"\t"+oneLine(h.Description, h.GPUs.String()))
+	}
+	return append(out, benchmarkNames(cfg, "benchmark.")...)
+}
+
+// oneLine is the first of the texts that says something, as a completion's description.
+func oneLine(texts ...string) string {
+	for _, t := range texts {
+		if first, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); first != "" {
+			return first
+		}
+	}
+	return ""
+}
+
+func journalNames(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	runs, err := results.Journals(storeDir(labOf(c, nil).dir()))
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return runs, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }

@@ -1,19 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
+	"hclbench/load/prompts"
 	"hclbench/lock"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision/kube"
+	"hclbench/results"
 )
 
 // labFlags say which lab a verb is about, set its variables, and say where its results are.
@@ -24,7 +32,7 @@ type labFlags struct {
 	store    string // see [labFlags.shared]
 }
 
-func (f *labFlags) add(c *cobra.Command) {
+func (f *labFlags) addVars(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.vars, "var", nil, "set a variable, `name=value`; may be repeated")
 	c.Flags().StringArrayVar(&f.varFiles, "var-file", nil, "read variables from a `file`; may be repeated")
 }
@@ -48,6 +56,15 @@ func (f labFlags) dir() string {
 	return f.path
 }
 
+func labVerb(name string, lab *labFlags, run func(context.Context) error) *cobra.Command {
+	c := verb(name, atMost(1), func(ctx context.Context, args []string) error {
+		lab.named(args)
+		return run(ctx)
+	})
+	lab.addVars(c)
+	return c
+}
+
 // lab is a lab that was opened. There is no other way to open one, so that every verb sees the same lab.
 type lab struct {
 	text     *hcl.Config // what the text says; nil: it has mistakes
@@ -58,8 +75,8 @@ type lab struct {
 	lockErr  error      // why it cannot be read: nothing can be planned
 
 	sums    *lock.Sums
-	plans   *hcl.Config        // see [lab.planned]
-	strange map[dataFile]error // data files that are not what they are said to be
+	plans   *hcl.Config             // see [lab.planned]
+	strange map[plan.DataFile]error // data files that are not what they are said to be
 }
 
 // open opens the lab. Mistakes and warnings are printed; with a mistake there is no lab.
@@ -117,10 +134,12 @@ func (l *lab) planned(ctx context.Context) (*hcl.Config, error) {
 	if f == nil {
 		f = lock.New(version)
 	}
-	cfg := pin(l.text, f)
-	if err := l.fingerprint(ctx, cfg, f); err != nil {
+	cfg := plan.Locked(l.text, f)
+	sums, err := l.contents(ctx, plan.Contents(cfg, f))
+	if err != nil {
 		return nil, err
 	}
+	l.strange = sums.Lock(cfg, f, l.lockPath())
 	for _, h := range cfg.Hosts { // of manifests nothing else is known of what they run on
 		if c := h.Cluster; c != nil && c.Is == "" {
 			c.Is, _ = kube.Identity(c) // who opens it tells what is wrong
@@ -130,41 +149,265 @@ func (l *lab) planned(ctx context.Context) (*hcl.Config, error) {
 	return cfg, nil
 }
 
-func validateVerb(t *console) *cobra.Command {
-	var lab labFlags
-	var asJSON bool
-	c := labVerb("validate", &lab, func(context.Context) error { return runValidate(t, lab, asJSON) })
-	c.Flags().BoolVar(&asJSON, "json", false, "print the problems as JSON, with their ranges")
-	return c
+// checksums are those of data files, kept in the user's cache: nobody waits twice for 10 GB.
+func checksums(t *console) *lock.Sums {
+	const large = 1 << 30
+	file := ""
+	if dir, err := os.UserCacheDir(); err == nil {
+		file = filepath.Join(dir, "hcl", "sums.json")
+	}
+	return lock.KeepSums(file, func(path string, bytes int64) {
+		if bytes >= large {
+			t.logger().Info("taking the checksum of a data file", "file", relative(path), "size", plain.Bytes(bytes))
+		}
+	})
 }
 
-func runValidate(t *console, lab labFlags, asJSON bool) error {
-	l, err := lab.read(t)
+func (l *lab) local(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(l.text.Dir, path)
+}
+
+// contents are the checksums of what the data sets read, as far as it is there.
+func (l *lab) contents(ctx context.Context, of []plan.Content) (plan.Sums, error) {
+	sums := make([]string, len(of))
+	var all errgroup.Group
+	const atOnce = 4
+	all.SetLimit(atOnce)
+	for i, c := range of {
+		all.Go(func() (err error) {
+			sum := ""
+			if c.Read {
+				sum, err = prompts.TextSum(l.local(c.Path))
+			} else {
+				sum, err = l.sums.Of(ctx, l.local(c.Path))
+			}
+			if err == nil {
+				sums[i] = strings.TrimPrefix(sum, "sha256:")
+			}
+			return ctx.Err()
+		})
+	}
+	err := all.Wait()
+	found := plan.Sums{}
+	for i, c := range of {
+		found[c] = sums[i]
+	}
+	return found, err
+}
+
+// inputs are the data files that cells to be measured read and that are not there,
+// and those that are not what the lab or hcl.lock says of them.
+func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
+	for benchmark, f := range p.Inputs() {
+		if err := l.strange[f]; err != nil {
+			strange = append(strange, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err))
+		} else if _, err := os.Stat(p.Local(f.Path)); err != nil {
+			missing = append(missing, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err))
+		}
+	}
+	return missing, strange
+}
+
+// inputsThere refuses a plan whose data files are not there, not the right ones, or
+// nothing that prompts can be made of: nothing is started before.
+func (l *lab) inputsThere(p *plan.Plan) error {
+	missing, strange := l.inputs(p)
+	errs := append(missing, strange...)
+	if len(errs) == 0 {
+		errs = unusable(p)
+	}
+	return asUsage(errors.Join(errs...))
+}
+
+// unusable are the data files that cells to be measured read and that are of no use.
+func unusable(p *plan.Plan) []error {
+	var errs []error
+	read := map[string]bool{}
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			set := c.Task.Stored().Prompts()
+			job := set.Prompts(0)
+			if l := c.Load(); l != nil {
+				job = l.Job
+			}
+			job.Files = map[string]string{}
+			for _, path := range set.Dataset.Inputs() {
+				job.Files[path] = p.Local(path)
+			}
+			key := fmt.Sprintf("%s %v %v", set.Dataset.Kind, job.Files, set.OutputTokens > 0)
+			if len(job.Files) == 0 || read[key] {
+				continue
+			}
+			read[key] = true
+			if err := prompts.CheckInputs(job); err != nil {
+				errs = append(errs, fmt.Errorf("benchmark %s: %w", c.Benchmark, err))
+			}
+		}
+	}
+	return errs
+}
+
+// relative shortens a path below the working directory.
+func relative(path string) string {
+	if wd, err := filepath.Abs("."); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+	}
+	return path
+}
+
+// storeVariable is where the place of the store is looked for without --store.
+const storeVariable = "HCL_STORE"
+
+func (f *labFlags) addStore(c *cobra.Command) {
+	c.Flags().StringVar(&f.store, "store", "",
+		"keep results in this PostgreSQL database, `postgres://USER@HOST/NAME`, and not beside the lab; else "+storeVariable)
+}
+
+const passwordSeen = "everybody on this machine can see the password in --store; ~/.pgpass, PGPASSWORD and " +
+	storeVariable + " keep it to yourself"
+
+// shared is the URL of the store that a team shares; empty: there is none.
+func (f labFlags) shared(t *console) (string, error) {
+	place := cmp.Or(f.store, os.Getenv(storeVariable))
+	if place != "" && !results.IsShared(place) {
+		from := "--store"
+		if f.store == "" {
+			from = storeVariable
+		}
+		return "", usage("%s is not the URL of a PostgreSQL database, such as postgres://ada@db.example/bench", from)
+	}
+	if u, err := url.Parse(f.store); err == nil && f.store != "" {
+		if _, has := u.User.Password(); has || u.Query().Has("password") {
+			t.logger().Warn(passwordSeen)
+		}
+	}
+	return place, nil
+}
+
+// storeDir is where a lab's results are kept, unless they are shared.
+func storeDir(dir string) string { return filepath.Join(dir, ".hcl") }
+
+// openStore opens the store of a lab, and makes it when there is none.
+func (f labFlags) openStore(ctx context.Context, t *console) (*results.Store, error) {
+	place, err := f.shared(t)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !asJSON {
-		if err := l.shown(t); err != nil {
-			return err
-		}
-		p := plan.New(l.text, plan.Options{})
-		missing, _ := l.inputs(p)
-		for _, err := range missing { // it may be where apply is run
-			t.logger().Warn(err.Error())
-		}
-		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, p.Count())
-		return err
+	dir, store := f.dir(), (*results.Store)(nil)
+	if place != "" {
+		store, err = results.OpenShared(ctx, place, storeDir(dir), slog.New(t.logger()))
+	} else {
+		store, err = results.Open(ctx, storeDir(dir))
 	}
-	errors, warnings := l.problems.Count()
-	err = t.json(struct {
-		FormatVersion string         `json:"format_version"`
-		Valid         bool           `json:"valid"`
-		Errors        int            `json:"errors"`
-		Warnings      int            `json:"warnings"`
-		Problems      []lang.Problem `json:"problems"`
-	}{"1.0", errors == 0, errors, warnings, slices.Concat([]lang.Problem{}, l.problems.List())})
-	if err == nil && errors > 0 {
-		err = &exit{code: exitUsage}
+	if err != nil {
+		return nil, err
 	}
-	return err
+	for _, d := range store.Dropped() {
+		t.logger().Warn(d.String())
+	}
+	return store, nil
+}
+
+// look opens a store to be read, or returns nil when nothing was ever stored: looking must leave no trace.
+func (f labFlags) look(ctx context.Context, t *console) (*results.Store, error) {
+	place, err := f.shared(t)
+	if err != nil {
+		return nil, err
+	}
+	return lookAt(ctx, t, place, f.dir())
+}
+
+// lookAt looks at a shared store, or without a place at that of the lab in dir.
+func lookAt(ctx context.Context, t *console, place, dir string) (store *results.Store, err error) {
+	if place != "" {
+		store, err = results.LookShared(ctx, place, storeDir(dir), slog.New(t.logger()))
+	} else {
+		store, err = results.Look(ctx, storeDir(dir))
+	}
+	if errors.Is(err, results.ErrNothing) {
+		return nil, nil
+	}
+	return store, err
+}
+
+func hasStore(dir string) bool {
+	_, err := os.Stat(filepath.Join(storeDir(dir), "results.db"))
+	return !errors.Is(err, os.ErrNotExist)
+}
+
+var errNothingStored = errors.New("nothing is stored")
+
+// existing opens the store of a lab in which something was measured.
+func (f labFlags) existing(ctx context.Context, t *console) (*results.Store, error) {
+	store, err := f.look(ctx, t)
+	if err == nil && store == nil {
+		err = nothingIn(f.dir())
+	}
+	return store, err
+}
+
+func nothingIn(dir string) error {
+	return &exit{exitFailed, fmt.Errorf("%w for the lab in %s yet; `hcl apply` measures it", errNothingStored, dir)}
+}
+
+// results is existing, with the name of the lab that is meant; see [labFlags.labIn].
+func (f labFlags) results(ctx context.Context, t *console) (store *results.Store, lab string, err error) {
+	if store, err = f.existing(ctx, t); err != nil {
+		return nil, "", err
+	}
+	if lab, err = f.labIn(store); err != nil {
+		return nil, "", errors.Join(err, store.Close())
+	}
+	return store, lab, nil
+}
+
+// locked opens the store of a lab into which nobody else measures until it is closed.
+func (f labFlags) locked(ctx context.Context, t *console, lab, who string) (*results.Store, func(), error) {
+	store, err := f.openStore(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := store.Lock(ctx, lab, who)
+	if err != nil {
+		return nil, nil, errors.Join(err, store.Close())
+	}
+	return store, func() {
+		_ = unlock() // the lock is dropped with the process
+		_ = store.Close()
+	}, nil
+}
+
+// labIn is the name of the lab that a verb is about, in a store with several: empty
+// in a directory without a lab, which is about all of them.
+func (f labFlags) labIn(store *results.Store) (string, error) {
+	if store == nil || !store.Shared() {
+		return "", nil
+	}
+	return f.name()
+}
+
+// name is the lab's; empty: there is none. One whose name cannot be read is an error.
+func (f labFlags) name() (string, error) {
+	src, err := lang.Read(f.path)
+	if errors.Is(err, lang.ErrNoLab) {
+		return "", nil
+	}
+	name := ""
+	if err == nil {
+		name, err = hcl.NameOf(src)
+	}
+	return name, asUsage(err)
+}
+
+// placeOf names a store for people.
+func placeOf(store *results.Store) string {
+	if store.Shared() {
+		return store.Name()
+	}
+	return relative(store.Path())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -58,12 +59,13 @@ func terminalKind() []string {
 }
 
 // pause leaves the terminal to somebody else, until it is restored.
-func (l *live) pause() {
+func (l *live) pause() (restore func()) {
 	select {
 	case <-l.ready:
 		l.program.ReleaseTerminal()
 	case <-l.done:
 	}
+	return func() { l.program.RestoreTerminal() }
 }
 
 func (l *live) tell(what any) {
@@ -106,17 +108,15 @@ type row struct {
 	since   time.Time
 	pull    *provision.PullProgress
 	fetched *apply.Fetched
-	cell    string
-	began   time.Time
+	cell    string // that is measured; empty: none is
 	number  int
 	of      int
 	current *load.Progress
-	forecast
 }
 
 // does puts something else in the place of what the host was doing.
 func (r *row) does(e apply.Event, what string) {
-	*r = row{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of, forecast: r.forecast}
+	*r = row{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of}
 }
 
 type model struct {
@@ -124,6 +124,7 @@ type model struct {
 	ready chan struct{} // closed by Init, of which there is one
 	hosts []string
 	rows  map[string]*row
+	forecasts
 	began time.Time
 	price float64      // of all hosts together, USD per hour
 	cells int          // to be measured
@@ -133,7 +134,9 @@ type model struct {
 	width atomic.Int32 // of the terminal; 0: it is not known
 }
 
-func newModel(s styles) *model { return &model{styles: s, rows: map[string]*row{}} }
+func newModel(s styles) *model {
+	return &model{styles: s, rows: map[string]*row{}, forecasts: forecasts{}}
+}
 
 type styles struct{ bold, faint, good, warn, bad lipgloss.Style }
 
@@ -205,16 +208,14 @@ func (m *model) begin(b begun) {
 		m.price += h.PricePerHour
 	}
 	m.cells = len(b.Cells)
-	for _, c := range b.Cells {
-		m.row(c.Host).add(c)
-	}
+	m.hear(b)
 }
 
 // row is a host's, which may be new.
 func (m *model) row(host string) *row {
 	r := m.rows[host]
 	if r == nil {
-		r = &row{forecast: newForecast()}
+		r = &row{}
 		m.hosts = append(m.hosts, host)
 		m.rows[host] = r
 	}
@@ -223,10 +224,10 @@ func (m *model) row(host string) *row {
 
 func (m *model) event(e apply.Event) {
 	m.at = e.Time
+	m.hear(e)
 	r := m.row(e.Host)
 	if e.Engine != "" {
 		r.engine = e.Engine
-		r.heard(e.Engine, e.Time)
 	}
 	switch e.Type {
 	case apply.Step, apply.Waiting, apply.Down:
@@ -237,18 +238,13 @@ func (m *model) event(e apply.Event) {
 		r.fetched = e.Download
 	case apply.Begin:
 		r.does(e, coordinates(e))
-		r.served(e.Time)
-		r.cell, r.began, r.number, r.of = e.Cell, e.Time, e.Number, e.Of
+		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
 	case apply.Progress:
 		r.current = e.Progress
 	case apply.End:
-		m.ended++
-		if e.Number == 0 { // it was never begun; why has been told of its engine
-			r.without(e.Cell)
-			break
+		if m.ended++; e.Number > 0 { // else it was never begun; why has been told of its engine
+			r.cell, r.current = "", nil
 		}
-		r.measured(e.Cell, e.Time.Sub(r.began))
-		r.cell, r.current = "", nil
 	}
 }
 
@@ -308,7 +304,7 @@ func (m *model) View() tea.View {
 	now := time.Now()
 	var lines []string
 	for _, name := range m.hosts {
-		lines = append(lines, m.bold.Render(name)+"  "+m.line(m.rows[name], now))
+		lines = append(lines, m.bold.Render(name)+"  "+m.line(name, now))
 	}
 	if !m.began.IsZero() && (m.price > 0 || len(m.hosts) > 1) {
 		lines = append(lines, m.faint.Render(m.total(now)))
@@ -321,7 +317,7 @@ func (m *model) View() tea.View {
 // total is how far the whole run is, and what it costs:
 // "12 of 46 cells, 40m left, 12m so far; $5.60, about $24.00 in all".
 func (m *model) total(now time.Time) string {
-	so, left := now.Sub(m.began), m.remaining(now)
+	so, left := now.Sub(m.began), m.left(now)
 	s := fmt.Sprintf("%d of %s", m.ended, plain.Count(m.cells, "cell"))
 	if left > 0 {
 		s += ", " + plan.Rough(left) + " left"
@@ -336,24 +332,17 @@ func (m *model) total(now time.Time) string {
 	return s
 }
 
-// remaining is how long the run still takes: hosts work side by side; 0: nothing can be said yet.
-func (m *model) remaining(now time.Time) (longest time.Duration) {
-	for _, r := range m.rows {
-		longest = max(longest, r.remaining(now))
-	}
-	return longest
-}
-
 func dollars(x float64) string { return fmt.Sprintf("$%.2f", x) }
 
 // line says how long a host still takes, and what it is doing. What matters most stands
 // first: a narrow terminal shows no more.
-func (m *model) line(r *row, now time.Time) string {
+func (m *model) line(host string, now time.Time) string {
+	r := m.rows[host]
 	if r.doing == "" {
 		return m.faint.Render("waiting")
 	}
 	s := ""
-	if left := r.remaining(now); left > 0 {
+	if left := m.of(host).Left(now); left > 0 {
 		s = plan.Rough(left) + " left  "
 	}
 	if r.cell == "" {
@@ -384,41 +373,24 @@ func (r *row) part() float64 {
 	return 0
 }
 
-// remaining is how long the host still takes; 0: nothing can be said yet.
-func (r *row) remaining(now time.Time) time.Duration {
-	if r.cell == "" {
-		return r.left("", 0, 0, now)
-	}
-	underWay := now.Sub(r.began)
-	part := 0.0
-	if whole := r.whole(underWay); whole > 0 {
-		part = min(1, float64(underWay)/float64(whole))
-	}
-	return r.left(r.cell, part, underWay, now)
-}
-
-// whole is how long the cell that is under way for so long takes from its beginning to its end: as long as
-// cells before it let expect, within what its requests allow; 0: nothing can be said yet. Those that are
-// done say how long it takes at most. Those in flight may be nearly done, which is the less likely
-// the more of those sent are done: so it takes a time at least.
-func (r *row) whole(underWay time.Duration) time.Duration {
-	expected, p := r.expected(r.cell), r.current
-	if p == nil || p.Warmup || p.Total == 0 || p.Done == 0 || expected == 0 && p.Done < p.InFlight {
-		return expected
-	}
-	load := time.Duration(p.Elapsed * float64(time.Second))
-	before := max(0, underWay-load)
-	ends := func(done float64) time.Duration { return before + time.Duration(float64(load)*float64(p.Total)/done) }
-	done, inFlight := float64(p.Done), float64(p.InFlight)
-	most := ends(done)
-	if expected == 0 {
-		return most
-	}
-	return min(max(expected, ends(done+inFlight*inFlight/(done+inFlight))), most)
-}
-
 func bar(part float64) string {
 	const width = 10
 	n := int(min(max(part, 0), 1) * width)
 	return strings.Repeat("█", n) + strings.Repeat("░", width-n)
+}
+
+// audience is who watches on this terminal: a program that reads JSON, a person before a live view, or a log.
+func (t *console) audience(asJSON bool) audience {
+	switch {
+	case asJSON:
+		enc := json.NewEncoder(t.stdout)
+		enc.SetEscapeHTML(false)
+		return recorder(enc.Encode)
+	case t.moves():
+		l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
+		t.questions.show(l)
+		return l.tell
+	default:
+		return newLines(t).tell
+	}
 }

@@ -201,7 +201,7 @@ func TestLiveLine(t *testing.T) {
 	now := time.Now()
 	m.event(apply.Event{Time: now.Add(-time.Minute), Type: apply.Begin, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Benchmark: "online", Axes: long, Number: 1, Of: 2})
 	m.event(apply.Event{Time: now, Type: apply.Progress, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Progress: &load.Progress{Done: 250, Total: 500, Elapsed: 60, OutputTokens: 200000}})
-	text := "h200  " + m.line(m.rows["h200"], now)
+	text := "h200  " + m.line("h200", now)
 	want := "h200  19m left  1/2  sglang.deepseek-h200  █████░░░░░  250 of 500 requests, 3,333 tok/s  " +
 		"online: concurrency=128 output_tokens=800 prefix_caching=true"
 	if text != want {
@@ -243,6 +243,7 @@ func TestForecast(t *testing.T) {
 		{120, apply.Event{Type: apply.Begin, Engine: "sim.a", Cell: "1"}, 60 + 200},
 		{124, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Warmup: true, Done: 5, Total: 20, Elapsed: 4}}, 56 + 200},
 		{128, apply.Event{Type: apply.Progress, Engine: "sim.a", Cell: "1", Progress: &load.Progress{Done: 2, InFlight: 2, Total: 20, Elapsed: 4}}, 57 + 200},
+		{128, apply.Event{Type: apply.Waiting, Engine: "sim.a", Message: "looking again at what it counts"}, 57 + 200},
 		{140, apply.Event{Type: apply.End, Engine: "sim.a", Cell: "1", Number: 2}, 40 + 200},
 		{170, apply.Event{Type: apply.Step, Engine: "sim.b"}, 40 + 200},
 		{190, apply.Event{Type: apply.Waiting, Engine: "sim.b"}, 40 + 180},
@@ -254,7 +255,7 @@ func TestForecast(t *testing.T) {
 	} {
 		step.e.Time, step.e.Host = start.Add(time.Duration(step.at)*time.Second), "box"
 		m.event(step.e)
-		if got := m.remaining(step.e.Time); got.Round(time.Second) != time.Duration(step.want)*time.Second {
+		if got := m.left(step.e.Time); got.Round(time.Second) != time.Duration(step.want)*time.Second {
 			t.Errorf("after %d s, at %s of %s, %s are left, want %d s", step.at, step.e.Type, step.e.Engine, got, step.want)
 		}
 		if step.at == 140 {
@@ -303,7 +304,7 @@ func TestForecastUnderWay(t *testing.T) {
 		if tt.p != nil {
 			m.event(apply.Event{Time: now, Type: apply.Progress, Host: "box", Cell: "b", Progress: tt.p})
 		}
-		if got := m.remaining(now); got.Round(time.Second) != time.Duration(tt.want)*time.Second {
+		if got := m.left(now); got.Round(time.Second) != time.Duration(tt.want)*time.Second {
 			t.Errorf("%s: after %d s, %s are left, want %d s", tt.what, tt.at, got, tt.want)
 		}
 	}
@@ -375,7 +376,7 @@ func TestDownloaded(t *testing.T) {
 		e.Time, e.Host, e.Engine = time.Now(), "box", "vllm.r1"
 		view.event(e)
 	}
-	if got, want := view.line(view.rows["box"], time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
+	if got, want := view.line("box", time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
 		t.Errorf("the live view shows %q, want %q", got, want)
 	}
 }

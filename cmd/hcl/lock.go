@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/lock"
 	"hclbench/origin"
+	"hclbench/plan"
 	"hclbench/provision"
 )
 
@@ -44,7 +43,7 @@ func runLock(ctx context.Context, t *console, lab labFlags, upgrade bool) error 
 	if upgrade {
 		missing = nil
 	}
-	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), missing)
+	entries := r.Ask(ctx, l.names(), missing)
 	for _, e := range entries {
 		err = errors.Join(err, e.Err)
 	}
@@ -158,38 +157,11 @@ func resolver(l *lab) (*lock.Resolver, error) {
 	return &lock.Resolver{Registries: *images, Hub: hub, Dir: l.text.Dir, Sums: l.sums}, nil
 }
 
-// wants is everything in the lab whose name can mean something else tomorrow.
-func wants(cfg *hcl.Config) lock.Wants {
-	w := lock.Wants{HCL: version}
-	image := func(name string) {
-		if ref, err := origin.ParseRef(name); err == nil && !ref.Pinned() {
-			w.Images = append(w.Images, name)
-		}
-	}
-	for _, whole := range cfg.Engines {
-		for _, e := range whole.Engines() {
-			if engines.InImage(e) {
-				image(e.Image)
-				if e.Build != nil {
-					image(e.Build.Image)
-				}
-			}
-			if engines.FromHub(e) && !lock.Commit(e.Model.Revision) {
-				w.Models = append(w.Models, lock.Model{Repo: e.Model.Repo, Revision: e.Model.Revision})
-			}
-		}
-	}
-	for d := range datasets(cfg) {
-		if d.Path != "" && d.SHA256 == "" { // the lab leaves its checksum open
-			w.Datasets = append(w.Datasets, d.Path)
-		}
-		for _, path := range []string{d.Tokenizer, d.ImageDir} {
-			if path != "" {
-				w.Datasets = append(w.Datasets, path)
-			}
-		}
-	}
-	return w
+// names is everything in the lab whose name can mean something else tomorrow, with what it meant when it was locked.
+func (l *lab) names() []lock.Entry {
+	all := plan.Names(l.text)
+	all.HCL = version
+	return all.Entries(l.locked)
 }
 
 func (l *lab) notLocked(w io.Writer) {
@@ -197,7 +169,7 @@ func (l *lab) notLocked(w io.Writer) {
 		return
 	}
 	var missing []string
-	for _, e := range wants(l.text).Entries(l.locked) {
+	for _, e := range l.names() {
 		if e.Old == "" {
 			missing = append(missing, label(e))
 		}
@@ -226,7 +198,7 @@ func (l *lab) unmoved(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	entries := r.Ask(ctx, wants(l.text).Entries(l.locked), func(e lock.Entry) bool { return e.Old != "" })
+	entries := r.Ask(ctx, l.names(), func(e lock.Entry) bool { return e.Old != "" })
 	var wrong, unknown []string
 	for _, e := range entries {
 		switch {
@@ -249,56 +221,4 @@ func (l *lab) unmoved(ctx context.Context) error {
 		return fmt.Errorf("whether %s still holds could not be found out:\n\n    %s", path, strings.Join(unknown, "\n    "))
 	}
 	return nil
-}
-
-// pin is the lab with what is locked put in: images by digest beside their tag,
-// models by commit, data sets by checksum. The lab itself stays as it is.
-func pin(cfg *hcl.Config, f *lock.File) *hcl.Config {
-	out := new(*cfg)
-	models := map[*engines.Model]*engines.Model{}
-	model := func(e *engines.Engine) *engines.Model {
-		if !engines.FromHub(e) {
-			return e.Model
-		}
-		if models[e.Model] == nil {
-			pinned := new(*e.Model)
-			pinned.Revision = cmp.Or(f.Models[lock.Model{Repo: pinned.Repo, Revision: pinned.Revision}.Key()], pinned.Revision)
-			models[e.Model] = pinned
-		}
-		return models[e.Model]
-	}
-	image := func(name string) string {
-		if digest := f.Images[name]; digest != "" {
-			return name + "@" + digest
-		}
-		return name
-	}
-	pin := func(_ string, recipe *engines.Engine) *engines.Engine {
-		pinned := new(*recipe)
-		pinned.Image, pinned.Model = image(recipe.Image), model(recipe)
-		if recipe.Build != nil {
-			pinned.Build = new(*recipe.Build)
-			pinned.Build.Image = image(recipe.Build.Image)
-		}
-		return pinned
-	}
-	all := map[*engines.Engine]*engines.Engine{}
-	engine := func(e *engines.Engine) *engines.Engine {
-		if all[e] == nil {
-			all[e] = e.With(pin)
-		}
-		return all[e]
-	}
-	out.Engines, out.Benchmarks = nil, nil
-	for _, e := range cfg.Engines {
-		out.Engines = append(out.Engines, engine(e))
-	}
-	for _, b := range cfg.Benchmarks {
-		b.Cells = slices.Clone(b.Cells)
-		for i, c := range b.Cells {
-			b.Cells[i].Engine = engine(c.Engine)
-		}
-		out.Benchmarks = append(out.Benchmarks, b)
-	}
-	return out
 }

@@ -11,12 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
-
-	"github.com/spf13/cobra"
-
-	"hclbench/plain"
 )
 
 var version = "dev"
@@ -25,23 +20,7 @@ func main() {
 	ctx, interrupt := context.WithCancel(context.Background())
 	catch(ctx, interrupt)
 	stdout, stderr := &output{File: os.Stdout, left: interrupt}, &output{File: os.Stderr, left: interrupt}
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, stdout, stderr))
-}
-
-// run is main without the process.
-func run(ctx context.Context, args []string, in *os.File, stdout, stderr io.Writer) int {
-	t := &console{in: in, stdout: stdout, stderr: stderr}
-	root := rootOf(t)
-	root.SetArgs(doubleDash(root, args))
-	root.SetIn(in)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
-	code, shown := exitOf(ctx, err)
-	if !shown {
-		fmt.Fprintf(stderr, "%s %s\n", t.red("Error:"), plain.Text(err.Error()))
-	}
-	return code
+	os.Exit(execute(ctx, os.Args[1:], os.Stdin, stdout, stderr))
 }
 
 // catch has the first signal interrupt, which lets everything be taken down. After it
@@ -91,26 +70,4 @@ func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) 
 
 func (o *output) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{o}, r)
-}
-
-func versionVerb(t *console) *cobra.Command {
-	return verb("version", atMost(0), func(context.Context, []string) error {
-		_, err := fmt.Fprintln(t.stdout, "hcl "+version+built())
-		return err
-	})
-}
-
-// built names the compiler and, where it is known, the commit.
-func built() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	s := " (" + info.GoVersion
-	for _, kv := range info.Settings {
-		if kv.Key == "vcs.revision" {
-			s += ", " + kv.Value[:min(12, len(kv.Value))]
-		}
-	}
-	return s + ")"
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
-	"hclbench/engines"
 	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 	"hclbench/results"
 )
@@ -29,14 +28,14 @@ type planOptions struct {
 func planVerb(t *console) *cobra.Command {
 	var o planOptions
 	c := labVerb("plan", &o.lab, func(ctx context.Context) error { return runPlan(ctx, t, o) })
-	o.cells.add(t, c)
+	o.cells.addPick(t, c)
 	o.lab.addStore(c)
 	c.Flags().StringVar(&o.by, "by", string(plan.ByHost), "group the text by `what`: host, engine or benchmark")
 	words(c, "by", groupings()...)
 	c.Flags().BoolVar(&o.json, "json", false, "print the plan as JSON")
 	c.Flags().BoolVar(&o.detailed, "detailed-exitcode", false, "exit with 6 where there is something to do")
 	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "show the command behind each engine, and every cell with its id")
-	o.again.add(c)
+	o.again.addAgain(c)
 	return c
 }
 
@@ -125,28 +124,21 @@ func going(ctx context.Context, t *console, store *results.Store, lab string) er
 // againFlags say what is measured again although there is a measurement.
 type againFlags struct{ rerun, strictFacts bool }
 
-func (f *againFlags) add(c *cobra.Command) {
+func (f *againFlags) addAgain(c *cobra.Command) {
 	c.Flags().BoolVar(&f.rerun, "rerun", false, "measure again what is up to date")
 	c.Flags().BoolVar(&f.strictFacts, "strict-facts", false,
 		"measure again what was measured on a host that is no longer as it was: another driver, machine, setting")
 }
 
-// options are what a plan has to know of earlier measurements; there may be no store yet.
-func (f againFlags) options(ctx context.Context, store *results.Store) (opt plan.Options, err error) {
-	opt = plan.Options{Rerun: f.rerun, StrictFacts: f.strictFacts}
-	if store == nil {
-		return opt, nil
-	}
-	if opt.Known, err = store.Known(ctx); err != nil {
-		return opt, err
-	}
-	opt.Seen, err = store.Seen(ctx)
+func (f againFlags) options(ctx context.Context, store *results.Store) (plan.Options, error) {
+	opt, err := measuredBefore(ctx, store)
+	opt.Rerun, opt.StrictFacts = f.rerun, f.strictFacts
 	return opt, err
 }
 
 type pickFlags struct{ only, targets []string }
 
-func (f *pickFlags) add(t *console, c *cobra.Command) {
+func (f *pickFlags) addPick(t *console, c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.only, "only", nil,
 		"only cells that meet this `condition`, such as 'benchmark = \"online\" and concurrency <= 64'; may be repeated")
 	c.Flags().StringArrayVar(&f.targets, "target", nil,
@@ -159,36 +151,41 @@ func (f *pickFlags) selection() plan.Selection {
 	return plan.Selection{Only: f.only, Targets: f.targets}
 }
 
-func benchmarkNames(cfg *hcl.Config, prefix string) []string {
-	var out []string
-	for _, b := range cfg.Benchmarks {
-		out = append(out, prefix+b.Name+"\t"+oneLine(b.Description, fmt.Sprintf("%d cells", len(b.Cells))))
-	}
-	return out
+func validateVerb(t *console) *cobra.Command {
+	var lab labFlags
+	var asJSON bool
+	c := labVerb("validate", &lab, func(context.Context) error { return runValidate(t, lab, asJSON) })
+	c.Flags().BoolVar(&asJSON, "json", false, "print the problems as JSON, with their ranges")
+	return c
 }
 
-func engineNames(cfg *hcl.Config, name func(*engines.Engine) string) []string {
-	var out []string
-	for _, e := range cfg.Engines {
-		out = append(out, name(e)+"\t"+oneLine(e.Description, e.Image))
+func runValidate(t *console, lab labFlags, asJSON bool) error {
+	l, err := lab.read(t)
+	if err != nil {
+		return err
 	}
-	return slices.Compact(out)
-}
-
-func targetNames(cfg *hcl.Config) []string {
-	out := engineNames(cfg, (*engines.Engine).Address)
-	for _, h := range cfg.Hosts {
-		out = append(out, "host."+h.Name+"\t"+oneLine(h.Description, h.GPUs.String()))
-	}
-	return append(out, benchmarkNames(cfg, "benchmark.")...)
-}
-
-// oneLine is the first of the texts that says something, as a completion's description.
-func oneLine(texts ...string) string {
-	for _, t := range texts {
-		if first, _, _ := strings.Cut(strings.TrimSpace(t), "\n"); first != "" {
-			return first
+	if !asJSON {
+		if err := l.shown(t); err != nil {
+			return err
 		}
+		p := plan.New(l.text, plan.Options{})
+		missing, _ := l.inputs(p)
+		for _, err := range missing { // it may be where apply is run
+			t.logger().Warn(err.Error())
+		}
+		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, p.Count())
+		return err
 	}
-	return ""
+	errors, warnings := l.problems.Count()
+	err = t.json(struct {
+		FormatVersion string         `json:"format_version"`
+		Valid         bool           `json:"valid"`
+		Errors        int            `json:"errors"`
+		Warnings      int            `json:"warnings"`
+		Problems      []lang.Problem `json:"problems"`
+	}{"1.0", errors == 0, errors, warnings, slices.Concat([]lang.Problem{}, l.problems.List())})
+	if err == nil && errors > 0 {
+		err = &exit{code: exitUsage}
+	}
+	return err
 }

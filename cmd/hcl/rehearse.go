@@ -26,7 +26,7 @@ type rehearseOptions struct {
 func rehearseVerb(t *console) *cobra.Command {
 	var o rehearseOptions
 	c := labVerb("rehearse", &o.hosts.labFlags, func(ctx context.Context) error { return runRehearse(ctx, t, o) })
-	o.add(t, c)
+	o.addWork(t, c)
 	c.Flags().Float64Var(&o.speed, "speed", 1, "run this many times faster than the engines would")
 	return c
 }
@@ -53,7 +53,7 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 		return err
 	}
 	if !o.json {
-		fmt.Fprint(t.stderr, expected(w.plan, o.speed))
+		fmt.Fprint(t.stderr, duration(w.plan, o.speed))
 	}
 	return w.carryOut(ctx)
 }
@@ -61,14 +61,14 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 // The bounds of --speed. What is faster than a clock ticks is no rehearsal.
 const slowest, fastest = 0.01, 1000.0
 
-// expected says how long a rehearsal takes, which the simulated engines know, and what
+// duration says how long a rehearsal takes, which the simulated engines know, and what
 // would shorten it; empty when nothing is known.
-func expected(p *plan.Plan, speed float64) string {
+func duration(p *plan.Plan, speed float64) string {
 	hosts := map[string]time.Duration{}
 	unknown := 0
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			takes := simulated(d, c)
+			takes := simulatedTime(d, c)
 			if takes == 0 {
 				unknown++
 			}
@@ -90,8 +90,8 @@ func expected(p *plan.Plan, speed float64) string {
 	return text + ".\n"
 }
 
-// simulated is how long a cell takes on a simulated engine; 0: that is not known.
-func simulated(d *plan.Deployment, c *plan.Cell) time.Duration {
+// simulatedTime is how long a cell takes on a simulated engine; 0: that is not known.
+func simulatedTime(d *plan.Deployment, c *plan.Cell) time.Duration {
 	l := c.Load()
 	if l == nil {
 		return 0

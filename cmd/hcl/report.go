@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,9 +25,9 @@ func reportVerb(t *console) *cobra.Command {
 	var which selection
 	var out reportFlags
 	c := labVerb("report", &which.lab, func(ctx context.Context) error { return runReport(ctx, t, which, out) })
-	which.add(t, c)
+	which.addSelection(t, c)
 	which.addAll(c)
-	out.add(c)
+	out.addOutput(c)
 	return c
 }
 
@@ -64,7 +65,7 @@ type reportFlags struct {
 	table                   tableFlags
 }
 
-func (f *reportFlags) add(c *cobra.Command) {
+func (f *reportFlags) addOutput(c *cobra.Command) {
 	c.Flags().StringVar(&f.html, "html", "", "write a page to this `file`")
 	c.Flags().StringVar(&f.svg, "svg", "", "write every chart as SVG into this `folder`")
 	c.Flags().StringVar(&f.png, "png", "", "write every chart as PNG into this `folder`")
@@ -72,7 +73,7 @@ func (f *reportFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print exact numbers as JSON")
 	c.Flags().BoolVar(&f.asCSV, "csv", false, "print exact numbers as comma-separated values")
 	c.Flags().BoolVar(&f.markdown, "markdown", false, "print the table as Markdown")
-	f.table.add(c)
+	f.table.addTable(c)
 }
 
 func (f *reportFlags) check() error {
@@ -128,7 +129,7 @@ type tableFlags struct {
 	columns         []string
 }
 
-func (f *tableFlags) add(c *cobra.Command) {
+func (f *tableFlags) addTable(c *cobra.Command) {
 	c.Flags().BoolVar(&f.wide, "wide", false, "leave no column out to fit the terminal")
 	c.Flags().BoolVar(&f.intervals, "intervals", false,
 		"put beside each figure where the truth lies in 95 of 100 runs, as far as its run tells")
@@ -211,9 +212,9 @@ type resultsOptions struct {
 func resultsVerb(t *console) *cobra.Command {
 	var o resultsOptions
 	c := labVerb("results", &o.which.lab, func(ctx context.Context) error { return runResults(ctx, t, o) })
-	o.which.add(t, c)
+	o.which.addSelection(t, c)
 	o.which.addAll(c)
-	o.table.add(c)
+	o.table.addTable(c)
 	c.Flags().StringVar(&o.format, "format", "table", plain.List(tableFormats(), "or"))
 	words(c, "format", tableFormats()...)
 	return c
@@ -240,4 +241,94 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	about = figure.About{Version: version, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
 	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
 	return writeReport(t, rows, about, as)
+}
+
+type showOptions struct {
+	lab       labFlags
+	run       string
+	rehearsed bool
+	json      bool
+}
+
+const nameOneCell = "name one cell by the beginning of its id, as hcl report --json and hcl plan --json print it"
+
+func showVerb(t *console) *cobra.Command {
+	var o showOptions
+	c := verb("show", between(1, 1, nameOneCell), func(ctx context.Context, args []string) error { return runShow(ctx, t, o, args[0]) })
+	o.lab.addPath(c, "")
+	o.lab.addStore(c)
+	o.lab.addVars(c)
+	c.Flags().StringVar(&o.run, "run", "", "as the run whose `id` begins so measured it")
+	completes(c, "run", runIDs(t))
+	c.Flags().BoolVar(&o.rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
+	c.Flags().BoolVar(&o.json, "json", false, "print exact numbers as JSON")
+	return c
+}
+
+func runShow(ctx context.Context, t *console, o showOptions, cell string) error {
+	if cell == "" {
+		return usage(nameOneCell)
+	}
+	store, err := o.lab.existing(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	if o.run != "" {
+		named, err := runNamed(ctx, store, "", o.run)
+		if err != nil {
+			return err
+		}
+		o.run = named.ID
+	}
+	row, err := oneCell(ctx, store, results.Query{Run: o.run, Cell: cell, Rehearsed: o.rehearsed, Latest: o.run == ""})
+	if err != nil {
+		return err
+	}
+	engine := row.Deployment.Engine // as the events of the day call it
+	if o.run == "" {
+		if row, err = asPlanned(ctx, t, store, o.lab, row); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version})
+	}
+	events, err := store.Events(ctx, row.RunID)
+	if err != nil {
+		return err
+	}
+	events = slices.DeleteFunc(events, func(e results.Event) bool { return e.Cell != row.ID && (e.Cell != "" || e.Engine != engine) })
+	return table.Cell(t.stdout, row, events)
+}
+
+func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {
+	rows, err := store.Rows(ctx, q)
+	switch {
+	case err != nil:
+		return results.Row{}, err
+	case len(rows) == 1:
+		return rows[0], nil
+	case len(rows) == 0:
+		return results.Row{}, fmt.Errorf("no measured cell has an id that begins with %q", q.Cell)
+	}
+	var ids []string
+	for _, r := range rows {
+		ids = append(ids, fmt.Sprintf("  %s  %s %s: %s", r.ID, r.Deployment.Engine, r.Benchmark, axes(r.Axes)))
+	}
+	return results.Row{}, fmt.Errorf("%d cells begin with %q:\n%s", len(rows), q.Cell, strings.Join(ids, "\n"))
+}
+
+// asPlanned is a result with what the lab says of its cell now: its names, its SLO, whether it asks for it at all.
+func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlags, r results.Row) (results.Row, error) {
+	cfg, err := of.planned(ctx, t)
+	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {
+		return r, err
+	}
+	v := &shown{store: store, cfg: cfg}
+	others, err := v.underPlan(ctx, []results.Row{r}, "", r.Run.Command == "rehearse", nil)
+	if err != nil {
+		return r, err
+	}
+	return slices.Concat(v.rows, others)[0], nil // under the first of its names
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"hclbench/hcl"
 	"hclbench/load"
@@ -90,11 +91,11 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 			return nil, err
 		}
 	} else {
-		past, err := againFlags{}.options(ctx, store)
+		earlier, err := measuredBefore(ctx, store)
 		if err != nil {
 			return nil, err
 		}
-		p = plan.New(cfg, past)
+		p = plan.New(cfg, earlier)
 	}
 	all := plannedCells(p)
 	at := func(p figure.Planned) int {
@@ -102,6 +103,18 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 	}
 	slices.SortStableFunc(all, func(a, b figure.Planned) int { return cmp.Compare(at(a), at(b)) })
 	return all, nil
+}
+
+// measuredBefore is what a plan has to know of earlier measurements; there may be no store yet.
+func measuredBefore(ctx context.Context, store *results.Store) (opt plan.Options, err error) {
+	if store == nil {
+		return opt, nil
+	}
+	if opt.Known, err = store.Known(ctx); err != nil {
+		return opt, err
+	}
+	opt.Seen, err = store.Seen(ctx)
+	return opt, err
 }
 
 func plannedCells(p *plan.Plan) []figure.Planned {
@@ -270,4 +283,9 @@ func exact(v any) (any, error) {
 		return whole, nil
 	}
 	return n.Float64()
+}
+
+func newRun(lab, command string) results.Run {
+	now := time.Now()
+	return results.Run{ID: results.NewRunID(now), Lab: lab, Command: command, Version: version, Started: now}
 }

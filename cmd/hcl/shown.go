@@ -16,7 +16,6 @@ import (
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
 	"hclbench/report/figure"
-	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -28,7 +27,7 @@ type selection struct {
 	all                         bool // also what the lab no longer asks for
 }
 
-func (s *selection) add(t *console, c *cobra.Command) {
+func (s *selection) addSelection(t *console, c *cobra.Command) {
 	s.lab.addStore(c)
 	c.Flags().StringVar(&s.run, "run", "", "only what the run whose `id` begins so measured")
 	c.Flags().StringVar(&s.cell, "cell", "", "only the cell whose `id` begins so")
@@ -140,6 +139,24 @@ func runNamed(ctx context.Context, store *results.Store, lab, id string) (result
 		return results.Run{}, err
 	}
 	return runs[slices.IndexFunc(runs, func(r results.Run) bool { return r.ID == id })], nil
+}
+
+// oneRun is the run of these, the newest first, whose id is text or begins with it.
+func oneRun(text string, runs []string) (string, error) {
+	if slices.Contains(runs, text) {
+		return text, nil
+	}
+	if len(runs) == 0 {
+		return "", usage("there is no run %s: nothing was run yet", text)
+	}
+	found := slices.DeleteFunc(slices.Clone(runs), func(id string) bool { return !strings.HasPrefix(id, text) })
+	switch len(found) {
+	case 0:
+		return "", usage("there is no run whose id begins with %s; the newest is %s, and hcl runs lists them", text, runs[0])
+	case 1:
+		return found[0], nil
+	}
+	return "", usage("%s is the beginning of %d runs: %s to %s", text, len(found), found[len(found)-1], found[0])
 }
 
 // ofRun reads what one run measured, as it was called then.
@@ -289,94 +306,4 @@ func (v *shown) about(ctx context.Context, published []figure.Reference) ([]resu
 	about.References = figure.Compare(v.rows, published)
 	rows, about := wanted.Apply(v.rows, about)
 	return rows, about, nil
-}
-
-type showOptions struct {
-	lab       labFlags
-	run       string
-	rehearsed bool
-	json      bool
-}
-
-const nameOneCell = "name one cell by the beginning of its id, as hcl report --json and hcl plan --json print it"
-
-func showVerb(t *console) *cobra.Command {
-	var o showOptions
-	c := verb("show", between(1, 1, nameOneCell), func(ctx context.Context, args []string) error { return runShow(ctx, t, o, args[0]) })
-	o.lab.addPath(c, "")
-	o.lab.addStore(c)
-	o.lab.add(c)
-	c.Flags().StringVar(&o.run, "run", "", "as the run whose `id` begins so measured it")
-	completes(c, "run", runIDs(t))
-	c.Flags().BoolVar(&o.rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
-	c.Flags().BoolVar(&o.json, "json", false, "print exact numbers as JSON")
-	return c
-}
-
-func runShow(ctx context.Context, t *console, o showOptions, cell string) error {
-	if cell == "" {
-		return usage(nameOneCell)
-	}
-	store, err := o.lab.existing(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	if o.run != "" {
-		named, err := runNamed(ctx, store, "", o.run)
-		if err != nil {
-			return err
-		}
-		o.run = named.ID
-	}
-	row, err := oneCell(ctx, store, results.Query{Run: o.run, Cell: cell, Rehearsed: o.rehearsed, Latest: o.run == ""})
-	if err != nil {
-		return err
-	}
-	engine := row.Deployment.Engine // as the events of the day call it
-	if o.run == "" {
-		if row, err = asPlanned(ctx, t, store, o.lab, row); err != nil {
-			return err
-		}
-	}
-	if o.json {
-		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version})
-	}
-	events, err := store.Events(ctx, row.RunID)
-	if err != nil {
-		return err
-	}
-	events = slices.DeleteFunc(events, func(e results.Event) bool { return e.Cell != row.ID && (e.Cell != "" || e.Engine != engine) })
-	return table.Cell(t.stdout, row, events)
-}
-
-func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {
-	rows, err := store.Rows(ctx, q)
-	switch {
-	case err != nil:
-		return results.Row{}, err
-	case len(rows) == 1:
-		return rows[0], nil
-	case len(rows) == 0:
-		return results.Row{}, fmt.Errorf("no measured cell has an id that begins with %q", q.Cell)
-	}
-	var ids []string
-	for _, r := range rows {
-		ids = append(ids, fmt.Sprintf("  %s  %s %s: %s", r.ID, r.Deployment.Engine, r.Benchmark, axes(r.Axes)))
-	}
-	return results.Row{}, fmt.Errorf("%d cells begin with %q:\n%s", len(rows), q.Cell, strings.Join(ids, "\n"))
-}
-
-// asPlanned is a result with what the lab says of its cell now: its names, its SLO, whether it asks for it at all.
-func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlags, r results.Row) (results.Row, error) {
-	cfg, err := of.planned(ctx, t)
-	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {
-		return r, err
-	}
-	v := &shown{store: store, cfg: cfg}
-	others, err := v.underPlan(ctx, []results.Row{r}, "", r.Run.Command == "rehearse", nil)
-	if err != nil {
-		return r, err
-	}
-	return slices.Concat(v.rows, others)[0], nil // under the first of its names
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/log"
 	"github.com/spf13/cobra"
 
 	"hclbench/agent"
@@ -105,7 +104,7 @@ func logsVerb(t *console) *cobra.Command {
 	var o logsOptions
 	c := verb("logs", between(1, 1, "name one engine, such as vllm.h200"),
 		func(ctx context.Context, args []string) error { return runLogs(ctx, t, o, args[0]) })
-	o.hosts.add(c)
+	o.hosts.addVars(c)
 	o.hosts.addPath(c, "")
 	o.hosts.addAccept(c)
 	c.ValidArgsFunction = firstOnly(fromLab(t, func(cfg *hcl.Config) []string { return engineNames(cfg, (*engines.Engine).Label) }))
@@ -225,16 +224,4 @@ func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id stri
 	// What costs by the hour does not wait for a disk or a database.
 	t.logger().Warn("the store of results cannot be opened", "err", err)
 	return "", func() {}, nil
-}
-
-// tellPlace logs what happens at places, but for how far it is.
-func tellPlace(to *log.Logger) place.Tell {
-	return func(e place.Event) {
-		switch {
-		case e.Type == place.Warning:
-			to.Warn(e.Message, "host", e.Host)
-		case e.Message != "":
-			to.Info(e.Message, "host", e.Host)
-		}
-	}
 }

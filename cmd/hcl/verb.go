@@ -2,52 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
+	"embed"
 	"fmt"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"hclbench/plain"
-	"hclbench/provision"
-	"hclbench/provision/docker"
 )
 
-func rootOf(t *console) *cobra.Command {
-	root := verb("hcl", nil, nil)
-	root.Version = version
-	root.SilenceErrors, root.SilenceUsage = true, true
-	root.Args = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		if like := c.SuggestionsFor(args[0]); len(like) > 0 {
-			return usage("there is no verb %q. Did you mean %q?", args[0], like[0])
-		}
-		return usage("there is no verb %q. See 'hcl --help'.", args[0])
-	}
-	root.RunE = func(c *cobra.Command, args []string) error { return c.Help() }
-	root.SuggestionsMinimumDistance = 2
-	root.SetVersionTemplate("hcl {{.Version}}\n")
-	root.PersistentFlags().BoolVar(&t.debug, "debug", false, "log what the connections do")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usage("%w\nSee '%s --help'.", err, c.CommandPath())
-	})
-	root.CompletionOptions.DisableDefaultCmd = true // ours reads as the others
-	root.SetHelpCommand(helpVerb())
-	for _, of := range []func(*console) *cobra.Command{
-		agentVerb, applyVerb, attachVerb, auditVerb, benchVerb, bundleVerb, calibrateVerb, checkVerb, compareVerb,
-		completionVerb, connectVerb, destroyVerb, devicesVerb, exportVerb, fmtVerb, gcVerb, importVerb, initVerb,
-		listenersVerb, lockVerb, logsVerb, meshVerb, planVerb, reaperVerb, rehearseVerb, reportVerb, resultsVerb, runsVerb, secretsVerb, settingsVerb,
-		showVerb, simVerb, statusVerb, validateVerb, versionVerb, watchVerb,
-	} {
-		root.AddCommand(of(t))
-	}
-	return root
-}
+// helpTexts are what each verb says of itself: a file a verb, whose first line is how it
+// is used, the second what it is; then, each after an empty line, what it does, examples,
+// and the exit codes.
+//
+//go:embed help
+var helpTexts embed.FS
 
 // verb is a command with the help of its name. It has no flags yet.
 func verb(name string, args cobra.PositionalArgs, run func(ctx context.Context, args []string) error) *cobra.Command {
@@ -59,15 +32,6 @@ func verb(name string, args cobra.PositionalArgs, run func(ctx context.Context, 
 	c := &cobra.Command{Args: args, RunE: func(c *cobra.Command, args []string) error { return run(c.Context(), args) }}
 	c.Use, c.Short, _ = strings.Cut(head, "\n")
 	c.Long, c.Example, _ = strings.Cut(long, "\n\nExamples:\n")
-	return c
-}
-
-func labVerb(name string, lab *labFlags, run func(context.Context) error) *cobra.Command {
-	c := verb(name, atMost(1), func(ctx context.Context, args []string) error {
-		lab.named(args)
-		return run(ctx)
-	})
-	lab.add(c)
 	return c
 }
 
@@ -103,35 +67,23 @@ func between(least, most int, which string) cobra.PositionalArgs {
 	}
 }
 
-// doubleDash lets people write -auto-approve, as they do for Terraform: a long flag with one dash gets the second.
-func doubleDash(root *cobra.Command, args []string) []string {
-	if len(args) > 0 && args[0] == docker.SecretsVerb {
-		return args // an engine's
+func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(err.Error() + ". This is a bug in hcl.")
 	}
-	known := map[string]bool{"help": true, "version": true}
-	takes := map[string]bool{} // flags whose value is the next word
-	note := func(f *pflag.Flag) {
-		known[f.Name] = true
-		takes[f.Name] = takes[f.Name] || f.NoOptDefVal == ""
-	}
-	root.PersistentFlags().VisitAll(note)
-	for _, c := range root.Commands() { // those of completion have no flags
-		c.Flags().VisitAll(note)
-	}
-	out := append([]string{}, args...) // never nil, for which cobra would take the process's own
-	for i := 0; i < len(out) && out[i] != "--"; i++ {
-		name, _, said := strings.Cut(strings.TrimLeft(out[i], "-"), "=")
-		if !strings.HasPrefix(out[i], "-") {
-			continue
+}
+
+func words(c *cobra.Command, flag string, of ...string) {
+	completes(c, flag, cobra.FixedCompletions(of, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func firstOnly(values cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if !strings.HasPrefix(out[i], "--") && known[name] {
-			out[i] = "-" + out[i]
-		}
-		if takes[name] && !said {
-			i++
-		}
+		return values(c, args, begun)
 	}
-	return out
 }
 
 // The exit codes are part of the interface; every verb's help names its own.
@@ -174,28 +126,6 @@ func asUsage(err error) error {
 	return &exit{exitUsage, err}
 }
 
-// exitOf is the exit code for what a verb came to, and whether its error is still to be shown.
-func exitOf(ctx context.Context, err error) (code int, shown bool) {
-	if err == nil {
-		return exitDone, true
-	}
-	code = exitFailed
-	var e *exit
-	if errors.As(err, &e) {
-		code = e.code
-	}
-	if ctx.Err() != nil {
-		code = exitInterrupted
-	}
-	if errors.Is(err, provision.ErrUnclean) { // whatever else: somebody has to look at it
-		code = exitUnclean
-	}
-	if errors.Is(err, errReaderLeft) && code == exitInterrupted {
-		return exitReaderLeft, true
-	}
-	return code, e != nil && e.err == nil
-}
-
 // span is a flag's duration that may be said in days: "30d", "1d12h", "90m".
 type span time.Duration
 
@@ -227,3 +157,19 @@ func (s *span) String() string { return time.Duration(*s).String() }
 
 // Type is what help shows for it.
 func (s *span) Type() string { return "duration" }
+
+func checkWord(flag, said string, known []string) error {
+	if slices.Contains(known, said) {
+		return nil
+	}
+	return usage("--%s %s: it is %s", flag, said, plain.List(known, "or"))
+}
+
+// baseURL accepts a server's URL with or without /v1.
+func baseURL(s string) (string, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return "", usage("%q is not the URL of a server; write for example http://127.0.0.1:8000", s)
+	}
+	return strings.TrimSuffix(strings.TrimRight(s, "/"), "/v1"), nil
+}

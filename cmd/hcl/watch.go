@@ -12,8 +12,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,32 +111,6 @@ func journalOf(of labFlags, args []string) (store, run string, err error) {
 	return store, run, err
 }
 
-// oneRun is the run of these, the newest first, whose id is text or begins with it.
-func oneRun(text string, runs []string) (string, error) {
-	if slices.Contains(runs, text) {
-		return text, nil
-	}
-	if len(runs) == 0 {
-		return "", usage("there is no run %s: nothing was run yet", text)
-	}
-	found := slices.DeleteFunc(slices.Clone(runs), func(id string) bool { return !strings.HasPrefix(id, text) })
-	switch len(found) {
-	case 0:
-		return "", usage("there is no run whose id begins with %s; the newest is %s, and hcl runs lists them", text, runs[0])
-	case 1:
-		return found[0], nil
-	}
-	return "", usage("%s is the beginning of %d runs: %s to %s", text, len(found), found[len(found)-1], found[0])
-}
-
-func journalNames(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	runs, err := results.Journals(storeDir(labOf(c, nil).dir()))
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return runs, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
-}
-
 const wasKilled = "run %s ended without a word: its process was killed. Its hosts clean themselves when the lease runs out; " +
 	"hcl destroy does it now, and the next apply goes on from there"
 
@@ -160,23 +132,6 @@ func follow(ctx context.Context, store, run string, to audience) (end ended, err
 		err = cmp.Or(err, fmt.Errorf(wasKilled, run))
 	}
 	return end, err
-}
-
-// String says how a run ended.
-func (e ended) String() string {
-	s := fmt.Sprintf("Run %s is over: %d valid", e.Run, e.Valid)
-	for _, n := range []struct {
-		count int
-		what  string
-	}{{e.Suspect, "suspect"}, {e.Void, "void"}, {e.Planned - e.Valid - e.Suspect - e.Void, "not measured"}} {
-		if n.count > 0 {
-			s += fmt.Sprintf(", %d %s", n.count, n.what)
-		}
-	}
-	if e.Error != "" {
-		s += ". " + e.Error
-	}
-	return s
 }
 
 func heardOf(line []byte) (any, error) {
@@ -295,10 +250,14 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 	flush := http.NewResponseController(w)
 	var have int
 	fmt.Sscan(r.Header.Get("Last-Event-ID"), &have)
-	n, view, told := 0, newModel(styles{}), 0
+	n, told, still := 0, 0, forecasts{}
+	var at time.Time // of what was heard last
 	err := results.Follow(r.Context(), p.store, p.run, func(line []byte) error {
 		if what, err := heardOf(line); err == nil { // of another version's the page makes what it can
-			view.Update(what)
+			still.hear(what)
+			if e, ok := what.(apply.Event); ok {
+				at = e.Time
+			}
 		}
 		if n++; n <= have {
 			return nil
@@ -306,7 +265,7 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", n, line); err != nil {
 			return err
 		}
-		if left := int(view.remaining(view.at).Seconds()); left != told {
+		if left := int(still.left(at).Seconds()); left != told {
 			told = left
 			if _, err := fmt.Fprintf(w, "event: left\ndata: %d\n\n", left); err != nil {
 				return err
