@@ -35,13 +35,11 @@ func checkVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&f.measure, "measure", false,
 		"with --fabric: also measure RDMA and an all-reduce between the hosts, in the engine's image")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	refuses(c, noUse{"measure", "fabric", false})
 	return c
 }
 
 func runCheck(ctx context.Context, t *console, f checkFlags) error {
-	if f.measure && !f.fabric {
-		return usage("--measure measures between hosts: give --fabric with it")
-	}
 	l, opt, err := f.reach(ctx, t)
 	if err != nil {
 		return err

@@ -111,7 +111,7 @@ func TestCheckFabric(t *testing.T) {
 	if said := n.tells("check", exitDone); strings.Contains(said, "fabric") {
 		t.Errorf("without --fabric:\n%s", said)
 	}
-	n.tells("check --measure", exitUsage, "give --fabric with it")
+	n.tells("check --measure", exitUsage, "--measure does nothing without --fabric")
 	for _, h := range n.hosts {
 		if left, err := h.Processes(); err != nil || len(left) > 0 {
 			t.Errorf("left on %s: %+v, %v", h.Name, left, err)

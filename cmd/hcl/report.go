@@ -28,6 +28,7 @@ func reportVerb(t *console) *cobra.Command {
 	which.addSelection(t, c)
 	which.addAll(c)
 	out.addOutput(c)
+	refuses(c, noUse{"rehearsed", "run", true}, noUse{"all", "run", true}, noUse{"title", "html", false})
 	return c
 }
 
@@ -261,6 +262,7 @@ func showVerb(t *console) *cobra.Command {
 	c.Flags().StringVar(&o.run, "run", "", "as the run whose `id` begins so measured it")
 	completes(c, "run", runIDs(t))
 	c.Flags().BoolVar(&o.rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
+	refuses(c, noUse{"rehearsed", "run", true})
 	c.Flags().BoolVar(&o.json, "json", false, "print exact numbers as JSON")
 	return c
 }

@@ -185,6 +185,7 @@ type reported struct {
 	Description string             `json:"description,omitempty"`
 	Speed       float64            `json:"speed,omitempty"` // of a rehearsal
 	Planned     []figure.Planned   `json:"planned"`
+	ToDo        []string           `json:"to_do,omitempty"` // the ids of those that the run was to measure
 	References  []figure.Reference `json:"references,omitempty"`
 	Layout      figure.Layout      `json:"layout"`
 }
@@ -241,6 +242,11 @@ func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	kept[inputPlan] = b.Bytes()
 	said := saidOf(l.text)
 	said.Speed, said.Planned = p.Speed, plannedCells(p)
+	for _, d := range p.Deployments {
+		for _, c := range d.ToDo() {
+			said.ToDo = append(said.ToDo, c.ID)
+		}
+	}
 	text, err := json.Marshal(said)
 	if err != nil {
 		return nil, fmt.Errorf("keep the report's part of the lab with the run: %w", err)

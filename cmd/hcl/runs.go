@@ -90,8 +90,13 @@ func writeRuns(out io.Writer, lines []runLine, shared bool) error {
 			outcome = "going on"
 		case outcome == "":
 			outcome = "died"
-		case outcome == "done" && l.Void > 0:
-			outcome = "incomplete" // it came to its end, and not to all of its cells
+		case outcome == "done": // it came to its end, and perhaps not to all of its cells
+			if l.Suspect > 0 {
+				outcome += fmt.Sprintf(", %d suspect", l.Suspect)
+			}
+			if l.Void > 0 {
+				outcome += fmt.Sprintf(", %d void", l.Void)
+			}
 		}
 		began := l.Started.Local().Format(time.DateTime)
 		rows = append(rows, []any{l.Lab, l.ID, what, began, took, l.Valid, l.Imported, l.Suspect, l.Void, outcome})

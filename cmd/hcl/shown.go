@@ -35,6 +35,7 @@ func (s *selection) addSelection(t *console, c *cobra.Command) {
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
 	c.Flags().StringVar(&s.where, "where", "",
 		"only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
+	refuses(c, noUse{"rehearsed", "run", true}, noUse{"all", "run", true})
 	completes(c, "where", conditions(t))
 	completes(c, "run", runIDs(t))
 	completes(c, "benchmark", fromLab(t, func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") }))

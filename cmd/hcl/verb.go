@@ -67,6 +67,25 @@ func between(least, most int, which string) cobra.PositionalArgs {
 	}
 }
 
+// noUse is a rule by which a flag does nothing: without another, or beside it.
+type noUse struct {
+	flag, other string
+	beside      bool
+}
+
+// refuses has a verb refuse flags that would do nothing.
+func refuses(c *cobra.Command, rules ...noUse) {
+	c.PreRunE = func(c *cobra.Command, _ []string) error {
+		for _, r := range rules {
+			if c.Flags().Changed(r.flag) && c.Flags().Changed(r.other) == r.beside {
+				where := map[bool]string{true: "beside", false: "without"}[r.beside]
+				return usage("--%s does nothing %s --%s\nSee '%s --help'.", r.flag, where, r.other, c.CommandPath())
+			}
+		}
+		return nil
+	}
+}
+
 func completes(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(err.Error() + ". This is a bug in hcl.")
