@@ -265,7 +265,7 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 		if _, err := fmt.Fprintf(w, "id: %d\ndata: %s\n\n", n, line); err != nil {
 			return err
 		}
-		if left := int(still.left(at).Seconds()); left != told {
+		if left := int(still.left(at).Seconds()); left > 0 || told > 0 { // said again, as the page counts down from when it was
 			told = left
 			if _, err := fmt.Fprintf(w, "event: left\ndata: %d\n\n", left); err != nil {
 				return err
