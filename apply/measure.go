@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/agent"
@@ -324,13 +323,8 @@ func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
 // collect ends the watches side by side, and adds what they have read to the record of the job, by
 // the sender's clock.
 func (m *measurement) collect(ctx context.Context, to *telemetry.Record, beside []watching, from *place.Session, sent telemetry.Window) {
-	records := make([]*telemetry.Record, len(beside))
-	var all sync.WaitGroup
-	for i, b := range beside {
-		all.Go(func() { records[i] = b.read(ctx, m.t.at[b.host], from, sent) })
-	}
-	all.Wait()
-	for i, r := range records {
+	read := func(b watching) *telemetry.Record { return b.read(ctx, m.t.at[b.host], from, sent) }
+	for i, r := range flow.Map(beside, read) {
 		if to != nil && r != nil {
 			to.Add(r, beside[i].host.Name)
 		}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/kube"
@@ -31,14 +31,10 @@ func Objects(ctx context.Context, p *plan.Plan) []plan.Cluster {
 			clusters = append(clusters, c)
 		}
 	}
-	all := make([]plan.Cluster, len(clusters))
-	var asking sync.WaitGroup
-	for i, c := range clusters {
+	return flow.Map(clusters, func(c *provision.Cluster) plan.Cluster {
 		own := slices.DeleteFunc(slices.Clone(pods), func(s kube.PodSpec) bool { return s.Host.Cluster != c })
-		asking.Go(func() { all[i] = objectsIn(ctx, p, c, own) })
-	}
-	asking.Wait()
-	return all
+		return objectsIn(ctx, p, c, own)
+	})
 }
 
 // podOf is the pod that a host is for a deployment: as its first engine of an image wants it.

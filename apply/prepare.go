@@ -16,6 +16,7 @@ import (
 	"hclbench/agent"
 	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -399,17 +400,14 @@ func onHosts(ctx context.Context, members []plan.Member, dropped func(what strin
 	for i, m := range members {
 		on[m.Host] = append(on[m.Host], i)
 	}
-	var all sync.WaitGroup
-	for _, list := range on {
-		all.Go(func() {
-			for _, i := range list {
-				if err := do(ctx, i); err != nil {
-					fail(err)
-					return
-				}
+	flow.Each(slices.Collect(maps.Values(on)), func(_ int, list []int) error {
+		for _, i := range list {
+			if err := do(ctx, i); err != nil {
+				fail(err)
+				break
 			}
-		})
-	}
-	all.Wait()
+		}
+		return nil
+	})
 	return errors.Join(met...)
 }

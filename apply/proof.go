@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/agent"
@@ -39,21 +38,19 @@ const (
 
 // tally asks the members for their counts, side by side. One that cannot be asked has none.
 func (e *engine) tally(ctx context.Context) map[*member]tally {
-	var mu sync.Mutex
-	var asking sync.WaitGroup
+	counts := flow.Map(e.members, func(m *member) tally {
+		p := engines.ProofOf(m.Member.Member)
+		if p == nil || !m.Answers {
+			return nil
+		}
+		return e.count(ctx, m, p)
+	})
 	all := map[*member]tally{}
-	for _, m := range e.members {
-		if p := engines.ProofOf(m.Member.Member); p != nil && m.Answers {
-			asking.Go(func() {
-				if t := e.count(ctx, m, p); t != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					all[m] = t
-				}
-			})
+	for i, t := range counts {
+		if t != nil {
+			all[e.members[i]] = t
 		}
 	}
-	asking.Wait()
 	return all
 }
 
@@ -152,10 +149,7 @@ func (e *engine) prove(ctx context.Context, before map[*member]tally, cell agent
 				told = true
 				e.tell.say(Waiting, "looking again at what it counts: %s", wrong[0])
 			}
-			select {
-			case <-time.After(countEvery):
-			case <-ctx.Done():
-			}
+			flow.Pause(ctx, countEvery)
 			continue
 		}
 		if doubts = append(doubts, strange...); len(wrong) > 0 && e.d.Grouped() {
@@ -382,32 +376,27 @@ func (e *engine) leftovers(ctx context.Context, front *server, model string) []s
 }
 
 // left is what each worker has in it now; one that does not tell has nothing.
-func (e *engine) left(ctx context.Context) (left []string) {
-	workers := e.workers()
-	said := make([]string, len(workers))
-	var asking sync.WaitGroup
-	for i, m := range workers {
+func (e *engine) left(ctx context.Context) []string {
+	said := flow.Map(e.workers(), func(m *member) string {
 		names := engines.Exports(m.Engine)
 		if names == nil || names.Iterations {
-			continue
+			return ""
 		}
-		asking.Go(func() {
-			s := m.server(e)
-			defer s.close()
-			var text []byte
-			if err := s.get(ctx, "/metrics", &text); err != nil {
-				e.debug("what is left in "+m.name+" is not known", err)
-				return
-			}
-			now := names.Values(string(text))
-			switch requests, used := now[telemetry.Running]+now[telemetry.Waiting], now[telemetry.KVCache]; {
-			case requests > 0:
-				said[i] = m.says(plain.Count(int(requests), "request") + " of before the cell had not ended when it began")
-			case used > leftShare:
-				said[i] = m.says(fmt.Sprintf("%.0f %% of its KV cache was in use when the cell began, without a request", math.Ceil(100*used)))
-			}
-		})
-	}
-	asking.Wait()
+		s := m.server(e)
+		defer s.close()
+		var text []byte
+		if err := s.get(ctx, "/metrics", &text); err != nil {
+			e.debug("what is left in "+m.name+" is not known", err)
+			return ""
+		}
+		now := names.Values(string(text))
+		switch requests, used := now[telemetry.Running]+now[telemetry.Waiting], now[telemetry.KVCache]; {
+		case requests > 0:
+			return m.says(plain.Count(int(requests), "request") + " of before the cell had not ended when it began")
+		case used > leftShare:
+			return m.says(fmt.Sprintf("%.0f %% of its KV cache was in use when the cell began, without a request", math.Ceil(100*used)))
+		}
+		return ""
+	})
 	return slices.DeleteFunc(said, func(s string) bool { return s == "" })
 }

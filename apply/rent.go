@@ -7,10 +7,10 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"hclbench/apply/place"
+	"hclbench/flow"
 	"hclbench/plan"
 	"hclbench/provision"
 )
@@ -26,10 +26,7 @@ func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give f
 		r.giveBack(ctx, rented)
 		wait := time.Duration(rand.Int64N(int64(rentWait)))
 		teller{to: r.told}.say(Step, startsAgain, wait.Round(time.Second), err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
+		flow.Pause(ctx, wait)
 		rented, err = r.rentAll(ctx, d, at)
 	}
 	maps.Copy(at, rented)
@@ -45,25 +42,19 @@ const startsAgain = "not all of its pods have room, which others may hold who wa
 
 // rentAll is one try, of all pods side by side.
 func (r *run) rentAll(ctx context.Context, d *plan.Deployment, at sessions) (rented sessions, err error) {
-	var mu sync.Mutex
-	var all sync.WaitGroup
+	pods := slices.DeleteFunc(slices.Collect(maps.Keys(at)), func(h *provision.Host) bool { return h.Cluster == nil })
+	opened := make([]*place.Session, len(pods))
+	err = flow.Each(pods, func(i int, h *provision.Host) (err error) {
+		w := r.workAt(h, []*plan.Deployment{d})
+		w.Root, w.Pod = at[h].Root, podOf(h, d)
+		opened[i], err = place.Open(ctx, h, w, r.opt.Options, r.at(h).hear)
+		return notRented(h, err)
+	})
 	rented = sessions{}
-	var errs []error
-	for h, root := range at {
-		if h.Cluster == nil {
-			continue
-		}
-		all.Go(func() {
-			w := r.workAt(h, []*plan.Deployment{d})
-			w.Root, w.Pod = root.Root, podOf(h, d)
-			s, err := place.Open(ctx, h, w, r.opt.Options, r.at(h).hear)
-			mu.Lock()
-			defer mu.Unlock()
-			rented[h], errs = s, append(errs, notRented(h, err))
-		})
+	for i, h := range pods {
+		rented[h] = opened[i]
 	}
-	all.Wait()
-	return rented, errors.Join(errs...)
+	return rented, err
 }
 
 const neighbour = "%s is a pod on its node %s too: what one takes of the processors, the other lacks. Say cpu in " +
@@ -100,19 +91,16 @@ const measuredLater = "what it was rented for is measured by the next apply"
 // giveBack closes the sessions of pods, each of which is deleted with its own. A pod that was lost costs
 // what it was rented for; what does not go is looked for again at the end of the run, with its root.
 func (r *run) giveBack(ctx context.Context, rented sessions) {
-	var all sync.WaitGroup
-	for _, s := range rented {
-		all.Go(func() {
-			if s.Held != nil && s.Held.Err() != nil && ctx.Err() == nil {
-				r.at(s.Host).say(Failed, "%s: %v", measuredLater, context.Cause(s.Held))
-			}
-			if ctx.Err() != nil {
-				s.Forget()
-			}
-			if err := s.Close(nil); err != nil && ctx.Err() == nil {
-				r.at(s.Host).say(Warning, "%v", err)
-			}
-		})
-	}
-	all.Wait()
+	flow.Each(slices.Collect(maps.Values(rented)), func(_ int, s *place.Session) error {
+		if s.Held != nil && s.Held.Err() != nil && ctx.Err() == nil {
+			r.at(s.Host).say(Failed, "%s: %v", measuredLater, context.Cause(s.Held))
+		}
+		if ctx.Err() != nil {
+			s.Forget()
+		}
+		if err := s.Close(nil); err != nil && ctx.Err() == nil {
+			r.at(s.Host).say(Warning, "%v", err)
+		}
+		return nil
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"hclbench/engines"
@@ -76,12 +75,11 @@ func operate(ctx context.Context, t *trial) (*operated, error) {
 
 // launchAll starts members side by side.
 func (t *trial) launchAll(ctx context.Context, parts []plan.Member) error {
-	started, caches, errs := make([]*member, len(parts)), make([]string, len(parts)), make([]error, len(parts))
-	var all sync.WaitGroup
-	for i, in := range parts {
-		all.Go(func() { started[i], caches[i], errs[i] = t.bring(ctx, in) })
-	}
-	all.Wait()
+	started, caches := make([]*member, len(parts)), make([]string, len(parts))
+	err := flow.Each(parts, func(i int, in plan.Member) (err error) {
+		started[i], caches[i], err = t.bring(ctx, in)
+		return err
+	})
 	for i, m := range started {
 		if m != nil {
 			t.members = append(t.members, m)
@@ -93,7 +91,7 @@ func (t *trial) launchAll(ctx context.Context, parts []plan.Member) error {
 	if len(t.members) > 0 {
 		t.row.Started = t.members[0].started
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // bring starts one member at its place, where its ports have to be free.
@@ -127,17 +125,14 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	t.row.Model, t.row.Phases = now.model, append(t.row.Phases, now.phases...)
 	t.context = now.context
 	t.tellTooLong()
-	var asking sync.WaitGroup
-	for i, m := range t.members {
+	flow.Each(t.members, func(i int, m *member) error {
 		t.rows[i].Listener = m.listener
-		asking.Go(func() {
-			if found := t.versions(ctx, m); len(found) > 0 {
-				maps.Copy(found, t.rows[i].Versions)
-				t.rows[i].Versions = found
-			}
-		})
-	}
-	asking.Wait()
+		if found := t.versions(ctx, m); len(found) > 0 {
+			maps.Copy(found, t.rows[i].Versions)
+			t.rows[i].Versions = found
+		}
+		return nil
+	})
 	for i, m := range t.members {
 		for _, said := range engines.ServedSettings(m.Engine, t.rows[i].Versions[m.Engine.Kind]) {
 			t.tell.say(Warning, "%s", m.says(said))
@@ -173,12 +168,7 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 // does under its member's name.
 func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 	workers := t.workers()
-	texts := make([]json.RawMessage, len(workers))
-	var asking sync.WaitGroup
-	for i, m := range workers {
-		asking.Go(func() { texts[i] = t.served(ctx, m) })
-	}
-	asking.Wait()
+	texts := flow.Map(workers, func(m *member) json.RawMessage { return t.served(ctx, m) })
 	said := map[string]json.RawMessage{}
 	for i, m := range workers {
 		if texts[i] != nil {

@@ -271,10 +271,7 @@ func (w *wait) open(ctx context.Context, m *member) (io.ReadCloser, error) {
 			return logs, err
 		}
 		w.move()
-		select {
-		case <-time.After(stateAt * lookEvery):
-		case <-ctx.Done():
-		}
+		flow.Pause(ctx, stateAt*lookEvery)
 	}
 }
 

@@ -22,6 +22,16 @@ func Each[T any](list []T, do func(i int, x T) error) error {
 	return errors.Join(errs...)
 }
 
+// Map asks the same of all of a list at once, and returns the answers in the order of the list.
+func Map[T, R any](list []T, ask func(T) R) []R {
+	answers := make([]R, len(list))
+	Each(list, func(i int, x T) error {
+		answers[i] = ask(x)
+		return nil
+	})
+	return answers
+}
+
 // Beside does something beside what comes next. What it returns ends its context, and waits for it.
 func Beside(ctx context.Context, do func(context.Context)) (end func()) {
 	ctx, stop := context.WithCancel(ctx)

@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/agent"
+	"hclbench/flow"
 	"hclbench/provision/docker"
 	"hclbench/provision/fabric"
 	"hclbench/provision/look"
@@ -181,9 +182,7 @@ func detached(ctx context.Context, cfg agent.Config) error {
 		if agent.Answers(cfg.Dir) {
 			return nil
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
+		if !flow.Pause(ctx, 50*time.Millisecond) {
 			return err
 		}
 	}

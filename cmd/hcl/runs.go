@@ -90,8 +90,8 @@ func writeRuns(out io.Writer, lines []runLine, shared bool) error {
 			outcome = "going on"
 		case outcome == "":
 			outcome = "died"
-		case outcome == "done": // it came to its end, and perhaps not to all of its cells
-			if l.Suspect > 0 {
+		case outcome == "done": // it came to its end, and perhaps not to all of its cells, as its exit code said
+			if l.Suspect > 0 && l.Command == "apply" {
 				outcome += fmt.Sprintf(", %d suspect", l.Suspect)
 			}
 			if l.Void > 0 {
