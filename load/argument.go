@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/plain"
 )
 
 // Argument is one argument of a load or of its data set, a row of [Arguments] or [DatasetArguments]. The
@@ -94,9 +96,9 @@ func (a Argument[N]) Has(kind string) bool {
 	return slices.Contains(a.Needed, kind) || slices.Contains(a.May, kind)
 }
 
-// Kinds are the kinds of data sets that the argument means something to, as help names them: "a, b, c".
+// Kinds are the kinds of data sets that the argument means something to, as help names them: "a, b and c".
 func (a Argument[N]) Kinds() string {
-	return strings.Join(slices.DeleteFunc(DatasetKinds(), func(k string) bool { return !a.Has(k) }), ", ")
+	return plain.List(slices.DeleteFunc(DatasetKinds(), func(k string) bool { return !a.Has(k) }), "and")
 }
 
 // Idle says why the argument has no effect beside the others: a sentence to which the name is missing at its
@@ -130,7 +132,7 @@ func (a Argument[N]) check(p *problems, n *N, field string, needed bool) {
 		return // nil
 	case v.Kind() == reflect.String:
 		s := v.String()
-		p.add(s != "" && a.Words != nil && !slices.Contains(a.Words, s), field, "%q: write one of %s", s, inWords(a.Words))
+		p.add(s != "" && a.Words != nil && !slices.Contains(a.Words, s), field, "%q: write one of %s", s, plain.List(a.Words, "or"))
 		p.add(s != "" && a.Form == SHA256Text && !digest.MatchString(s), field, "%q is not a SHA-256 in 64 hex digits", s)
 		return
 	case v.CanInt():

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/plain"
 )
 
 // Objective is one line of an SLO. With a percentile it bounds that percentile of
@@ -50,7 +52,7 @@ func ParseBound(text string) (Objective, error) {
 	most, err := time.ParseDuration(bound)
 	if !known || err != nil || most <= 0 {
 		return o, fmt.Errorf("write a metric (%s), perhaps a percentile of it, and its bound, such as ttft=500ms or ttft_p99=5s",
-			inWords(ObjectiveMetrics()))
+			plain.List(ObjectiveMetrics(), "or"))
 	}
 	o.Max = Duration(most)
 	return o, nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"hclbench/plain"
 )
 
 const maxPrompts = 10_000_000 // bounds the shuffled order of shared-prefix prompts
@@ -104,7 +106,7 @@ func (w Workload) pacing(p *problems) {
 // sending: requests can be made, and their answers be judged.
 func (w Workload) sending(p *problems) {
 	known := w.endpoint().name != ""
-	p.add(w.Endpoint == "", "endpoint", "none is said: write one of %s", inWords(Endpoints()))
+	p.add(w.Endpoint == "", "endpoint", "none is said: write one of %s", plain.List(Endpoints(), "or"))
 	// The Responses API has another form for images.
 	p.add(known && w.Dataset.NeedsChat() && w.Endpoint != Chat && !(w.Dataset.Talks() && w.TakesMessages()), "endpoint",
 		"a data set of kind %q needs the endpoint %q: its prompts are messages", w.Dataset.Kind, Chat)
@@ -122,7 +124,7 @@ func (w Workload) sending(p *problems) {
 	}
 	for _, o := range w.SLO {
 		p.add(!slices.Contains(ObjectiveMetrics(), o.Metric), "slo", "SLO metric %q: write one of %s", o.Metric,
-			inWords(ObjectiveMetrics()))
+			plain.List(ObjectiveMetrics(), "or"))
 		p.add(!(o.Percentile >= 0 && o.Percentile <= 100), "slo", "SLO %s: a percentile lies between 0 and 100",
 			o.Name())
 		p.add(o.Max <= 0, "slo", "SLO %s: a bound of %v is met by nothing", o.Name(), o.Max)

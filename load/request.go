@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // The places in a request body that differ from request to request, and how JSON has
@@ -65,7 +67,7 @@ func (w Workload) Says(member string) bool {
 func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
 	e := w.endpoint()
 	if e.name == "" {
-		return nil, fmt.Errorf("endpoint %q: write one of %s", w.Endpoint, inWords(Endpoints()))
+		return nil, fmt.Errorf("endpoint %q: write one of %s", w.Endpoint, plain.List(Endpoints(), "or"))
 	}
 	body := e.body(w, prompts)
 	if t.Model != "" && !e.nameless {

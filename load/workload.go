@@ -9,9 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"hclbench/plain"
 )
 
 // Stage is a part of a load with a pace of its own.
@@ -74,6 +77,137 @@ type Workload struct {
 	// how many prompts a request to [Embeddings] has; 0 means 1
 	BatchSize int `json:"batch_size,omitempty"`
 }
+
+// Arguments are those of a load, in the order in which a plan says them.
+func Arguments() []Argument[Workload] { return arguments }
+
+var arguments = []Argument[Workload]{
+	{Name: "requests", Field: func(w *Workload) any { return &w.Requests }, Place: InBenchmark, Least: 1, Most: maxRequests,
+		Help: "how many requests are measured", words: func(w *Workload) string { return plain.Count(w.Requests, "request") }},
+	{Name: "duration", Field: func(w *Workload) any { return &w.Duration }, Place: InBenchmark, Least: 100 * shortest, Most: longestRun,
+		Help: "send for this long instead of a number of requests", phrase: "for %v"},
+	{Name: "rate", Field: func(w *Workload) any { return &w.Rate }, Paces: true, Served: true,
+		Help: "requests per second, or inf; 0 keeps --concurrency in flight",
+		words: func(w *Workload) string {
+			if w.Rate == Inf {
+				return "all at once"
+			}
+			return fmt.Sprintf("%v requests/s", w.Rate)
+		}},
+	{Name: "stages", Field: func(w *Workload) any { return &w.Stages }, Paces: true, Served: true, Flag: "stage",
+		Help:   "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated",
+		counts: func(w *Workload) string { return eachStage(w, ", ", Stage.pair) },
+		words:  func(w *Workload) string { return eachStage(w, ", then ", Stage.words) }},
+	{Name: "burstiness", Field: func(w *Workload) any { return &w.Burstiness }, Paces: true, Served: true, same: Rate(1),
+		Help: "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant",
+		idle: func(w *Workload) string {
+			if w.Rate != 0 || slices.ContainsFunc(w.Stages, func(s Stage) bool { return s.Rate != 0 }) {
+				return ""
+			}
+			return "shapes the times between arrivals, and without a rate there are none"
+		}, phrase: "burstiness %v"},
+	{Name: "concurrency", Field: func(w *Workload) any { return &w.Concurrency }, Served: true, Least: 1, Most: maxInFlight,
+		Help: "requests in flight: exactly this many, or with --rate at most; 0 is no cap", phrase: "concurrency %v"},
+	{Name: "ramp", Field: func(w *Workload) any { return &w.Ramp }, Paces: true, Served: true, Least: shortest, Most: longestRun,
+		Help: "the pace grows evenly from nothing over this long", phrase: "ramp %v"},
+	{Name: "dataset", Field: func(w *Workload) any { return &w.Dataset }, Place: Elsewhere,
+		counts: func(*Workload) string { return "" }, // its own arguments do
+		words:  func(w *Workload) string { return w.Dataset.words() }},
+	{Name: "batch_size", Field: func(w *Workload) any { return &w.BatchSize }, Served: true, Least: 1, Most: maxBatch, same: 1,
+		at:   func(e endpoint) bool { return e.several },
+		Help: "embeddings: how many prompts a request has; 0 is 1", phrase: "%v prompts a request"},
+	{Name: "output_tokens", Field: func(w *Workload) any { return &w.OutputTokens }, Least: 1, Most: maxTokens, at: generates,
+		Help:  "tokens asked for per request; as the data set says, if it does and this is not given",
+		words: func(w *Workload) string { return plain.Count(w.OutputTokens, "token") + " out" }},
+	{Name: "ignore_eos", Field: func(w *Workload) any { return &w.IgnoreEOS }, at: generates, Flag: "stop-at-eos", FlagOff: true,
+		Help: "let the model end its answers early",
+		otherwise: func(w *Workload) string {
+			if w.OutputTokens == 0 {
+				return ""
+			}
+			return "or fewer"
+		}},
+	{Name: "endpoint", Field: func(w *Workload) any { return &w.Endpoint }, Served: true, Words: Endpoints(),
+		Help: "where requests go: " + strings.Join(Endpoints(), ", ") +
+			" (generate is SGLang's own); conversations take chat or responses",
+		phrase: "%v"},
+	{Name: "stream", Field: func(w *Workload) any { return &w.NoStream }, Served: true, Off: true, at: generates,
+		Flag: "no-stream", FlagOff: true, key: "no_stream", Help: "have answers sent whole; there is no time to first token then",
+		phrase: "not streamed"},
+	{Name: "temperature", Field: func(w *Workload) any { return &w.Temperature }, Most: 100, at: generates,
+		Help: "sampling temperature", phrase: "temperature %v"},
+	{Name: "extra_body", Field: func(w *Workload) any { return &w.ExtraBody }, Form: ObjectText,
+		Help: "JSON object merged into every request",
+		counts: func(w *Workload) string {
+			if body := compact(w.ExtraBody); body != "{}" {
+				return body
+			}
+			return ""
+		}, phrase: "extra_body %v"},
+	{Name: "adapters", Field: func(w *Workload) any { return &w.Adapters }, Served: true, Flag: "adapter",
+		Help: "a LoRA adapter, `NAME=SHARE`, that a share of the requests goes to as a model (SGLang: MODEL:NAME=SHARE); " +
+			"may be repeated",
+		counts: func(w *Workload) string { return w.Adapting() },
+		words:  func(w *Workload) string { return "adapters " + w.Adapting() }},
+	{Name: "warmup_requests", Field: func(w *Workload) any { return &w.Warmup }, Most: maxInFlight,
+		Help: "sent and waited for before the measurement", phrase: "%v to warm up"},
+	{Name: "warmup", Field: func(w *Workload) any { return &w.CutBeginning }, Least: shortest, Most: longestRun,
+		Help: "this much of the run's beginning does not count", phrase: "without the first %v"},
+	{Name: "cooldown", Field: func(w *Workload) any { return &w.CutEnd }, Least: shortest, Most: longestRun,
+		Help: "this much of its end does not count", phrase: "without the last %v"},
+	{Name: "stop_when_overloaded", Field: func(w *Workload) any { return &w.StopWhenOverloaded },
+		Help:   "send no more once the requests of --rate pile up",
+		phrase: "ends when overloaded"},
+	{Name: "timeout", Field: func(w *Workload) any { return &w.Timeout }, Least: shortest, Most: longestRun,
+		same: Duration(DefaultTimeout), Help: "for one request in all; 0 is 6h"},
+	{Name: "stall", Field: func(w *Workload) any { return &w.Stall }, Least: shortest, Most: longestRun,
+		same: Duration(DefaultStall), Help: "a request that brings no token for this long has failed; 0 is 5m"},
+	{Name: "slo", Field: func(w *Workload) any { return &w.SLO }, Place: Elsewhere,
+		Help: "bounds of good requests, `METRIC=DURATION`, and with a percentile of all, as in ttft_p99=5s: " +
+			strings.Join(ObjectiveMetrics(), ", "),
+		counts: func(*Workload) string { return "" }, // it is computed from the records, whenever it is asked
+		words: func(w *Workload) string {
+			var bounds []string
+			for _, o := range w.SLO {
+				bounds = append(bounds, fmt.Sprintf("%s ≤ %s", o.Name(), o.Max))
+			}
+			return strings.Join(bounds, ", ")
+		}},
+}
+
+// generates: it is about tokens, which some endpoints do not generate.
+func generates(e endpoint) bool { return !e.silent }
+
+// eachStage says the stages: as a fingerprint has them, "1m0s rate 2", or as a plan, "2/s for 1m0s".
+func eachStage(w *Workload, between string, say func(Stage) string) string {
+	var parts []string
+	for _, s := range w.Stages {
+		parts = append(parts, say(s))
+	}
+	return strings.Join(parts, between)
+}
+
+func (s Stage) pair() string {
+	text := s.Duration.String()
+	if s.Rate != 0 {
+		text += " rate " + s.Rate.String()
+	}
+	if s.Concurrency != 0 {
+		text += fmt.Sprint(" concurrency ", s.Concurrency)
+	}
+	return text
+}
+
+func (s Stage) words() string {
+	if s.Concurrency > 0 {
+		return fmt.Sprintf("concurrency %d for %s", s.Concurrency, s.Duration)
+	}
+	return fmt.Sprintf("%v/s for %s", s.Rate, s.Duration)
+}
+
+// Told is what a plan says of the workload: as many words in the same order for every one, of which empty ones
+// say nothing.
+func (w Workload) Told() []string { return told(arguments, &w) }
 
 // DefaultStall is how long no token may come before a request has failed, and DefaultTimeout how
 // long it may take in all, which is what vLLM's and SGLang's clients allow.
