@@ -19,7 +19,7 @@ import (
 type Instance struct {
 	of         *Declared
 	settings   settings
-	Noun       any       // what the block becomes: *provision.Host, *engines.Model, …
+	Noun       any       // what the block becomes: a pointer, as Make gives it
 	object     cty.Value // what expressions see
 	Incomplete bool      // something in it is wrong or unknown: no more is said about it
 	lost       bool      // not all that it says is known: what it inherits is not
@@ -38,7 +38,7 @@ type register struct {
 type Declared struct {
 	Identity
 	Type   *BlockType
-	Kind   string // engines and data sets
+	Kind   string // of a type whose first label is a kind
 	Name   string
 	Header Place
 	body   *hclsyntax.Body
@@ -248,7 +248,7 @@ func eachReference(b *hclsyntax.Body, do func(t hcl.Traversal)) {
 	}
 }
 
-// AxisNames are the axes of all benchmarks, as written.
+// AxisNames are the axes of all blocks with a matrix, as written.
 func (g *register) AxisNames() []string {
 	var names []string
 	var walk func(body *hclsyntax.Body)
@@ -308,6 +308,7 @@ type nameForm struct {
 // maxName bounds the names of blocks.
 const maxName = 63
 
+// What names of blocks may be.
 var (
 	Identifier = nameForm{regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`),
 		"letters, digits, - and _, and begins with a letter", maxName}
@@ -672,14 +673,24 @@ func isSensitive(d *Declared) bool {
 	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
 }
 
-// matrixType is the type of block whose cells matrix.* is; without one, of no name.
+// perCellType is the first type of block that may be another thing in each cell.
+func (g *register) perCellType() string {
+	for _, t := range g.types {
+		if t.PerCell {
+			return t.Name
+		}
+	}
+	return "block"
+}
+
+// matrixType is the type of block whose cells matrix.* is; without one, an empty one.
 func (g *register) matrixType() *BlockType {
 	for _, t := range g.types {
 		if t.inner("matrix") != nil {
 			return t
 		}
 	}
-	return &BlockType{}
+	return &BlockType{Name: "block"}
 }
 
 func blocksOf(body *hclsyntax.Body, name string) []*hclsyntax.Block {

@@ -682,7 +682,7 @@ type Cell struct {
 // anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
 var anyCell = &Cell{}
 
-// key tells apart the cells in which an engine that uses these axes differs.
+// key tells apart the cells in which a block that uses these axes differs.
 func (c *Cell) key(axes map[string]hcl.Range) string {
 	if c == anyCell {
 		return "*"
@@ -718,12 +718,7 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	at := place(t.SourceRange())
 	switch {
 	case c == nil:
-		outer, recipe := s.matrixType(), ""
-		for _, t := range slices.Backward(s.types) {
-			if t.PerCell {
-				recipe = t.Name
-			}
-		}
+		outer := s.matrixType()
 		if in := s.top(); in != nil && !in.Type.PerCell {
 			if _, named := outer.Argument(in.Type.Name); named {
 				s.Fail(at, "No matrix here", "%s is the same in every cell. Write a block for each, and name them in an axis: "+
@@ -732,7 +727,7 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 			}
 		}
 		s.Fail(at, "No matrix here", "matrix.* is a cell of %s. Only %s blocks and the %ss that they name can use it.",
-			withArticle(outer.Name), outer.Name, recipe)
+			withArticle(outer.Name), outer.Name, s.perCellType())
 		return cty.DynamicVal, false
 	case c == anyCell:
 		return cty.DynamicVal, true
@@ -772,7 +767,7 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	return cty.DynamicVal, false
 }
 
-// settle makes what expressions see as matrix: engines among the axes are as in this very cell.
+// settle makes what expressions see as matrix: blocks among the axes are as in this very cell.
 func (s *scope) settle(c *Cell) {
 	c.object = cty.ObjectVal(c.values)
 	settled := maps.Clone(c.values)

@@ -24,10 +24,10 @@ type kind struct {
 	key    bool                           // is a secret, whatever it says
 	same   func(kind, name string) string // of an object without dashes before its names: one name for all that mean the same to a kind of block
 	refers []string                       // the block types whose blocks it refers to; nil: it is no reference
-	merges bool                           // an engine's value is laid over the one it inherits, key by key
+	merges bool                           // a block's value is laid over the one it inherits, key by key
 	// convert turns a value that is known, not null and, unless secret, not
-	// sensitive into what a Config holds; a *declared stands for what that block
-	// becomes. A misfit says what is wrong. nil: whoever knows the block reads it.
+	// sensitive into what a noun holds; a link stands for what other blocks
+	// become. A misfit says what is wrong. nil: whoever knows the block reads it.
 	convert func(v cty.Value) (any, error)
 }
 
@@ -43,6 +43,8 @@ func (k Kind[T]) Convert(v cty.Value) (x T, err error) {
 	return x, err
 }
 
+// NewKind is a kind by what the reference calls it, what messages want, and what its values become. A convert
+// that fails says why by [Wrong], or [NoFit] where what is wanted says all.
 func NewKind[T any](noun, want string, convert func(v cty.Value) (T, error)) Kind[T] {
 	return Kind[T]{kind{noun: noun, want: want, convert: func(v cty.Value) (any, error) {
 		x, err := convert(v)
@@ -92,7 +94,7 @@ func Parsed[T any](noun, want string, parse func(s string) (T, error)) Kind[T] {
 	})
 }
 
-// Quoted is parsed for what a bare number cannot stand for.
+// Quoted is a kind for what a bare number cannot stand for; otherwise is what is wrong with one.
 func Quoted[T any](k Kind[T], otherwise error) Kind[T] {
 	convert := k.convert
 	k.convert = func(v cty.Value) (any, error) {

@@ -131,7 +131,7 @@ func (x *expansion) keep(c *Cell, from hcl.Range) {
 	switch id := strings.Join(point, "\n"); {
 	case x.seen[id]:
 		x.Warn(place(from), "Cell given twice",
-			"Some of these cells are in the benchmark already. Each is measured once, where it is written first.")
+			"Some of these cells are in the %s already. Each is measured once, where it is written first.", x.Type.Name)
 	case x.add(c):
 		x.seen[id] = true
 	default:
@@ -285,13 +285,13 @@ func (x *expansion) included(b *hclsyntax.Block) *Cell {
 }
 
 const (
-	notAPoint  = "Axis values name cells: numbers, texts, true, false, engines or other blocks. %s is %s.%s"
+	notAPoint  = "Axis values name cells: numbers, texts, true, false, %ss or other blocks. %s is %s.%s"
 	secretAxis = "The values of the axis %q name cells in plans and results, so they cannot be sensitive."
 	severalOf  = " %[1]s has for_each, so it is several: write values(%[1]s), and join lists by concat(…)."
 )
 
 // axisPoint is the n-th value of an axis; 0: its only one. One that is wrong is reported,
-// and stands as an unknown one, so that the rest of the benchmark is still checked.
+// and stands as an unknown one, so that the rest of the block is still checked.
 func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Value {
 	at := elementRange(a.Expr, n-1)
 	switch {
@@ -309,7 +309,7 @@ func (x *expansion) axisPoint(a *hclsyntax.Attribute, n int, v cty.Value) cty.Va
 		if g := repeatedOf(v); g != nil && n > 0 {
 			hint = fmt.Sprintf(severalOf, g.Address)
 		}
-		x.Fail(place(at), "Wrong value", notAPoint, what, Describe(v), hint)
+		x.Fail(place(at), "Wrong value", notAPoint, x.perCellType(), what, Describe(v), hint)
 	default:
 		return v
 	}

@@ -278,6 +278,7 @@ var (
 // around is the block around a problem, as the library asks for it.
 type around string
 
+// ContextString is the block around any place of the text.
 func (a around) ContextString(int) string { return string(a) }
 
 // snippet is the first line of the offending text, in three parts; nothing that is sensitive.
@@ -351,6 +352,7 @@ func below(root string) func(string) string {
 	return func(name string) string { return root + "." + name }
 }
 
+// Plainly is a name as it is, for [DidYouMean].
 func Plainly(s string) string { return s }
 
 func withArticle(noun string) string {
@@ -377,6 +379,7 @@ func mapped[T any](list []T, do func(T) string) []string {
 	return out
 }
 
+// Title is a text with a capital at its beginning.
 func Title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
 
 // elementRange is the range of one element where the list is written out.

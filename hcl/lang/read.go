@@ -81,11 +81,12 @@ func (r *Reader) Finish() {
 	// What is missing though nothing is wrong is told: no lab is smaller than its text.
 	if !r.HasErrors() && r.unknown.Filename != "" {
 		r.Fail(place(r.unknown), "Value not known",
-			"This value is known only in a cell of a benchmark. Use matrix.* itself, or the engine that uses it.")
+			"This value is known only in a cell of %s. Use matrix.* itself, or the %s that uses it.",
+			withArticle(r.matrixType().Name), r.perCellType())
 	}
 	if !r.HasErrors() && len(r.lost) > 0 {
 		r.Fail(place(r.lost[0]), "Cell left out",
-			"Something in a cell of this benchmark is wrong, and hcl does not say what. This is a bug in hcl.")
+			"Something in a cell of this %s is wrong, and hcl does not say what. This is a bug in hcl.", r.matrixType().Name)
 	}
 	r.Problems.finish()
 }
@@ -100,7 +101,7 @@ func (r *Reader) WarnOfUnused() {
 	}
 }
 
-// top are the blocks of a type that nothing refers to, not read yet, as written.
+// Blocks are the blocks of a type that nothing refers to, not read yet, as written.
 func (r *Reader) Blocks(name string) []*Block {
 	t := r.types[slices.IndexFunc(r.types, func(t *BlockType) bool { return t.Name == name })]
 	var all []*Block
@@ -136,6 +137,7 @@ func (r *Reader) Declared(types ...string) []*Declared {
 // and what that says under "block.argument". What is null is not said.
 type settings map[string]Setting
 
+// Setting is what a block says under a name; the zero value: nothing.
 type Setting struct {
 	Raw   cty.Value // as written, or as merged with what was inherited
 	Value any       // what the argument's kind made of it; nil: wrong or unknown
@@ -143,6 +145,7 @@ type Setting struct {
 	body  *hclsyntax.Body
 }
 
+// IsSet reports whether the block, or what it inherits, says something.
 func (x Setting) IsSet() bool { return x.body != nil }
 
 // IsValid reports whether something is said, and right.
@@ -325,7 +328,7 @@ func (b *Block) evaluate(body *hclsyntax.Body, t *BlockType, prefix string, shar
 		case !ok || arg.kind.convert == nil || arg.shared != shared:
 		case shared && mentionsMatrix(a.Expr):
 			b.Fail(place(a.Expr.Range()), "No matrix here",
-				"%q holds for all cells of a benchmark, so it cannot depend on matrix.*. Write two benchmarks.", a.Name)
+				"%q holds for all cells of a %s, so it cannot depend on matrix.*. Write two %[2]ss.", a.Name, t.Name)
 		default:
 			b.evaluateArgument(Setting{body: body}, t, arg, a.Expr, prefix+a.Name)
 		}
@@ -577,7 +580,7 @@ func (b *Block) Inside(name string) *Block {
 // Place is the place of a setting, or of the block where it is not said. What is
 // inherited is shown at the block that inherits it: elsewhere it is right.
 func (b *Block) Place(name string) (at Place, note string) {
-	x := b.settings[name] // the engine's kind may name what no argument is
+	x := b.settings[name] // a check may name what no argument is
 	if !x.IsSet() {
 		return b.Header, ""
 	}

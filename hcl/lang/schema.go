@@ -8,8 +8,7 @@ package lang
 
 import "github.com/zclconf/go-cty/cty"
 
-// BlockType is a block of the language, as data, to which docs/language.md is held. A new
-// block is a function that returns one, and a line in language.
+// BlockType is a block of a language, as data. Its reference can be held against it.
 type BlockType struct {
 	Name   string
 	Labels []Label
@@ -47,7 +46,7 @@ type Argument struct {
 	kind    kind
 	instead string // the argument that it takes the place of: who says one does not inherit the other
 	Must    bool
-	shared  bool                   // the same in all cells of a benchmark
+	shared  bool                   // the same in all cells of the block
 	Named   func(name string) bool // of a free argument: which names it takes; nil: all
 	Hint    string                 // of a required argument: what it is; of a free one: what its names look like
 
@@ -120,7 +119,7 @@ func (a Argument) InsteadOf(other string) Argument {
 	return a
 }
 
-// Shared marks an argument that all cells of a benchmark share.
+// Shared marks an argument that all cells of a block with a matrix share.
 func (a Argument) Shared() Argument {
 	a.shared = true
 	return a
@@ -165,6 +164,7 @@ func (t *BlockType) Argument(name string) (Argument, bool) {
 	return Argument{}, false
 }
 
+// Nested is the block of this type that may stand inside.
 func (t *BlockType) Nested(name string) (Nested, bool) {
 	for _, n := range t.Blocks {
 		if n.Type.Name == name {

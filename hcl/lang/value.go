@@ -29,6 +29,7 @@ func (m misfit) Error() string { return string(m) }
 // NoFit is a misfit of which the kind's want says all.
 const NoFit misfit = ""
 
+// Wrong is an error that says, in a full sentence, why a value does not fit its kind.
 func Wrong(format string, args ...any) error { return misfit(fmt.Sprintf(format, args...)) }
 
 // Identity is what a value that stands for a block knows of it.
@@ -58,10 +59,12 @@ func identityOf(v cty.Value) *Identity {
 	return id.EncapsulatedValue().(*Identity)
 }
 
+// IsObject reports whether a value is known and not sensitive as a whole, and has named members.
 func IsObject(v cty.Value) bool {
 	return v.IsKnown() && !v.IsMarked() && !v.IsNull() && (v.Type().IsObjectType() || v.Type().IsMapType())
 }
 
+// IsList reports whether a value is a list, a tuple or a set; known or not.
 func IsList(v cty.Value) bool {
 	t := v.Type()
 	return !v.IsNull() && (t.IsTupleType() || t.IsListType() || t.IsSetType())
@@ -143,6 +146,7 @@ func AsPlainText(v cty.Value) (string, error) {
 	return "", NoFit
 }
 
+// AsString is a text, or a number or bool as its text; false for all else, and for what is sensitive.
 func AsString(v cty.Value) (string, bool) {
 	t, err := AsText(v)
 	return t.Reveal(), err == nil && !t.IsSecret()
@@ -164,6 +168,7 @@ func asNumber(v cty.Value) (n *big.Float, ok bool) {
 	return v.AsBigFloat(), true
 }
 
+// AsFloat is a number, or a text that is one; false for all else, and beyond a float64.
 func AsFloat(v cty.Value) (float64, bool) {
 	n, ok := asNumber(v)
 	if !ok {
@@ -241,11 +246,11 @@ func Describe(v cty.Value) string {
 		if id := identityOf(v); id != nil {
 			return id.Address
 		}
-		for it := v.ElementIterator(); it.Next(); {
-			if _, first := it.Element(); identityOf(first) != nil && identityOf(first).repeated != "" {
-				return identityOf(first).repeated
+		if it := v.ElementIterator(); it.Next() { // of a block with for_each, an instance
+			_, first := it.Element()
+			if id := identityOf(first); id != nil && id.repeated != "" {
+				return id.repeated
 			}
-			break
 		}
 		return "an object"
 	}

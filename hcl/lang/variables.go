@@ -12,6 +12,7 @@ import (
 	"github.com/zclconf/go-cty/cty/convert"
 )
 
+// VariableBlock is a block variable "NAME", to whose value var.NAME refers.
 func VariableBlock() *BlockType {
 	return &BlockType{
 		Name: "variable", Labels: []Label{{What: "name", Form: Identifier}}, Root: "var",
@@ -32,6 +33,7 @@ func validationBlock() *BlockType {
 	)
 }
 
+// LocalsBlock is a block locals of named expressions, to which local.NAME refers.
 func LocalsBlock() *BlockType {
 	return &BlockType{
 		Name: "locals", Root: "local",
