@@ -261,7 +261,7 @@ func TestCheck(t *testing.T) {
 		"port among the flags":   {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Flags: flagsOf("port=9000")}, "flags", "port = 9000"},
 		"gpus of a config":       {Engine{Kind: TRTLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Config: provision.Plain(`{"tensor_parallel_size": 16}`)}, "config", "ask for 16 GPUs"},
 		"config of an old image": {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.4.3.post2-cu124", Config: provision.Plain(`{"a": 1}`)}, "config", "from version 0.5.3 on"},
-		"config of a new image":  {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"a": 1}`)}, "", ""},
+		"config of a new image":  {Engine{Kind: SGLang, Placement: On(host("8xH200")), Model: r1, Image: "lmsysorg/sglang:v0.5.12", Config: provision.Plain(`{"tp_size": 1}`)}, "", ""},
 		"relative compile cache": {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", CompileCache: "compiled"}, "compile_cache", "is not a path on the host"},
 		"no image's name":        {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "https://docker.io/vllm/vllm-openai:v1"}, "image", "leave out https://"},
 		"no name of a builder":   {Engine{Kind: VLLM, Placement: On(host("8xH200")), Model: r1, Image: "a:1", Build: &Build{Image: "a:1@sha256:0123", Commands: []string{"make"}, Output: "/out"}}, "build.image", "64 hexadecimal digits"},

@@ -71,18 +71,26 @@ func checkVersion(e *Engine) (wrong, doubts findings) {
 		return nil, nil
 	}
 	seen := map[string]bool{}
-	for _, f := range e.Flags {
-		if seen[f.Name] || setting.Respelled(d.kind, f.Name, d.version) != "" { // which [checkFlags] tells
-			continue
+	judge := func(field, key, what, name string) {
+		if seen[name] || setting.Respelled(d.kind, name, d.version) != "" { // which [checkFlags] tells
+			return
 		}
-		seen[f.Name] = true
-		text, refused := d.judged("flag "+f.Name, f.Name, sure)
+		seen[name] = true
+		text, refused := d.judged(what+" "+name, name, sure)
 		switch {
 		case text == "":
 		case refused:
-			wrong.of("flags", f.Name, "%s", text)
+			wrong.of(field, key, "%s", text)
 		default:
-			doubts.of("flags", f.Name, "%s", text)
+			doubts.of(field, key, "%s", text)
+		}
+	}
+	for _, f := range e.Flags {
+		judge("flags", f.Name, "flag", f.Name)
+	}
+	if _, reads := ReadsConfig(e); reads {
+		for _, f := range configFlags(e) {
+			judge("config", "", "member", f.Name)
 		}
 	}
 	for _, v := range e.Env {

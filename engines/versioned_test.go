@@ -96,6 +96,21 @@ func TestVersionedSettings(t *testing.T) {
 	}
 }
 
+// TestVersionedConfig: members of a configuration file that are flags are held against the version as flags are.
+func TestVersionedConfig(t *testing.T) {
+	for image, want := range map[string]string{"vllm/vllm-openai:v0.20.0": "vllm 0.20.0 has no member swap-space any more", "vllm/vllm-openai:v0.17.0": ""} {
+		e := &Engine{Kind: VLLM, Image: image, Model: r1, Config: provision.Plain(`{"swap_space": 4, "max_num_seqs": 8}`)}
+		wrong, _ := checkVersion(e)
+		if got := len(wrong) > 0; got != (want != "") || got && (wrong[0].Field != "config" || !strings.Contains(wrong[0].Detail, want)) {
+			t.Errorf("%s: %v, want %q", image, wrong, want)
+		}
+	}
+	e := &Engine{Kind: TRTLLM, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", Config: provision.Plain(`{"cuda_graph_config": {}}`)}
+	if wrong, doubts := checkVersion(e); wrong != nil || doubts != nil { // whose members are no flags
+		t.Errorf("trtllm: %v, %v", wrong, doubts)
+	}
+}
+
 // TestVersionedVariables: those of vLLM that a version does not read are told, of SGLang slips alone.
 func TestVersionedVariables(t *testing.T) {
 	for _, tt := range []struct{ kind, image, name, want string }{

@@ -82,6 +82,8 @@ func TestLacks(t *testing.T) {
 	}{
 		{"vllm", "nnodes", "0.11.0", true}, {"vllm", "nnodes", "0.11.1", false}, {"vllm", "nnodes", "", false},
 		{"sglang", "nccl-port", "0.4.8.post1", true}, {"sglang", "nccl-port", "0.4.9", false}, {"sglang", "nccl-port", "0.5.12", false},
+		{"vllm_router", "vllm-discovery-address", "0.1.14", true}, {"vllm_router", "vllm-discovery-address", "0.1.15", false},
+		{"sglang", "disaggregation-transfer-backend", "0.4.4.post4", true}, {"sglang", "disaggregation-transfer-backend", "0.4.5", false},
 		{"vllm_router", "kv-connector", "0.1.13", true}, {"vllm_router", "kv-connector", "0.1.14", false},
 		{"vllm", "swap-space", "0.40.0", true}, {"vllm", "nnodes", "0.40.0", false}, {"trtllm", "served_model_name", "1.0.0", false},
 	} {
