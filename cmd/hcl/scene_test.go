@@ -113,8 +113,11 @@ type applyEvent struct {
 	Type    string
 	Message string
 	Number  int
-	Summary *struct{ Completed int }
-	Cells   []struct{ Cell string }
+	Summary *struct {
+		Completed int
+		Verdict   struct{ Verdict string }
+	}
+	Cells []struct{ Cell string }
 
 	Progress *struct {
 		Done, Total int
