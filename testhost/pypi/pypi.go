@@ -247,6 +247,7 @@ func whole(dir, script string, room float64, env []string) error {
 			cmd.Env = append(cmd.Env, name+"="+value)
 		}
 	}
+	cmd.ExtraFiles = []*os.File{lock} // so that what outlives a test that is killed holds the lock, too
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
