@@ -61,17 +61,17 @@ func (f *Figure) overInteractivity(x figure.Slice, metrics ...figure.Metric) {
 // what stands at a bar, and whether there is one. What others published of a cell is on its bar.
 func loads(cells []*figure.Sample, m figure.Metric, foot func(s *figure.Sample) (string, bool)) *chart.Panel {
 	c := &chart.Panel{Title: m.Title, Y: chart.Axis{Unit: m.Unit, Key: m.Name}, Better: say.Better(m)}
-	byLoad := map[string]int{}
+	byLoad := map[figure.Case]int{}
 	for _, s := range cells {
 		d, ok := s.Value(m)
 		label, has := foot(s)
 		if !ok || !has || s.Void {
 			continue
 		}
-		i, known := byLoad[s.CaseKey()]
+		i, known := byLoad[s.Case()]
 		if !known {
 			i = len(c.Groups)
-			byLoad[s.CaseKey()] = i
+			byLoad[s.Case()] = i
 			label := s.Load()
 			if s.Benchmark != cells[0].Benchmark || cells[len(cells)-1].Benchmark != cells[0].Benchmark {
 				label = figure.ListedWith(", ", s.Benchmark, label)

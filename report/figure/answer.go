@@ -83,9 +83,9 @@ func (x Slice) answer(layout *Layout) *Answer {
 func sideBySide(cells []*Sample, layout *Layout) *Answer {
 	a := &Answer{Workload: "loads side by side", Cells: cells}
 	names := caseNames(cells)
-	var keys []string
+	var keys []Case
 	for _, s := range cells {
-		key := s.CaseKey()
+		key := s.Case()
 		if i := slices.Index(keys, key); i >= 0 {
 			a.At = append(a.At, i)
 			continue

@@ -54,7 +54,7 @@ func TestCaseNames(t *testing.T) {
 		all, got := cells(c.datasets...), []string(nil)
 		names := caseNames(all)
 		for _, s := range all {
-			got = append(got, names[s.CaseKey()])
+			got = append(got, names[s.Case()])
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q are named %q, want %q", c.datasets, got, c.want)
@@ -65,8 +65,8 @@ func TestCaseNames(t *testing.T) {
 	limited[1].Rows[0].Axes = nil
 	for _, all := range [][]*Sample{limited, {limited[1], limited[0]}} {
 		names := caseNames(all)
-		if got := names[limited[1].CaseKey()]; got != "no limit" {
-			t.Errorf("the load without a rate is named %q beside %q, want no limit", got, names[limited[0].CaseKey()])
+		if got := names[limited[1].Case()]; got != "no limit" {
+			t.Errorf("the load without a rate is named %q beside %q, want no limit", got, names[limited[0].Case()])
 		}
 	}
 }

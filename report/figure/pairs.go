@@ -33,7 +33,9 @@ func cached(r *results.Row) bool {
 
 // prefixless is all that a cell was measured with but what concerns prefixes, and the exact length
 // of the prompts: the same for two of which one had shared prefixes and the other had not.
-func prefixless(s *Sample) string {
+type prefixless struct{ gpus, kind, model, image, identity, at, others, endpoint string }
+
+func prefixlessOf(s *Sample) prefixless {
 	r := s.Rows[0]
 	d := &r.Deployment
 	identity := map[string]string{}
@@ -51,8 +53,8 @@ func prefixless(s *Sample) string {
 		}
 	}
 	slices.Sort(others)
-	return fmt.Sprint(s.Series.GPUs, "\x00", s.Series.Kind, "\x00", d.Model, "\x00", d.Image, "\x00", identity, at,
-		others, r.Job.Workload.Endpoint)
+	return prefixless{s.Series.GPUs, s.Series.Kind, d.Model, d.Image, fmt.Sprint(identity), fmt.Sprint(at),
+		strings.Join(others, ", "), fmt.Sprint(r.Job.Workload.Endpoint)}
 }
 
 // promptTokens is how long the prompts of a cell were on average; 0: not known.
@@ -73,10 +75,10 @@ type PrefixPair struct{ Without, With *Sample }
 // PrefixPairs are the cells with shared prefixes beside those without, where all else
 // that is known is the same. Where several fit, there is no pair.
 func PrefixPairs(cells []*Sample) (pairs []PrefixPair) {
-	key := map[*Sample]string{}
-	like := map[string][]*Sample{}
+	key := map[*Sample]prefixless{}
+	like := map[prefixless][]*Sample{}
 	for _, s := range cells {
-		key[s] = prefixless(s)
+		key[s] = prefixlessOf(s)
 		like[key[s]] = append(like[key[s]], s)
 	}
 	fits := func(s *Sample) (found []*Sample) {

@@ -14,16 +14,26 @@ import (
 
 // Place is what makes two rows the same cell: they are repetitions of it.
 type Place struct {
-	Label    string // what it is called
+	Label    Label
 	Identity string // what is known to have gone in
 	kind     string // of run
+	run      string // of what was published: none is a repetition of another
 	stale    bool
+	series   int   // in charts of which the lab says what is told apart, from 1; 0: it does not
+	load     Under // in those
 }
 
+// Label is what a cell is called.
+type Label struct {
+	benchmark, engine string
+	axes              string // in the order of their names
+}
+
+// PlaceOf is the place of a row.
 func PlaceOf(r *results.Row) Place {
-	p := Place{LabelOf(r), IdentityOf(r), KindOfRun(r), r.Stale}
-	if p.kind == "published" { // what was published of one cell is no repetition of it
-		p.Identity += "\x00" + r.Run.ID
+	p := Place{Label: LabelOf(r), Identity: IdentityOf(r), kind: KindOfRun(r), stale: r.Stale}
+	if p.kind == "published" {
+		p.run = r.Run.ID
 	}
 	return p
 }
@@ -52,20 +62,18 @@ func IdentityOf(r *results.Row) string {
 }
 
 // LabelOf is what a cell is called: its benchmark, its engine, be it an axis or not, and its axes in any order.
-func LabelOf(r *results.Row) string {
-	engine := r.Deployment.Engine
-	if v, ok := r.Axes.Value("engine"); ok {
-		engine = AxisText(v)
-	}
-	key := r.Benchmark + "\x00" + engine
+func LabelOf(r *results.Row) Label {
+	l := Label{benchmark: r.Benchmark, engine: r.Deployment.Engine}
 	axes := slices.Clone(r.Axes)
 	slices.SortFunc(axes, func(a, b results.Axis) int { return cmp.Compare(a.Name, b.Name) })
 	for _, a := range axes {
-		if a.Name != "engine" {
-			key += "\x00" + a.Name + "=" + AxisText(a.Value)
+		if a.Name == "engine" {
+			l.engine = AxisText(a.Value)
+		} else {
+			l.axes += fmt.Sprintf("%q=%q ", a.Name, AxisText(a.Value))
 		}
 	}
-	return key
+	return l
 }
 
 // Under is what makes two cells cells under the same load.
@@ -197,22 +205,21 @@ func CaseAxes(rows []results.Row) (all, told []string) {
 			}
 		}
 	}
+	places := func(told []string) int { // how many these columns tell apart, of an engine under a load
+		type place struct{ benchmark, engine, gpus, load string }
+		return len(Grouped(published, func(r *results.Row) place {
+			load := AxisWords(r.Axes, func(name string) bool { return ofLoad(name) || slices.Contains(told, name) })
+			return place{r.Benchmark, r.Deployment.Engine, r.Deployment.GPUs, strings.Join(load, ", ")}
+		}))
+	}
 	told = slices.Clone(all)
 	for _, name := range all {
 		rest := slices.DeleteFunc(slices.Clone(told), func(n string) bool { return n == name })
-		if len(Grouped(published, placeIn(told))) == len(Grouped(published, placeIn(rest))) {
+		if places(told) == places(rest) {
 			told = rest
 		}
 	}
 	return all, told
-}
-
-// placeIn is the same for rows of an engine under the same load, as these columns tell it.
-func placeIn(told []string) func(r *results.Row) string {
-	return func(r *results.Row) string {
-		return fmt.Sprint(r.Benchmark, "\x00", r.Deployment.Engine, "\x00", r.Deployment.GPUs, "\x00",
-			AxisWords(r.Axes, func(name string) bool { return ofLoad(name) || slices.Contains(told, name) }))
-	}
 }
 
 func others(r *results.Row, told []string) []string {

@@ -77,8 +77,8 @@ func (s *Series) WithVoid(measured []*Sample, rows []results.Row) []*Sample {
 func (s *Series) Place(r *results.Row) Place {
 	p := PlaceOf(r)
 	if s.by != nil {
-		axes := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return !ofLoad(a.Name) })
-		p.Label = fmt.Sprint(s.Find(r).Index, UnderLoad(r, nil), axes)
+		p.Label = Label{axes: strings.Join(AxisWords(r.Axes, ofLoad), ", ")}
+		p.series, p.load = s.Find(r).Index+1, UnderLoad(r, nil)
 		if p.kind != "published" {
 			p.Identity = ""
 		}
@@ -123,12 +123,12 @@ func (s *Sample) ofLoad(name string) bool { return ofLoad(name) || slices.Contai
 // others are what published columns say of the cell's load beside dimensions and data set, in words.
 func (s *Sample) others() []string { return others(s.Rows[0], s.Told) }
 
-// caseNames are short names of the loads of cells, by [sample.caseKey], each its own.
-func caseNames(cells []*Sample) map[string]string {
-	names := map[string]string{}
+// caseNames are short names of the loads of cells, each its own.
+func caseNames(cells []*Sample) map[Case]string {
+	names := map[Case]string{}
 	taken := Unique{}
 	for _, of := range Grouped(cells, func(s *Sample) string { return s.Benchmark }) {
-		loads := Grouped(of, (*Sample).CaseKey)
+		loads := Grouped(of, (*Sample).Case)
 		tells := func(name string) bool {
 			values := map[string]bool{}
 			for _, load := range loads {
@@ -162,7 +162,7 @@ func caseNames(cells []*Sample) map[string]string {
 			if name == "" && slices.ContainsFunc(axes, limits) {
 				name = "no limit"
 			}
-			names[load[0].CaseKey()] = taken.Name(cmp.Or(name, "all"))
+			names[load[0].Case()] = taken.Name(cmp.Or(name, "all"))
 		}
 	}
 	return names
@@ -173,10 +173,11 @@ func limits(name string) bool {
 	return slices.Contains([]string{"concurrency", "max_concurrency", "rate", "request_rate"}, name)
 }
 
-// CaseKey is the same for cells under the same load.
-func (s *Sample) CaseKey() string {
-	return s.Benchmark + "\x00" + s.Load()
-}
+// Case is a load of a benchmark.
+type Case struct{ benchmark, load string }
+
+// Case is the load that the cell is under.
+func (s *Sample) Case() Case { return Case{s.Benchmark, s.Load()} }
 
 // caseName is what the axes of the load among these say of a cell: of one alone its value.
 func (s *Sample) caseName(axes []string) string {

@@ -14,7 +14,7 @@ import (
 // Series is the series of each row.
 type Series struct {
 	All     []*chart.Series
-	byKey   map[string]*chart.Series
+	byKey   map[seriesKey]*chart.Series
 	varying []string          // axes of the engine that are not the same everywhere
 	Told    []string          // columns of published tables that tell loads apart
 	by      []string          // columns that make a series instead; nil: none are said
@@ -25,7 +25,7 @@ type Series struct {
 // NewSeries finds the series of rows: GPU × engine × whatever the lab varies of
 // engines, or the columns that are said, ordered by GPU and then as they come.
 func NewSeries(rows []results.Row, by []string) *Series {
-	s := &Series{byKey: map[string]*chart.Series{}, by: by, own: map[string]string{}}
+	s := &Series{byKey: map[seriesKey]*chart.Series{}, by: by, own: map[string]string{}}
 	for _, of := range Grouped(rows, func(r results.Row) string { return AxisOf(r.Axes, SideAxis) }) {
 		s.own[AxisOf(of[0].Axes, SideAxis)] = OwnKind(of)
 	}
@@ -141,19 +141,21 @@ func (s *Series) force(rows []results.Row) {
 	}
 }
 
-func (s *Series) key(r *results.Row) string {
-	if side := AxisOf(r.Axes, SideAxis); side != "" {
-		return s.whole(r) + "\x00" + side
-	}
-	return s.whole(r)
+// seriesKey is what rows of one series have in common.
+type seriesKey struct{ gpus, engine, label, side string }
+
+func (s *Series) key(r *results.Row) seriesKey {
+	k := s.whole(r)
+	k.side = AxisOf(r.Axes, SideAxis)
+	return k
 }
 
 // whole is the key of a series, whatever the side.
-func (s *Series) whole(r *results.Row) string {
+func (s *Series) whole(r *results.Row) seriesKey {
 	if s.by != nil {
-		return s.label(r)
+		return seriesKey{label: s.label(r)}
 	}
-	return r.Deployment.GPUs + "\x00" + r.Deployment.Engine + "\x00" + s.label(r)
+	return seriesKey{gpus: r.Deployment.GPUs, engine: r.Deployment.Engine, label: s.label(r)}
 }
 
 // label is how a series is called, or, where GPUs and engine come first, the engine's own
