@@ -512,6 +512,7 @@ func (c *CellDiff) doubtful() bool {
 	return figure.AllSuspect(c.a) != nil || figure.AllSuspect(c.b) != nil
 }
 
+// Name is the cell in a word or more: "vllm.h200 concurrency=16".
 func (c CellDiff) Name() string { return figure.CellName(c.Engine, c.Axes) }
 
 // Result is what came of holding a cell against a limit.

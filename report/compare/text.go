@@ -21,7 +21,7 @@ import (
 )
 
 // Rows are those of both sides, told apart by an axis more, under the newer names; those of a pair
-// follow each other, B first. pair is that of each, by its place in [Difference.pairs].
+// follow each other, B first. pair is that of each, by its place in [Difference.Pairs].
 func (d *Difference) Rows() (rows []results.Row, pair []int) {
 	for n, c := range d.Pairs() {
 		for _, side := range []struct {
@@ -327,6 +327,7 @@ func (d *Difference) verdicts() (lines []string) {
 	return lines
 }
 
+// Figures are those of all cells, those of a metric together.
 func (d *Difference) Figures() [][]FigureDiff {
 	var all []FigureDiff
 	for _, c := range d.Cells {

@@ -133,13 +133,14 @@ type source struct {
 	suspect []string // reasons against all of it
 }
 
+// SourceOf is what pictures say of these rows.
 func SourceOf(rows []results.Row, about figure.About) (s source) {
 	s.suspect = figure.SharedReasons(rows)
 	var models, gpus []string
 	for i := range rows {
 		d := &rows[i].Deployment
 		models = figure.Once(models, plain.Line(d.Model))
-		gpus = figure.Once(gpus, figure.GpuName(plain.Line(d.GPUs)))
+		gpus = figure.Once(gpus, figure.GPUName(plain.Line(d.GPUs)))
 	}
 	for _, of := range [][]string{models, gpus} {
 		if text := strings.Join(slices.DeleteFunc(of, func(s string) bool { return s == "" }), ", "); text != "" {
@@ -307,7 +308,7 @@ func (f *Figure) CSV() string {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	write := func(c *chart.Panel, s *chart.Series, rest ...string) {
-		line := append([]string{table.CsvText(c.Title), table.CsvText(s.Label), table.CsvText(s.Engine), table.CsvText(s.GPUs)}, rest...)
+		line := append([]string{table.CSVText(c.Title), table.CSVText(s.Label), table.CSVText(s.Engine), table.CSVText(s.GPUs)}, rest...)
 		_ = out.Write(line) // a buffer takes whatever is written
 	}
 	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions",
@@ -322,7 +323,7 @@ func (f *Figure) CSV() string {
 					p.Label = c.Tail
 				}
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
-					table.CsvText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
+					table.CSVText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
 					p.Verdict())
 			}
 		}
@@ -332,7 +333,7 @@ func (f *Figure) CSV() string {
 				if x.Void {
 					value, verdict = "", load.Void
 				}
-				write(c, h.Series, "", "", value, strings.TrimSpace(c.Y.Unit), table.CsvText(label), "", "", "", verdict)
+				write(c, h.Series, "", "", value, strings.TrimSpace(c.Y.Unit), table.CSVText(label), "", "", "", verdict)
 			}
 		}
 		for _, g := range c.Groups {
@@ -342,7 +343,7 @@ func (f *Figure) CSV() string {
 					label += ", without"
 				}
 				bar := func(v float64, verdict string) {
-					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), table.CsvText(label), "", "", "", verdict)
+					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), table.CSVText(label), "", "", "", verdict)
 				}
 				if !x.None {
 					bar(x.Value, x.Verdict())

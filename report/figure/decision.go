@@ -38,6 +38,7 @@ type Spot struct {
 	Value string `json:"-"` // within a sentence: "64"
 }
 
+// DecisionRow is what one series offers at each place.
 type DecisionRow struct {
 	Choices []Choice
 

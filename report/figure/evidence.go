@@ -2,11 +2,13 @@ package figure
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
 	"hclbench/load"
 	"hclbench/report/chart"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -91,6 +93,7 @@ type Spread struct {
 	Max    float64 `json:"max"`
 }
 
+// SpreadOf is the spread of values, of which there must be one.
 func SpreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
@@ -231,6 +234,7 @@ func MostFailed(rows []*results.Row) int {
 	return most
 }
 
+// ValuesOf are the values of the rows that have the metric.
 func ValuesOf(m Metric, rows []*results.Row) (values []float64) {
 	for _, r := range rows {
 		if v, ok := m.Value(r); ok {
@@ -238,4 +242,59 @@ func ValuesOf(m Metric, rows []*results.Row) (values []float64) {
 		}
 	}
 	return values
+}
+
+// Text is the median, with half the range of the repetitions.
+func (s Spread) Text() string {
+	t := number.Text(s.Median)
+	if s.N > 1 && s.Median > 0 {
+		t += " ±" + number.Share(max(s.Max-s.Median, s.Median-s.Min)/s.Median)
+	}
+	return t
+}
+
+// Repeated is a cell that was measured more than once, and how far its
+// measurements lie apart. Void ones are not among them.
+type Repeated struct {
+	Benchmark   string       `json:"benchmark"`
+	Engine      string       `json:"engine,omitempty"`
+	Deployment  string       `json:"deployment_id,omitempty"`
+	Axes        results.Axes `json:"axes"`
+	Repetitions int          `json:"repetitions"` // that were measured
+	// Figures are, by name, of those that are not suspect, or of all; docs/report.md lists them.
+	Figures map[string]Spread `json:"figures"`
+}
+
+// Repetitions puts the repetitions of each cell together, in the order of their first: measurements
+// of the same thing under the same names. A cell that was measured only once is left out.
+func Repetitions(rows []results.Row) []Repeated {
+	metrics := AllMetrics(rows)
+	var out []Repeated
+	for _, c := range CellsOf(rows, IsMeasured) {
+		if len(c) < 2 {
+			continue
+		}
+		r := c[0]
+		x := Repeated{Benchmark: r.Benchmark, Engine: r.Deployment.Engine, Deployment: r.DeploymentID, Axes: r.Axes,
+			Repetitions: len(c), Figures: map[string]Spread{}}
+		for _, m := range metrics {
+			if e, ok := Weigh(m.Raw(), c, nil); ok {
+				x.Figures[m.Name] = e.Spread
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// Used is how many repetitions the figures are of, and of how many, where some are left out.
+func (r Repeated) Used() string {
+	used := 0
+	for _, s := range r.Figures {
+		used = max(used, s.N)
+	}
+	if used < r.Repetitions {
+		return fmt.Sprintf("%d of %d", used, r.Repetitions)
+	}
+	return number.Whole(r.Repetitions)
 }

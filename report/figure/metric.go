@@ -322,71 +322,6 @@ var (
 		}}
 )
 
-// Costs are the figures of what a cell's tokens cost, by name, as far as they are known.
-func Costs(r *results.Row) map[string]float64 {
-	out := map[string]float64{}
-	for _, m := range []Metric{CostOutput, CostTotal, EnergyPerToken, meanPower} {
-		if v, ok := m.Value(r); ok {
-			out[m.Name] = v
-		}
-	}
-	return out
-}
-
-// perMillion is what a million tokens cost at so many a second, in USD.
-func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
-	price := price(&r.Deployment)
-	if price <= 0 || tokensPerSecond <= 0 {
-		return 0, false
-	}
-	return price / 3600 / tokensPerSecond * 1e6, true
-}
-
-// reprice gives hosts the prices that they have now.
-func reprice(d *results.Deployment, prices map[string]float64) {
-	if prices == nil {
-		return
-	}
-	now := func(host string, was float64) float64 {
-		if usd, known := prices[host]; known {
-			return usd
-		}
-		return was
-	}
-	if len(d.Members) == 0 {
-		d.PricePerHour = now(d.Host, d.PricePerHour)
-		return
-	}
-	d.Members, d.PricePerHour = slices.Clone(d.Members), 0
-	for i, m := range d.Members {
-		d.Members[i].Price = now(m.Host, m.Price)
-	}
-	for _, of := range Grouped(d.Members, func(m results.Member) string { return m.Host }) {
-		d.PricePerHour += of[0].Price
-	}
-}
-
-func priceText(r *results.Row) string { return number.Exact(price(&r.Deployment)) + " USD an hour" }
-
-// price is what an engine costs an hour, in USD: of each host the share of its GPUs. A host
-// none of whose GPUs are known to be used counts whole.
-func price(d *results.Deployment) (usd float64) {
-	if d.PricePerHour <= 0 {
-		return 0
-	}
-	for _, of := range Grouped(HostsOf(d), func(m results.Member) string { return m.Host }) {
-		share, there, used := 1.0, results.CountGPUs(of[0].GPUs), 0
-		for _, m := range of {
-			used += m.GPUCount
-		}
-		if used > 0 && there > used {
-			share = float64(used) / float64(there)
-		}
-		usd += of[0].Price * share
-	}
-	return usd
-}
-
 // derivation is a figure that another one alone decides, as a multiple of it or as so much over it.
 type derivation struct {
 	Metric
@@ -502,10 +437,12 @@ func Silent(rows []results.Row) bool {
 	return len(measured) > 0 && !slices.ContainsFunc(measured, func(r *results.Row) bool { return !r.Summary.Silent() })
 }
 
+// AnyValue reports whether any of the rows has the metric.
 func AnyValue(rows []results.Row, m Metric) bool {
 	return slices.ContainsFunc(rows, func(r results.Row) bool { _, ok := m.Value(&r); return ok })
 }
 
+// Chosen are the metrics of these names, as far as there are any.
 func Chosen(names []string) []Metric {
 	var out []Metric
 	for _, name := range names {
@@ -523,4 +460,34 @@ func Named(name string) (Metric, bool) {
 		return Metric{}, false
 	}
 	return readers()(m), true
+}
+
+// perMillion is what a million tokens cost at so many a second, in USD.
+func perMillion(r *results.Row, tokensPerSecond float64) (float64, bool) {
+	price := price(&r.Deployment)
+	if price <= 0 || tokensPerSecond <= 0 {
+		return 0, false
+	}
+	return price / 3600 / tokensPerSecond * 1e6, true
+}
+
+func priceText(r *results.Row) string { return number.Exact(price(&r.Deployment)) + " USD an hour" }
+
+// price is what an engine costs an hour, in USD: of each host the share of its GPUs. A host
+// none of whose GPUs are known to be used counts whole.
+func price(d *results.Deployment) (usd float64) {
+	if d.PricePerHour <= 0 {
+		return 0
+	}
+	for _, of := range Grouped(HostsOf(d), func(m results.Member) string { return m.Host }) {
+		share, there, used := 1.0, results.CountGPUs(of[0].GPUs), 0
+		for _, m := range of {
+			used += m.GPUCount
+		}
+		if used > 0 && there > used {
+			share = float64(used) / float64(there)
+		}
+		usd += of[0].Price * share
+	}
+	return usd
 }

@@ -79,7 +79,7 @@ func LabelOf(r *results.Row) Label {
 // Under is what makes two cells cells under the same load.
 type Under struct {
 	benchmark, dataset, words string
-	at                        [5]float64 // along each of [dimensions]
+	at                        [5]float64 // along each of [Dimensions]
 }
 
 // UnderLoad is the load of a row. Columns of published tables that are of the load are told, and what is

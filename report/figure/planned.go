@@ -122,6 +122,7 @@ func Sorted(rows []results.Row, planned []Planned) []results.Row {
 	return rows
 }
 
+// Place is where the cell lies, in words.
 func (c Planned) Place() string {
 	var parts []string
 	for _, a := range c.Axes {

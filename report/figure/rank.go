@@ -122,6 +122,7 @@ func Needed(a, b []float64) int {
 	return int(min(max(n, Fewest), 1e6))
 }
 
+// Mean of values; of none it is no number.
 func Mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

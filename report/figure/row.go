@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"hash/crc32"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,8 +19,10 @@ import (
 // Verdicts are those that there are, the worst last.
 func Verdicts() []string { return []string{load.Valid, load.Imported, load.Suspect, load.Void} }
 
+// IsSuspect reports whether a verdict doubts what was measured.
 func IsSuspect(v load.Verdict) bool { return v.Verdict == load.Suspect }
 
+// IsMeasured reports whether a row measured something.
 func IsMeasured(r *results.Row) bool { return r.Verdict().Verdict != load.Void }
 
 // Worst is the worst verdict of some rows, and none of no rows. A verdict that nobody
@@ -177,6 +178,7 @@ func AxisNames(n int, of func(i int) results.Axes) (names []string) {
 	return names
 }
 
+// AxisValues are the values of an axis of n things as texts, each once.
 func AxisValues(name string, n int, of func(i int) results.Axes) (values []string) {
 	for i := range n {
 		if v, ok := of(i).Value(name); ok {
@@ -212,81 +214,15 @@ func AxisWords(axes results.Axes, keep func(name string) bool) (words []string) 
 	return words
 }
 
+// IsNumber reports whether a text is a number.
 func IsNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
 	return err == nil
 }
 
-// Those are the rows that are to be kept.
-func Those(rows []results.Row, keep func(r *results.Row) bool) (kept []*results.Row) {
-	for i := range rows {
-		if keep(&rows[i]) {
-			kept = append(kept, &rows[i])
-		}
-	}
-	return kept
-}
-
+// NotVoid are the rows that measured something.
 func NotVoid(rows []*results.Row) []*results.Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r *results.Row) bool { return !IsMeasured(r) })
-}
-
-// Unique gives out names, each once.
-type Unique map[string]bool
-
-// Name is the name, with a number where it is taken.
-func (u Unique) Name(name string) string {
-	free := name
-	for n := 2; u[free]; n++ {
-		free = fmt.Sprintf("%s-%d", name, n)
-	}
-	u[free] = true
-	return free
-}
-
-// Slug is a name as a part of a file's name.
-func Slug(s string) string {
-	words := strings.FieldsFunc(strings.ToLower(s),
-		func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= '0' && r <= '9') })
-	name := cmp.Or(strings.Join(words, "-"), "x") // of a name in another script
-	if len(name) > maxSlug {
-		name = fmt.Sprintf("%s-%08x", name[:maxSlug], crc32.ChecksumIEEE([]byte(s)))
-	}
-	return name
-}
-
-// maxSlug leaves room in a file's name for several of them.
-const maxSlug = 60
-
-// Grouped puts together what has the same key, in the order of the first of each.
-func Grouped[T any, K comparable](all []T, key func(T) K) (groups [][]T) {
-	at := map[K]int{}
-	for _, x := range all {
-		k := key(x)
-		i, known := at[k]
-		if !known {
-			i = len(groups)
-			at[k] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], x)
-	}
-	return groups
-}
-
-// Once appends what is not among all yet.
-func Once[T comparable](all []T, more ...T) []T {
-	for _, x := range more {
-		if !slices.Contains(all, x) {
-			all = append(all, x)
-		}
-	}
-	return all
-}
-
-// ListedWith are the texts that are not empty.
-func ListedWith(separator string, texts ...string) string {
-	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
 // Float is a number, or a text that is one.
@@ -343,6 +279,7 @@ var TextColumns = []struct {
 	{"digest", func(r *results.Row) string { return r.Deployment.Digest }},
 }
 
+// WordOf is what a row has in a column of [TextColumns].
 func WordOf(r *results.Row, name string) string {
 	for _, w := range TextColumns {
 		if w.Name == name {
@@ -352,7 +289,7 @@ func WordOf(r *results.Row, name string) string {
 	return ""
 }
 
-// WordsOf are what rows have in a column of [textColumns], each once.
+// WordsOf are what rows have in a column of [TextColumns], each once.
 func WordsOf(rows []results.Row, name string) (all []string) {
 	for i := range rows {
 		if word := WordOf(&rows[i], name); word != "" {
@@ -392,8 +329,8 @@ func KindName(kind string) string {
 // counted is a count of GPUs, before their model.
 var counted = regexp.MustCompile(`\b(\d+)x`)
 
-// GpuName is "8×H200" of "8xH200".
-func GpuName(gpus string) string {
+// GPUName is "8×H200" of "8xH200".
+func GPUName(gpus string) string {
 	if results.CountGPUs(gpus) > 0 {
 		return counted.ReplaceAllString(gpus, "$1×")
 	}

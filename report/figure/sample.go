@@ -86,6 +86,7 @@ func (s *Series) Place(r *results.Row) Place {
 	return p
 }
 
+// Sample is the cell of these repetitions.
 func (s *Series) Sample(of []*results.Row) *Sample {
 	x := &Sample{Benchmark: of[0].Benchmark, Series: s.Find(of[0]), Rows: of, At: Along(of[0]),
 		dataset: dataset(of[0]), Told: s.Told, Ref: s.Refs[s.Place(of[0])]}
@@ -215,6 +216,7 @@ func knownOf(cells []*Sample, choice ...Metric) Metric {
 	return choice[0]
 }
 
+// NotVoidSamples are the cells that measured something.
 func NotVoidSamples(cells []*Sample) []*Sample {
 	return slices.DeleteFunc(slices.Clone(cells), func(s *Sample) bool { return s.Void })
 }
@@ -279,6 +281,7 @@ func (x Slice) Under() string {
 	return strings.Join(parts, ", ")
 }
 
+// Ticks are where its cells lie, rising.
 func (x Slice) Ticks() []float64 {
 	var ticks []float64
 	for _, s := range x.Samples {
@@ -298,15 +301,3 @@ func (x Slice) busiest(cells []*Sample) bool {
 		})
 	})
 }
-
-// Text is the median, with half the range of the repetitions.
-func (s Spread) Text() string {
-	t := number.Text(s.Median)
-	if s.N > 1 && s.Median > 0 {
-		t += " ±" + number.Share(max(s.Max-s.Median, s.Median-s.Min)/s.Median)
-	}
-	return t
-}
-
-// ConditionNames are all that conditions may be about, besides the axes of a lab and percentiles.
-func ConditionNames() []string { return NewFields(nil).Names() }

@@ -114,7 +114,7 @@ func (s *Series) name() {
 			name += " " + own
 		}
 		if x.GPUs != "" {
-			gpu := GpuName(x.GPUs)
+			gpu := GPUName(x.GPUs)
 			if _, model, found := strings.Cut(gpu, "×"); found && !counts && !strings.Contains(model, "×") {
 				gpu = model
 			}
@@ -174,7 +174,7 @@ func (s *Series) label(r *results.Row) (label string) {
 		part := WordOf(r, name)
 		switch v, isAxis := r.Axes.Value(name); {
 		case name == "gpus":
-			part = GpuName(part)
+			part = GPUName(part)
 		case name == "kind":
 			part = KindName(kind(&r.Deployment))
 		case part == "" && isAxis:
@@ -187,4 +187,5 @@ func (s *Series) label(r *results.Row) (label string) {
 	return cmp.Or(strings.Join(parts, " · "), "the rest")
 }
 
+// Find is the series of a row; nil: it has none.
 func (s *Series) Find(r *results.Row) *chart.Series { return s.byKey[s.key(r)] }

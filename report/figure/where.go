@@ -39,10 +39,13 @@ func CompleteWhere(begun string, known map[string][]string) []string {
 // Field is the value of a row under a name.
 type Field func(r *results.Row) (any, bool)
 
+// Fields are what conditions may be about, by name.
 type Fields map[string]Field
 
+// Names are those of the fields, in no order.
 func (f Fields) Names() []string { return slices.Collect(maps.Keys(f)) }
 
+// Of are the values of a row.
 func (f Fields) Of(r *results.Row) where.Values {
 	return func(name string) (any, bool) {
 		value, known := f[name]
@@ -53,6 +56,7 @@ func (f Fields) Of(r *results.Row) where.Values {
 	}
 }
 
+// Numeric is the field of a number.
 func Numeric(of func(r *results.Row) (float64, bool)) Field {
 	return func(r *results.Row) (any, bool) { return of(r) }
 }
@@ -131,3 +135,6 @@ func ColumnText(v any) string {
 	}
 	return AxisText(v)
 }
+
+// ConditionNames are all that conditions may be about, besides the axes of a lab and percentiles.
+func ConditionNames() []string { return NewFields(nil).Names() }

@@ -215,6 +215,7 @@ func OneHost() []results.Row {
 	return Of("group.small", Member("prefill", 0, 0, "n0", 2), Member("decode", 0, 0, "n0", 2), router)
 }
 
+// Start is when the first cell was measured.
 var Start = time.Date(2026, 11, 21, 14, 25, 1, 0, time.UTC)
 
 // Stats spread around a mean as latencies do.

@@ -18,6 +18,7 @@ import (
 	"hclbench/results"
 )
 
+// Sentence begins a text as a sentence does.
 func Sentence(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	if size == 0 {
@@ -104,7 +105,7 @@ func Origin(rows []results.Row) []string {
 	return parts
 }
 
-// CommonMark is the [mark] of all rows; empty where they are of several kinds.
+// CommonMark is the [figure.Mark] of all rows; empty where they are of several kinds.
 func CommonMark(rows []results.Row) string {
 	if Mixed(rows) {
 		return ""
@@ -198,6 +199,7 @@ func Dates(rows []results.Row) string {
 	return text
 }
 
+// VerdictCounts says how many cells have each verdict.
 func VerdictCounts(rows []results.Row) string {
 	n := map[string]int{}
 	for i := range rows {

@@ -97,6 +97,7 @@ func counts(rows []results.Row) []Column {
 	}
 }
 
+// Weighted is a metric of a table, and how long it stays when there is no room.
 type Weighted struct {
 	Weight int
 	figure.Metric

@@ -17,7 +17,7 @@ import (
 func CSV(w io.Writer, rows []results.Row) error {
 	s := &Sheet{Rows: len(rows)}
 	text := func(name string, of func(r *results.Row) string) {
-		c := Column{Key: CsvText(name)}.With(len(rows), func(i int) Entry { return Entry{Text: CsvText(of(&rows[i]))} })
+		c := Column{Key: CSVText(name)}.With(len(rows), func(i int) Entry { return Entry{Text: CSVText(of(&rows[i]))} })
 		s.Columns = append(s.Columns, c)
 	}
 	for _, word := range figure.TextColumns {
@@ -86,6 +86,7 @@ func JSON(w io.Writer, rows []results.Row, about figure.About) error {
 	return WriteJSON(w, doc)
 }
 
+// WriteJSON writes a document with two blanks a level.
 func WriteJSON(w io.Writer, doc any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

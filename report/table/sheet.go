@@ -31,7 +31,7 @@ type Column struct {
 	Name    string
 	Entries []Entry // one for each row
 	Left    bool    // aligned left: text; else right: numerals
-	Blank   bool    // where there is no value stands nothing, not [none]
+	Blank   bool    // where there is no value stands nothing, not [None]
 	// weight says which columns go first when there is no room: the lowest. Zero stays always.
 	weight int
 	// constant says what the caption says when every row has the same entry;
@@ -62,6 +62,7 @@ func (c Column) filled(n int, say func(i int) string) Column {
 	return c.With(n, func(i int) Entry { return Entry{Text: plain.Line(say(i))} })
 }
 
+// With is the column with an entry for each of n things.
 func (c Column) With(n int, of func(i int) Entry) Column {
 	c.Entries = make([]Entry, n)
 	for i := range c.Entries {
@@ -105,10 +106,12 @@ func (c Column) width() int {
 	return w
 }
 
+// Same reports whether all entries are the same.
 func (c Column) Same() bool {
 	return !slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.Text != c.Entries[0].Text })
 }
 
+// Known reports whether any entry has a value.
 func (c Column) Known() bool {
 	return slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.Text != "" })
 }
@@ -350,6 +353,7 @@ func join(cells []string) string {
 	return strings.TrimRight(strings.Join(cells, strings.Repeat(" ", gap)), " ")
 }
 
+// Markdown writes the sheet as a table of GitHub's Markdown.
 func (s *Sheet) Markdown(b *bytes.Buffer) {
 	line := func(of func(c Column) string) {
 		for _, c := range s.Columns {
@@ -405,8 +409,8 @@ func (s *Sheet) csv(w io.Writer) error {
 	return out.Error()
 }
 
-// CsvText is text that no spreadsheet takes for a formula and no terminal for a command.
-func CsvText(s string) string {
+// CSVText is text that no spreadsheet takes for a formula and no terminal for a command.
+func CSVText(s string) string {
 	s = plain.Line(s)
 	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) && !figure.IsNumber(s) {
 		return "'" + s
@@ -437,4 +441,12 @@ func Numbered(texts []string, width int) (lines []string) {
 		lines = append(lines, plain.Wrap(plain.Words(fmt.Sprintf("[%d] %s", i+1, text)), " ", width)...)
 	}
 	return lines
+}
+
+// first is a name in the first line of several.
+func first(i int, name string) string {
+	if i > 0 {
+		return ""
+	}
+	return name
 }

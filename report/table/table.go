@@ -2,8 +2,6 @@ package table
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -301,54 +299,4 @@ func referenceTexts(f *figure.Figure) (parts [3]string) {
 		parts[2] = number.Change(*f.Change / 100)
 	}
 	return parts
-}
-
-func HostSheet(rows []results.Row) *Sheet {
-	columns := []Column{{Name: "Host", Left: true}, {Name: "GPUs", Left: true}, {Name: "Driver", Left: true},
-		{Name: "Processors", Left: true}, {Name: "Memory, GiB"},
-		{Name: "System", Left: true}, {Name: "Docker", Left: true}, {Name: "Settings", Left: true}}
-	var hosts [][]string
-	for i := range rows {
-		for _, m := range figure.HostsOf(&rows[i].Deployment) {
-			host, ok := hostLine(m)
-			if ok && !slices.ContainsFunc(hosts, func(known []string) bool { return slices.Equal(known, host) }) {
-				hosts = append(hosts, host)
-			}
-		}
-	}
-	return Tabulate(columns, hosts)
-}
-
-// hostLine is a host in the columns of [hostSheet].
-func hostLine(d results.Member) ([]string, bool) {
-	var f figure.HostFacts
-	if len(d.Facts) == 0 || json.Unmarshal(d.Facts, &f) != nil {
-		return nil, false // whoever stored them had something else in mind
-	}
-	cpu, memory, gpus, docker := f.CPUModel, "", figure.GpuName(d.GPUs), f.Docker
-	if f.CPUs > 0 {
-		cpu = fmt.Sprintf("%d × %s", f.CPUs, cmp.Or(f.CPUModel, "?"))
-	}
-	if f.MemoryBytes > 0 {
-		memory = number.Text(float64(f.MemoryBytes) / (1 << 30))
-	}
-	var models, drivers []string
-	for _, g := range f.GPUs {
-		name := g.Name
-		if g.MemoryBytes > 0 {
-			name += fmt.Sprintf(" %s GiB", number.Text(float64(g.MemoryBytes)/(1<<30)))
-		}
-		models, drivers = figure.Once(models, name), figure.Once(drivers, g.Driver)
-	}
-	if len(models) > 0 {
-		gpus = fmt.Sprintf("%d × %s", len(f.GPUs), strings.Join(models, ", "))
-	}
-	if f.ROCm != "" {
-		drivers = append(drivers, "ROCm "+f.ROCm)
-	}
-	if f.Toolkit != "" {
-		docker += ", container toolkit " + f.Toolkit
-	}
-	return []string{d.Host, gpus, strings.Join(drivers, ", "), cpu, memory, strings.Trim(f.OS+", "+f.Kernel, ", "), docker,
-		strings.Join(inOrder(f.Settings, " "), ", ")}, true
 }

@@ -1,0 +1,303 @@
+package table
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/report/say"
+)
+
+// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines the names.
+func Text(w io.Writer, s *load.Summary) error {
+	var b bytes.Buffer
+	line := func(name, text string) { fmt.Fprintf(&b, "%-19s %s\n", name, text) }
+	for _, f := range requestLines(s) {
+		line(f.Name, f.Value)
+	}
+	b.WriteByte('\n')
+	lines := throughputLines(s)
+	width := 0
+	for _, f := range lines {
+		width = max(width, len(f.Name))
+	}
+	for i, f := range lines {
+		line(first(i, "Throughput"), fmt.Sprintf("%*s %s", width, f.Name, f.Value))
+	}
+	b.WriteByte('\n')
+	if g := latencies(s); g.Rows > 0 {
+		b.WriteString(strings.Join(g.Lines(), "\n") + "\n")
+		if marks := g.marks(); marks != nil {
+			b.WriteString(say.FewerText(marks) + "\n")
+		}
+		b.WriteByte('\n')
+	}
+	for _, g := range []*Sheet{adaptersOf(s), Clients(s)} {
+		if g != nil {
+			b.WriteString(strings.Join(g.Lines(), "\n") + "\n\n")
+		}
+	}
+	if text := say.Surest(s); text != "" {
+		line("At most, 99 % sure", text)
+	}
+	for i, text := range say.Unbounded(s) {
+		line(first(i, "No 95 % interval"), text)
+	}
+	if s.PeakConcurrency > 0 {
+		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
+	}
+	line("Verdict", s.Verdict.Verdict)
+	for _, r := range s.Verdict.Texts() {
+		fmt.Fprintln(&b, "  -", r)
+	}
+	if len(s.ErrorSamples) > 0 {
+		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
+	}
+	for _, e := range s.ErrorSamples {
+		fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
+	}
+	_, err := io.WriteString(w, plain.Text(b.String()))
+	return err
+}
+
+// requestLines are what was sent and what came back.
+func requestLines(s *load.Summary) (lines []Fact) {
+	add := func(name, format string, args ...any) {
+		lines = append(lines, Fact{name, fmt.Sprintf(format, args...)})
+	}
+	known := func(name string, n int) string {
+		if !s.Knows(name) {
+			return "unknown" // others have measured, and do not tell
+		}
+		return number.Whole(n)
+	}
+	failures := s.Failures()
+	if failures != "" {
+		failures = " (" + failures + ")"
+	}
+	add("Requests", "%s sent, %s completed, %s failed%s",
+		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), failures)
+	if s.Knows("duration_s") {
+		add("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
+	}
+	for _, t := range []struct {
+		name, member string
+		n, asked     int64
+	}{{"Input", "input_tokens", s.InputTokens, s.AskedInput}, {"Output", "output_tokens", s.OutputTokens, s.AskedOutput}} {
+		asked := ""
+		if t.asked != t.n && s.Knows("asked_"+t.member) {
+			asked = ", " + number.Whole(t.asked) + " asked for"
+		}
+		if s.Knows(t.member) && (t.n > 0 || !s.Silent()) {
+			add(t.name, "%s tokens%s", number.Whole(t.n), asked)
+		}
+	}
+	switch {
+	case s.UsageMissing > 0 && s.Silent():
+		add(map[bool]string{true: "Input"}[s.InputTokens == 0], "not told in %s answers", number.Whole(s.UsageMissing))
+	case s.UsageMissing > 0:
+		add("", "counted by chunks in %s requests whose stream brought no usage", number.Whole(s.UsageMissing))
+	}
+	if c := s.Content; c != nil {
+		add("Answers", "%s", contentText(c, s.OutputTokens))
+	}
+	if x := s.Sessions; x != nil && x.Ended == 0 {
+		add("Sessions", "%s begun, none ended", number.Whole(x.Begun))
+	} else if x != nil {
+		add("Sessions", "%s begun, %s ended: each %s requests, %s output tokens and %s s on average, %s s the longest",
+			number.Whole(x.Begun), number.Whole(x.Ended), number.Text(x.Requests), number.Text(x.OutputTokens),
+			number.Text(x.Duration.Mean/1e3), number.Text(x.Duration.Max/1e3))
+	}
+	if x := s.Sessions; x != nil && x.Uncalled > 0 {
+		add("", "%s of %s answers called no tool where the recorded one does: an engine without a parser of tool calls "+
+			"makes none", number.Whole(x.Uncalled), number.Whole(x.ToCall))
+	}
+	if s.PeakConcurrency > 0 { // else an engine's own benchmark did not tell
+		add("In flight", "%s requests on average, %s at most", number.Text(s.MeanConcurrency),
+			number.Whole(s.PeakConcurrency))
+	}
+	if text := steadyText(s); text != "" {
+		add("Steady state", "%s", text)
+	}
+	return lines
+}
+
+// steadyText says when a closed loop was full, what it gave then, and how long it took before and
+// after; empty: no such time was found.
+func steadyText(s *load.Summary) string {
+	if s.Steady == nil || s.Steady.Window == nil {
+		return ""
+	}
+	whole := s.Figures
+	if s.Untrimmed != nil {
+		whole = s.Untrimmed.Figures
+	}
+	from, to := time.Duration(s.Steady.Window.From).Seconds(), time.Duration(s.Steady.Window.To).Seconds()
+	return fmt.Sprintf("from %s to %s s, with %s output tokens/s (the whole run %s); ramp %s s, tail %s s",
+		number.Short(from), number.Short(to), number.Text(s.Steady.OutputThroughput), number.Text(whole.OutputThroughput),
+		number.Text(from), number.Text(max(0, whole.Duration-to)))
+}
+
+// contentText says what answers were made of, beside text.
+func contentText(c *load.Content, tokens int64) string {
+	var parts []string
+	if c.Reasoned > 0 {
+		share := fmt.Sprintf("%s of %s chunks", number.Whole(int(c.ReasoningChunks)), number.Whole(int(c.Chunks)))
+		if c.ReasoningTokens > 0 {
+			share = fmt.Sprintf("%s of %s tokens", number.Whole(int(c.ReasoningTokens)), number.Whole(int(tokens)))
+		}
+		parts = append(parts, fmt.Sprintf("%s with reasoning (%s)", number.Whole(c.Reasoned), share))
+	}
+	if c.Unanswered > 0 {
+		parts = append(parts, fmt.Sprintf("%s of reasoning alone", number.Whole(c.Unanswered)))
+	}
+	if c.Called > 0 {
+		parts = append(parts, fmt.Sprintf("%s with a tool call (%s of %s chunks)", number.Whole(c.Called),
+			number.Whole(int(c.CallChunks)), number.Whole(int(c.Chunks))))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// throughputLines are what came out each second, each under its number.
+func throughputLines(s *load.Summary) (lines []Fact) {
+	best := ""
+	if s.PeakOutputThroughput > 0 {
+		best = ", " + number.Text(s.PeakOutputThroughput) + " in the best second"
+	}
+	for _, t := range []struct {
+		member, text string
+		v            float64
+	}{
+		{"output_throughput", "output tokens/s" + best, s.OutputThroughput},
+		{"input_throughput", "input tokens/s", s.InputThroughput},
+		{"total_throughput", "input and output tokens/s", s.TotalThroughput},
+		{"request_throughput", "requests/s", s.RequestThroughput},
+	} {
+		if x, ok := s.Intervals[t.member]; ok {
+			t.text += ", in 95 of 100 runs " + say.BoundsText(x)
+		}
+		silent := s.Silent() && (t.member == "output_throughput" || t.member == "total_throughput" || s.InputTokens == 0 && t.v == 0)
+		if s.Knows(t.member) && !silent {
+			lines = append(lines, Fact{number.Text(t.v), t.text})
+		}
+	}
+	if s.Goodput != nil {
+		lines = append(lines, Fact{number.Text(*s.Goodput), "requests/s within the SLO (goodput)"})
+	}
+	return lines
+}
+
+// latencies are the times of a summary, a line each, with the percentiles that any of them has, and
+// below each a line with the intervals that it has.
+func latencies(s *load.Summary) *Sheet {
+	type timing struct {
+		name, member string
+		stats        load.Stats
+		ofServer     bool // a sample of what it does; what we did ourselves is known
+	}
+	var known []load.Stats
+	var lines []func(statistic string) Entry
+	var names []string
+	for _, t := range []timing{
+		{"TTFT  to the first token", "ttft_ms", s.TTFT, true},
+		{"TTFA  to the answer's first token", "ttfa_ms", figure.TTFA.Of(s), true},
+		{"TPOT  per token after it", "tpot_ms", s.TPOT, true},
+		{"ITL   between chunks", "itl_ms", s.ITL, true},
+		{"E2EL  whole request", "e2el_ms", s.E2EL, true},
+		{"Queue in the generator", "queue_ms", s.Queue, false},
+		{"Late against schedule", "send_lag_ms", s.SendLag, false},
+	} {
+		if t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0 {
+			continue // others publish figures without the count
+		}
+		known, names = append(known, t.stats), append(names, t.name)
+		lines = append(lines, func(statistic string) Entry {
+			if n := t.stats.Lacks(statistic); n > 0 && t.ofServer {
+				return Entry{Needs: n}
+			}
+			if v, ok := figure.FigureOf(s, t.stats, t.member, statistic); ok {
+				return Entry{Text: number.Text(v)}
+			}
+			return Entry{}
+		})
+		if figure.Bounded(s, t.member) {
+			names = append(names, "  in 95 of 100 runs")
+			lines = append(lines, func(statistic string) (e Entry) {
+				if x, ok := s.Intervals[t.member+"."+statistic]; ok {
+					e.Text = say.BoundsText(x)
+				}
+				return e
+			})
+		}
+	}
+	label := Column{Name: "Latency (ms)", Left: true}.filled(len(names), func(i int) string { return names[i] })
+	table := &Sheet{Rows: len(names), Columns: []Column{label}}
+	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, figure.Percentiles(known)...), "max") {
+		c := Column{Name: strings.Replace(statistic, "median", "p50", 1)}
+		table.Columns = append(table.Columns, c.With(len(names), func(i int) Entry { return lines[i](statistic) }))
+	}
+	return table
+}
+
+// Clients has a line for each host that has sent a share of the load; nil: one host has sent it all.
+func Clients(s *load.Summary) *Sheet {
+	if len(s.Clients) == 0 {
+		return nil
+	}
+	columns := []Column{{Name: "Client", Left: true}, {Name: "requests"}, {Name: "TTFT p50"}, {Name: "p99"},
+		{Name: "ITL p50"}, {Name: "p99 ms"}, {Name: "read lag"}, {Name: "of a core"}, {Name: "late ms"},
+		{Name: "clock ms"}, {Name: "verdict", Left: true}}
+	var lines [][]string
+	for _, c := range s.Clients {
+		lag := ""
+		if c.ReadLag != nil {
+			lag = number.Text(c.ReadLag.Percentiles["99"])
+		}
+		clock := fmt.Sprintf("%s ± %s", number.Text(c.Clock.Ahead), number.Text(c.Clock.Within))
+		lines = append(lines, []string{c.Host, number.Whole(c.Requests),
+			middle(c.TTFT), high(c.TTFT), middle(c.ITL), high(c.ITL),
+			lag, number.Text(100*c.CPUShare) + "%", number.Text(c.Late), clock, c.Verdict.Verdict})
+	}
+	return Tabulate(columns, lines)
+}
+
+// middle is the median, where there is a value.
+func middle(s load.Stats) string {
+	if s.Count == 0 {
+		return ""
+	}
+	return number.Text(s.Median)
+}
+
+// high is the 99th percentile, where it was asked for and there are enough values to carry it.
+func high(s load.Stats) string {
+	v, known := s.Percentiles["99"]
+	if !known || s.Count < load.Needs(99) {
+		return ""
+	}
+	return number.Text(v)
+}
+
+// adaptersOf has a line for each adapter that requests were sent to; nil: there were none.
+func adaptersOf(s *load.Summary) *Sheet {
+	if len(s.Adapters) == 0 {
+		return nil
+	}
+	columns := []Column{{Name: "Adapter", Left: true}, {Name: "requests"}, {Name: "failed"}, {Name: "tok/s"}, {Name: "TTFT p50"},
+		{Name: "p99"}, {Name: "TPOT p50"}, {Name: "p99"}, {Name: "E2EL p50"}, {Name: "p99 ms"}}
+	var lines [][]string
+	for i := range s.Adapters {
+		a := &s.Adapters[i]
+		lines = append(lines, []string{cmp.Or(a.Name, "(the model itself)"), number.Whole(a.Completed), number.Whole(a.Failed),
+			number.Text(a.OutputThroughput), middle(a.TTFT), high(a.TTFT), middle(a.TPOT), high(a.TPOT),
+			middle(a.E2EL), high(a.E2EL)})
+	}
+	return Tabulate(columns, lines)
+}
