@@ -96,6 +96,100 @@ func referred(v cty.Value, block string) *Declared {
 	return nil
 }
 
+// link is what a reference becomes: blocks, and what they make of a field.
+type link struct {
+	blocks  []*Declared
+	resolve func(noun func(*Declared) any) any // nil: what one of the blocks becomes is not known
+}
+
+// Reference is a block of the named type, or of others, which becomes an N.
+func Reference[N any](block, example string, others ...string) Kind[*N] {
+	want := withArticle(block) + " of this lab, such as " + example
+	refers := append(others, block)
+	return Kind[*N]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
+		d, err := blockOfType(v, refers)
+		if err != nil {
+			return nil, err
+		}
+		return link{[]*Declared{d}, func(noun func(*Declared) any) any {
+			if n, ok := noun(d).(*N); ok {
+				return n
+			}
+			return nil
+		}}, nil
+	}}}
+}
+
+// blockOfType is the block that a value stands for, if it is of one of these types.
+func blockOfType(v cty.Value, types []string) (*Declared, error) {
+	switch d := referred(v, ""); {
+	case d == nil:
+		return nil, NoFit
+	case !slices.Contains(types, d.Type.Name):
+		return nil, Wrong("%s is something else.", d.Address)
+	default:
+		return d, nil
+	}
+}
+
+// OrElse is a reference in whose place a value may stand that says the N itself.
+func OrElse[N any](k Kind[*N], want string, say func(v cty.Value) (*N, error)) Kind[*N] {
+	convert, refers := k.convert, k.refers
+	k.want, k.convert = want, func(v cty.Value) (any, error) {
+		if d := referred(v, ""); d != nil && slices.Contains(refers, d.Type.Name) {
+			return convert(v)
+		}
+		return say(v)
+	}
+	return k
+}
+
+// ReferenceList is a list of blocks of the named type, each of which becomes an N.
+func ReferenceList[N any](block, example string) Kind[[]*N] {
+	noun := "list of " + block + "s"
+	refers := []string{block}
+	return Kind[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: refers, convert: func(v cty.Value) (any, error) {
+		unknown := false
+		blocks, err := Elements(v, func(e cty.Value) (*Declared, error) {
+			if unknown = unknown || !e.IsKnown(); unknown {
+				return nil, nil
+			}
+			return blockOfType(e, refers)
+		})
+		if err != nil || unknown {
+			return nil, err
+		}
+		return link{blocks, func(noun func(*Declared) any) any {
+			var all []*N
+			known := true
+			for _, d := range blocks {
+				n, ok := noun(d).(*N)
+				all, known = append(all, n), known && ok
+			}
+			if !known {
+				return nil
+			}
+			return all
+		}}, nil
+	}}}
+}
+
+// OrOne is a list of blocks that may be one block alone, and is not empty.
+func OrOne[N any](many Kind[[]*N], block, examples string) Kind[[]*N] {
+	k := many
+	k.noun, k.want = block+" or "+k.noun, block+"s of this lab, such as "+examples
+	k.convert = func(v cty.Value) (any, error) {
+		if referred(v, "") != nil {
+			v = cty.TupleVal([]cty.Value{v})
+		}
+		if v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0 {
+			return nil, NoFit
+		}
+		return many.convert(v)
+	}
+	return k
+}
+
 // The roots of references that are no block.
 const (
 	matrixRoot = "matrix"
@@ -152,6 +246,26 @@ func (g *register) roots() []string {
 		}
 	}
 	return append(roots, matrixRoot, eachRoot)
+}
+
+// perCellType is the first type of block that may be another thing in each cell.
+func (g *register) perCellType() string {
+	for _, t := range g.types {
+		if t.PerCell {
+			return t.Name
+		}
+	}
+	return "block"
+}
+
+// matrixType is the type of block whose cells matrix.* is; without one, an empty one.
+func (g *register) matrixType() *BlockType {
+	for _, t := range g.types {
+		if t.inner("matrix") != nil {
+			return t
+		}
+	}
+	return &BlockType{Name: "block"}
 }
 
 // referenceLength is how many steps an address below this root has; 0: there are none.
@@ -408,6 +522,19 @@ func (c *checker) add(d *Declared) {
 	c.order = append(c.order, d)
 }
 
+// isSensitive is decided from the text: what is not plainly false counts.
+func isSensitive(d *Declared) bool {
+	if d.Wrong {
+		return true
+	}
+	a, said := d.body.Attributes["sensitive"]
+	if !said {
+		return false
+	}
+	v, diags := a.Expr.Value(nil)
+	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
+}
+
 // checkLabels reports whether a block has the labels that its type takes.
 func (c *checker) checkLabels(b *hclsyntax.Block, t *BlockType) bool {
 	if len(b.Labels) != len(t.Labels) {
@@ -564,133 +691,6 @@ func (c *checker) checkDashes(expr hclsyntax.Expression) {
 			c.silent[expr] = true
 		}
 	}
-}
-
-// Reference is a block of the named type, or of others, which becomes an N.
-func Reference[N any](block, example string, others ...string) Kind[*N] {
-	want := withArticle(block) + " of this lab, such as " + example
-	refers := append(others, block)
-	return Kind[*N]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
-		d, err := blockOfType(v, refers)
-		if err != nil {
-			return nil, err
-		}
-		return link{[]*Declared{d}, func(noun func(*Declared) any) any {
-			if n, ok := noun(d).(*N); ok {
-				return n
-			}
-			return nil
-		}}, nil
-	}}}
-}
-
-// blockOfType is the block that a value stands for, if it is of one of these types.
-func blockOfType(v cty.Value, types []string) (*Declared, error) {
-	switch d := referred(v, ""); {
-	case d == nil:
-		return nil, NoFit
-	case !slices.Contains(types, d.Type.Name):
-		return nil, Wrong("%s is something else.", d.Address)
-	default:
-		return d, nil
-	}
-}
-
-// OrElse is a reference in whose place a value may stand that says the N itself.
-func OrElse[N any](k Kind[*N], want string, say func(v cty.Value) (*N, error)) Kind[*N] {
-	convert, refers := k.convert, k.refers
-	k.want, k.convert = want, func(v cty.Value) (any, error) {
-		if d := referred(v, ""); d != nil && slices.Contains(refers, d.Type.Name) {
-			return convert(v)
-		}
-		return say(v)
-	}
-	return k
-}
-
-// ReferenceList is a list of blocks of the named type, each of which becomes an N.
-func ReferenceList[N any](block, example string) Kind[[]*N] {
-	noun := "list of " + block + "s"
-	refers := []string{block}
-	return Kind[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: refers, convert: func(v cty.Value) (any, error) {
-		unknown := false
-		blocks, err := Elements(v, func(e cty.Value) (*Declared, error) {
-			if unknown = unknown || !e.IsKnown(); unknown {
-				return nil, nil
-			}
-			return blockOfType(e, refers)
-		})
-		if err != nil || unknown {
-			return nil, err
-		}
-		return link{blocks, func(noun func(*Declared) any) any {
-			var all []*N
-			known := true
-			for _, d := range blocks {
-				n, ok := noun(d).(*N)
-				all, known = append(all, n), known && ok
-			}
-			if !known {
-				return nil
-			}
-			return all
-		}}, nil
-	}}}
-}
-
-// OrOne is a list of blocks that may be one block alone, and is not empty.
-func OrOne[N any](many Kind[[]*N], block, examples string) Kind[[]*N] {
-	k := many
-	k.noun, k.want = block+" or "+k.noun, block+"s of this lab, such as "+examples
-	k.convert = func(v cty.Value) (any, error) {
-		if referred(v, "") != nil {
-			v = cty.TupleVal([]cty.Value{v})
-		}
-		if v.IsKnown() && v.CanIterateElements() && v.LengthInt() == 0 {
-			return nil, NoFit
-		}
-		return many.convert(v)
-	}
-	return k
-}
-
-// link is what a reference becomes: blocks, and what they make of a field.
-type link struct {
-	blocks  []*Declared
-	resolve func(noun func(*Declared) any) any // nil: what one of the blocks becomes is not known
-}
-
-// isSensitive is decided from the text: what is not plainly false counts.
-func isSensitive(d *Declared) bool {
-	if d.Wrong {
-		return true
-	}
-	a, said := d.body.Attributes["sensitive"]
-	if !said {
-		return false
-	}
-	v, diags := a.Expr.Value(nil)
-	return diags.HasErrors() || !v.RawEquals(cty.False) && !v.IsNull()
-}
-
-// perCellType is the first type of block that may be another thing in each cell.
-func (g *register) perCellType() string {
-	for _, t := range g.types {
-		if t.PerCell {
-			return t.Name
-		}
-	}
-	return "block"
-}
-
-// matrixType is the type of block whose cells matrix.* is; without one, an empty one.
-func (g *register) matrixType() *BlockType {
-	for _, t := range g.types {
-		if t.inner("matrix") != nil {
-			return t
-		}
-	}
-	return &BlockType{Name: "block"}
 }
 
 func blocksOf(body *hclsyntax.Body, name string) []*hclsyntax.Block {

@@ -40,6 +40,50 @@ func (s *scope) all(d *Declared) []*Declared {
 	return []*Declared{d}
 }
 
+// Cell is one point of a matrix while the text is evaluated in it.
+type Cell struct {
+	of       string   // the block whose cell it is: benchmark "sweep"
+	axes     []string // all axes of the matrix block, in order
+	values   map[string]cty.Value
+	partial  bool   // axes further down have no value yet
+	included string // where the include block stands that says the cell; "" in a matrix
+	object   cty.Value
+}
+
+// anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
+var anyCell = &Cell{}
+
+// key tells apart the cells in which a block that uses these axes differs.
+func (c *Cell) key(axes map[string]hcl.Range) string {
+	if c == anyCell {
+		return "*"
+	}
+	names := slices.Sorted(maps.Keys(axes))
+	if _, all := axes[""]; all {
+		names = c.axes
+	}
+	key := ""
+	for _, name := range names {
+		key += name + "="
+		if v, ok := c.values[name]; ok {
+			key += fmt.Sprintf("%#v", Scalar(v))
+		}
+		key += "\n"
+	}
+	return key
+}
+
+// Axes are the values of the cell's axes, in order; nil for what is wrong or not known.
+func (c *Cell) Axes() iter.Seq2[string, any] {
+	return func(yield func(string, any) bool) {
+		for _, name := range c.axes {
+			if !yield(name, Scalar(c.values[name])) {
+				return
+			}
+		}
+	}
+}
+
 // references are the references that an expression makes.
 type references struct {
 	all    []hcl.Traversal
@@ -184,6 +228,83 @@ func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 		return cty.NilVal
 	}
 	return v
+}
+
+// convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
+func (s *scope) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c *Cell) any {
+	at := expr.Range()
+	raw = s.veil(a.kind, raw, expr)
+	// A block that is referred to may itself hold sensitive and unknown values.
+	known, shown := raw.IsKnown(), raw.IsMarked()
+	if a.kind.refers == nil {
+		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
+	}
+	switch {
+	case !known:
+		if c != anyCell {
+			s.noteUnknown(at)
+		}
+		return nil
+	case shown && !a.kind.secret:
+		s.Fail(place(at), "Sensitive value would show",
+			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, plain.List(s.maySecret(), "and"))
+		return nil
+	case raw.IsMarked() && a.kind.merges:
+		s.Fail(place(at), "Sensitive value would show",
+			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.Name)
+		return nil
+	}
+	v, err := a.kind.convert(raw)
+	if v == nil && err == nil && c != anyCell {
+		s.noteUnknown(at) // something in a list of blocks
+	}
+	if err == nil {
+		return v
+	}
+	why, _ := errors.AsType[misfit](err)
+	s.Fail(s.explained(expr, c), "Wrong value", "%s", s.unfit(a, raw, string(why)))
+	return nil
+}
+
+// unfit says why a value does not fit an argument.
+func (s *scope) unfit(a Argument, raw cty.Value, hint string) string {
+	detail := fmt.Sprintf("%q must be %s", a.Name, a.kind.want)
+	if got := Describe(raw); got != "a list" && got != "an object" || hint == "" {
+		detail += ", not " + got
+	}
+	detail += "."
+	if hint != "" {
+		detail += " " + hint
+	}
+	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
+		text := raw.AsString()
+		for _, d := range s.order {
+			if slices.Contains(a.kind.refers, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
+				detail += fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
+				break
+			}
+		}
+	}
+	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.Type.Name) {
+		if strings.HasPrefix(a.kind.noun, "list") {
+			detail += fmt.Sprintf(" For all of them, write values(%s).", g.Address)
+		} else {
+			detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.Address, g.members[0].Address)
+		}
+	}
+	return detail
+}
+
+// explained is the place of an expression, with what its references stand for.
+func (s *scope) explained(expr hclsyntax.Expression, c *Cell) Place {
+	return Place{Range: expr.Range(), values: func() []string {
+		r := s.referencesOf(expr)
+		vars, good := s.variables(r, c)
+		if !good {
+			return nil
+		}
+		return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
+	}}
 }
 
 // variables builds what an expression's references stand for; false: some, which are all
@@ -669,50 +790,6 @@ func (s *scope) checkNames() {
 	}
 }
 
-// Cell is one point of a matrix while the text is evaluated in it.
-type Cell struct {
-	of       string   // the block whose cell it is: benchmark "sweep"
-	axes     []string // all axes of the matrix block, in order
-	values   map[string]cty.Value
-	partial  bool   // axes further down have no value yet
-	included string // where the include block stands that says the cell; "" in a matrix
-	object   cty.Value
-}
-
-// anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
-var anyCell = &Cell{}
-
-// key tells apart the cells in which a block that uses these axes differs.
-func (c *Cell) key(axes map[string]hcl.Range) string {
-	if c == anyCell {
-		return "*"
-	}
-	names := slices.Sorted(maps.Keys(axes))
-	if _, all := axes[""]; all {
-		names = c.axes
-	}
-	key := ""
-	for _, name := range names {
-		key += name + "="
-		if v, ok := c.values[name]; ok {
-			key += fmt.Sprintf("%#v", Scalar(v))
-		}
-		key += "\n"
-	}
-	return key
-}
-
-// Axes are the values of the cell's axes, in order; nil for what is wrong or not known.
-func (c *Cell) Axes() iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for _, name := range c.axes {
-			if !yield(name, Scalar(c.values[name])) {
-				return
-			}
-		}
-	}
-}
-
 // matrixValue is what matrix stands for in a cell.
 func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 	at := place(t.SourceRange())
@@ -783,81 +860,4 @@ func (s *scope) settle(c *Cell) {
 	if again {
 		c.object = cty.ObjectVal(settled)
 	}
-}
-
-// convert turns a value into what the argument's kind makes of it; nil: wrong, or unknown.
-func (s *scope) convert(a Argument, raw cty.Value, expr hclsyntax.Expression, c *Cell) any {
-	at := expr.Range()
-	raw = s.veil(a.kind, raw, expr)
-	// A block that is referred to may itself hold sensitive and unknown values.
-	known, shown := raw.IsKnown(), raw.IsMarked()
-	if a.kind.refers == nil {
-		known, shown = raw.IsWhollyKnown(), raw.ContainsMarked()
-	}
-	switch {
-	case !known:
-		if c != anyCell {
-			s.noteUnknown(at)
-		}
-		return nil
-	case shown && !a.kind.secret:
-		s.Fail(place(at), "Sensitive value would show",
-			"%q comes from a sensitive value, and would show. Only %s can be sensitive.", a.Name, plain.List(s.maySecret(), "and"))
-		return nil
-	case raw.IsMarked() && a.kind.merges:
-		s.Fail(place(at), "Sensitive value would show",
-			"All of %[1]s is sensitive here, names too. Write the names: %[1]s = { NAME = var.secrets.NAME }", a.Name)
-		return nil
-	}
-	v, err := a.kind.convert(raw)
-	if v == nil && err == nil && c != anyCell {
-		s.noteUnknown(at) // something in a list of blocks
-	}
-	if err == nil {
-		return v
-	}
-	why, _ := errors.AsType[misfit](err)
-	s.Fail(s.explained(expr, c), "Wrong value", "%s", s.unfit(a, raw, string(why)))
-	return nil
-}
-
-// unfit says why a value does not fit an argument.
-func (s *scope) unfit(a Argument, raw cty.Value, hint string) string {
-	detail := fmt.Sprintf("%q must be %s", a.Name, a.kind.want)
-	if got := Describe(raw); got != "a list" && got != "an object" || hint == "" {
-		detail += ", not " + got
-	}
-	detail += "."
-	if hint != "" {
-		detail += " " + hint
-	}
-	if a.kind.refers != nil && raw.Type() == cty.String && !raw.IsMarked() {
-		text := raw.AsString()
-		for _, d := range s.order {
-			if slices.Contains(a.kind.refers, d.Type.Name) && (d.Name == text || d.Address == text || d.Kind+"."+d.Name == text) {
-				detail += fmt.Sprintf(" Did you mean %s, without quotes?", d.Address)
-				break
-			}
-		}
-	}
-	if g := repeatedOf(raw); g != nil && slices.Contains(a.kind.refers, g.Type.Name) {
-		if strings.HasPrefix(a.kind.noun, "list") {
-			detail += fmt.Sprintf(" For all of them, write values(%s).", g.Address)
-		} else {
-			detail += fmt.Sprintf(" %s has for_each: say which one, such as %s.", g.Address, g.members[0].Address)
-		}
-	}
-	return detail
-}
-
-// explained is the place of an expression, with what its references stand for.
-func (s *scope) explained(expr hclsyntax.Expression, c *Cell) Place {
-	return Place{Range: expr.Range(), values: func() []string {
-		r := s.referencesOf(expr)
-		vars, good := s.variables(r, c)
-		if !good {
-			return nil
-		}
-		return s.explainAll(r.all, &hcl.EvalContext{Variables: vars})
-	}}
 }

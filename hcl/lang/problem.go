@@ -46,6 +46,54 @@ type Problem struct {
 	End      Position `json:"end"`
 }
 
+// Place is where something in the text is wrong, and in which way.
+type Place struct {
+	hcl.Range
+	lacks  bool            // what is wrong is that something is not there
+	thing  string          // which of several things: each is reported once
+	once   bool            // a warning is the same whatever its words
+	values func() []string // what explains it: "var.tp is 16"
+}
+
+func place(r hcl.Range) Place { return Place{Range: r} }
+
+// String is the place as people write it: "lab.hcl:12".
+func (p Place) String() string { return lineOf(p.Range) }
+
+// Lacking is the place of a block that lacks what has this name, or for which there are several (""). It is
+// not reported where that may stand under a wrong name, or in a part of the text that was lost to a syntax
+// error.
+func (p Place) Lacking(name string) Place {
+	p.lacks, p.thing = true, name
+	return p
+}
+
+// Once is the place for a warning that is given once, however many cells have words of their own for it.
+func (p Place) Once() Place {
+	p.once = true
+	return p
+}
+
+// Because is the place with what explains the problem: "requests is 5".
+func (p Place) Because(values ...string) Place {
+	p.values = func() []string { return values }
+	return p
+}
+
+// labText is the text that a lab was read from, and what of it is not shown.
+type labText struct {
+	files map[string][]byte
+	names []string // of files, in the order in which they were read
+	// outside are the names that are no files of the lab; true: of no file at all, "--var x".
+	outside map[string]bool
+	// hidden are ranges of text that hold sensitive values in clear: a default, a
+	// line of lab.hclvars. Snippets leave them out.
+	hidden  []hcl.Range
+	keys    map[string]bool   // arguments that are secrets, whatever they say
+	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
+	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
+}
+
 // Problems are all the problems of a lab, ordered by file and position, and the text
 // that they are about.
 type Problems struct {
@@ -91,40 +139,6 @@ func (p *Problems) Count() (errors, warnings int) {
 
 // List returns the problems, ordered by file and position.
 func (p *Problems) List() []Problem { return slices.Clone(p.list) }
-
-// Place is where something in the text is wrong, and in which way.
-type Place struct {
-	hcl.Range
-	lacks  bool            // what is wrong is that something is not there
-	thing  string          // which of several things: each is reported once
-	once   bool            // a warning is the same whatever its words
-	values func() []string // what explains it: "var.tp is 16"
-}
-
-func place(r hcl.Range) Place { return Place{Range: r} }
-
-// String is the place as people write it: "lab.hcl:12".
-func (p Place) String() string { return lineOf(p.Range) }
-
-// Lacking is the place of a block that lacks what has this name, or for which there are several (""). It is
-// not reported where that may stand under a wrong name, or in a part of the text that was lost to a syntax
-// error.
-func (p Place) Lacking(name string) Place {
-	p.lacks, p.thing = true, name
-	return p
-}
-
-// Once is the place for a warning that is given once, however many cells have words of their own for it.
-func (p Place) Once() Place {
-	p.once = true
-	return p
-}
-
-// Because is the place with what explains the problem: "requests is 5".
-func (p Place) Because(values ...string) Place {
-	p.values = func() []string { return values }
-	return p
-}
 
 // Fail reports a mistake, once for a place, however many cells have it. Half of a line that does not parse
 // means nothing.
@@ -212,6 +226,35 @@ func (p *Problems) keep(d *hcl.Diagnostic, detail string, values func() []string
 		at = *where
 	}
 	p.add(severity, at, d.Summary, "", detail, values)
+}
+
+// ShowText keeps the text of another file, so that problems can show a line of it. It may hold secrets,
+// so that [Problems.Text] has it not.
+func (t *labText) ShowText(path string, text []byte) {
+	t.read(path, text)
+	t.outside[path] = false
+}
+
+// LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.
+func (t *labText) LineOf(name string, line int) Place {
+	at := hcl.InitialPos
+	for s := range strings.Lines(string(t.files[name])) {
+		if at.Line == line {
+			end, long := at, len(strings.TrimRight(s, "\r\n"))
+			end.Byte, end.Column = at.Byte+long, 1+long
+			return place(hcl.Range{Filename: name, Start: at, End: end})
+		}
+		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
+	}
+	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
+}
+
+// read notes the text of a file, or of what is shown under its name.
+func (t *labText) read(name string, text []byte) {
+	if _, known := t.files[name]; !known {
+		t.names = append(t.names, name)
+	}
+	t.files[name] = text
 }
 
 // inOrder returns attributes as they are written; HCL keeps them in a map.
@@ -399,48 +442,12 @@ func writtenKey(item hclsyntax.ObjectConsItem) (string, bool) {
 	return AsString(v)
 }
 
-// labText is the text that a lab was read from, and what of it is not shown.
-type labText struct {
-	files map[string][]byte
-	names []string // of files, in the order in which they were read
-	// outside are the names that are no files of the lab; true: of no file at all, "--var x".
-	outside map[string]bool
-	// hidden are ranges of text that hold sensitive values in clear: a default, a
-	// line of lab.hclvars. Snippets leave them out.
-	hidden  []hcl.Range
-	keys    map[string]bool   // arguments that are secrets, whatever they say
-	secrets map[string]bool   // texts that were sensitive, or keys, when the lab was evaluated
-	bodies  []*hclsyntax.Body // of the lab's files, then of those with values
-}
-
-// ShowText keeps the text of another file, so that problems can show a line of it. It may hold secrets,
-// so that [Problems.Text] has it not.
-func (t *labText) ShowText(path string, text []byte) {
-	t.read(path, text)
-	t.outside[path] = false
-}
-
-// LineOf is the place of a line of a text that is kept, counted from 1; of one that it has not, its beginning.
-func (t *labText) LineOf(name string, line int) Place {
-	at := hcl.InitialPos
-	for s := range strings.Lines(string(t.files[name])) {
-		if at.Line == line {
-			end, long := at, len(strings.TrimRight(s, "\r\n"))
-			end.Byte, end.Column = at.Byte+long, 1+long
-			return place(hcl.Range{Filename: name, Start: at, End: end})
-		}
-		at.Line, at.Byte = at.Line+1, at.Byte+len(s)
-	}
-	return place(hcl.Range{Filename: name, Start: hcl.InitialPos, End: hcl.InitialPos})
-}
-
-// read notes the text of a file, or of what is shown under its name.
-func (t *labText) read(name string, text []byte) {
-	if _, known := t.files[name]; !known {
-		t.names = append(t.names, name)
-	}
-	t.files[name] = text
-}
+var (
+	// secretLine is a line that says a secret, whatever is wrong with it.
+	secretLine = regexp.MustCompile(`(?i)(\b(?:[a-z0-9_-]*[_-])?(?:api[_-]?key|token|secret|password|authorization)"?[ \t]*[=:][ \t]*["'])[^"'\n]{6,}`)
+	// tokenForm is a well-known token in a line.
+	tokenForm = regexp.MustCompile(`\b(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA)[A-Za-z0-9._-]{6,}`)
+)
 
 // shown is a part of the lab's text as a message may show it.
 func (t *labText) shown(line string) string {
@@ -448,10 +455,3 @@ func (t *labText) shown(line string) string {
 	line = tokenForm.ReplaceAllString(line, provision.Redacted)
 	return secretLine.ReplaceAllString(line, "${1}"+provision.Redacted)
 }
-
-var (
-	// secretLine is a line that says a secret, whatever is wrong with it.
-	secretLine = regexp.MustCompile(`(?i)(\b(?:[a-z0-9_-]*[_-])?(?:api[_-]?key|token|secret|password|authorization)"?[ \t]*[=:][ \t]*["'])[^"'\n]{6,}`)
-	// tokenForm is a well-known token in a line.
-	tokenForm = regexp.MustCompile(`\b(hf_|sk-|nvapi-|gh[pousr]_|glpat-|xox[abp]-|AKIA)[A-Za-z0-9._-]{6,}`)
-)

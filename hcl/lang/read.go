@@ -101,6 +101,15 @@ func (r *Reader) WarnOfUnused() {
 	}
 }
 
+// Start is where the lab's text begins; false: it has none.
+func (r *Reader) Start() (Place, bool) {
+	names, _ := r.Source.labFiles()
+	if len(names) == 0 {
+		return Place{}, false
+	}
+	return place(hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}), true
+}
+
 // Blocks are the blocks of a type that nothing refers to, not read yet, as written.
 func (r *Reader) Blocks(name string) []*Block {
 	t := r.types[slices.IndexFunc(r.types, func(t *BlockType) bool { return t.Name == name })]
@@ -628,13 +637,4 @@ func (b *Block) item(name, key string) (*hclsyntax.ObjectConsItem, bool) {
 		}
 	}
 	return nil, true
-}
-
-// Start is where the lab's text begins; false: it has none.
-func (r *Reader) Start() (Place, bool) {
-	names, _ := r.Source.labFiles()
-	if len(names) == 0 {
-		return Place{}, false
-	}
-	return place(hcl.Range{Filename: names[0], Start: hcl.InitialPos, End: hcl.InitialPos}), true
 }

@@ -200,6 +200,8 @@ func AsJSON(v cty.Value) (string, error) {
 	return string(b), nil
 }
 
+var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(?:([KMGT])(i?))?B$`)
+
 // parseSize reads "32GB" or "32GiB" into bytes.
 func parseSize(s string) (int64, error) {
 	m := sizeForm.FindStringSubmatch(s)
@@ -382,5 +384,3 @@ func indented(text string) string {
 	json.Indent(&b, []byte(text), "", "  ") // it is valid
 	return b.String() + "\n"
 }
-
-var sizeForm = regexp.MustCompile(`^(\d+(?:\.\d+)?) ?(?:([KMGT])(i?))?B$`)
