@@ -239,7 +239,7 @@ func (w *work) carryOut(ctx context.Context) error {
 		interrupted := &exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and " + next)}
 		return errors.Join(interrupted, leftBy(runErr), err)
 	}
-	return errors.Join(outcome(w.plan, done, runErr), err)
+	return errors.Join(exitAfter(w.plan, done, runErr), err)
 }
 
 // measure runs the plan while everybody is told who wants to know. err is why it did not begin.
@@ -304,7 +304,7 @@ func (w *work) writePage(ctx context.Context) error {
 	return nil
 }
 
-func outcome(p *plan.Plan, o apply.Outcome, err error) error {
+func exitAfter(p *plan.Plan, o apply.Outcome, err error) error {
 	switch {
 	case errors.Is(err, provision.ErrUnclean):
 		return &exit{exitUnclean, brief(err)}

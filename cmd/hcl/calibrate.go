@@ -64,7 +64,7 @@ func calibrateHere(ctx context.Context, t *console, o calibrateOptions) error {
 		return err
 	}
 	found := calibrate.Of(calibrate.ThisMachine(version), time.Now(), climbed)
-	kept, err := keep(t, found)
+	kept, err := keepCalibration(t, found)
 	if err != nil {
 		return err
 	}
@@ -79,8 +79,8 @@ func calibrateHere(ctx context.Context, t *console, o calibrateOptions) error {
 	return err
 }
 
-// keep keeps a calibration, unless that which is kept tried more, and says what it did.
-func keep(t *console, found calibrate.Calibration) (string, error) {
+// keepCalibration keeps a calibration, unless that which is kept tried more, and says what it did.
+func keepCalibration(t *console, found calibrate.Calibration) (string, error) {
 	kept, err := calibrate.Kept(found.Machine)
 	if err != nil {
 		t.logger().Warn(err.Error())

@@ -101,8 +101,8 @@ func everySecond() tea.Cmd {
 	return tea.Tick(time.Second, func(t time.Time) tea.Msg { return second(t) })
 }
 
-// row is what one host is doing.
-type row struct {
+// hostRow is what one host is doing.
+type hostRow struct {
 	engine  string
 	doing   string
 	since   time.Time
@@ -115,15 +115,15 @@ type row struct {
 }
 
 // does puts something else in the place of what the host was doing.
-func (r *row) does(e apply.Event, what string) {
-	*r = row{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of}
+func (r *hostRow) does(e apply.Event, what string) {
+	*r = hostRow{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of}
 }
 
 type model struct {
 	styles
 	ready chan struct{} // closed by Init, of which there is one
 	hosts []string
-	rows  map[string]*row
+	rows  map[string]*hostRow
 	forecasts
 	began time.Time
 	price float64      // of all hosts together, USD per hour
@@ -135,7 +135,7 @@ type model struct {
 }
 
 func newModel(s styles) *model {
-	return &model{styles: s, rows: map[string]*row{}, forecasts: forecasts{}}
+	return &model{styles: s, rows: map[string]*hostRow{}, forecasts: forecasts{}}
 }
 
 type styles struct{ bold, faint, good, warn, bad lipgloss.Style }
@@ -212,10 +212,10 @@ func (m *model) begin(b begun) {
 }
 
 // row is a host's, which may be new.
-func (m *model) row(host string) *row {
+func (m *model) row(host string) *hostRow {
 	r := m.rows[host]
 	if r == nil {
-		r = &row{}
+		r = &hostRow{}
 		m.hosts = append(m.hosts, host)
 		m.rows[host] = r
 	}
@@ -263,9 +263,9 @@ func (s styles) eventLine(e apply.Event) string {
 		case e.Summary == nil:
 			return s.bad.Render("✗") + what + e.Message
 		case e.Summary.Verdict.Verdict != load.Valid:
-			return s.warn.Render("!") + what + short(e.Summary) + "  " + s.warn.Render(e.Summary.Verdict.Verdict)
+			return s.warn.Render("!") + what + figuresShort(e.Summary) + "  " + s.warn.Render(e.Summary.Verdict.Verdict)
 		default:
-			return s.good.Render("✓") + what + short(e.Summary)
+			return s.good.Render("✓") + what + figuresShort(e.Summary)
 		}
 	case apply.Warning:
 		return s.warn.Render("!") + " " + e.Host + " " + e.Engine + " " + e.Message
@@ -275,8 +275,8 @@ func (s styles) eventLine(e apply.Event) string {
 	return ""
 }
 
-// short is what a person wants to see of a cell at a glance. What was not measured is not 0.
-func short(s *load.Summary) string {
+// figuresShort is what a person wants to see of a cell at a glance. What was not measured is not 0.
+func figuresShort(s *load.Summary) string {
 	text := number.Text(s.OutputThroughput) + " tok/s"
 	if s.Silent() {
 		text = number.Text(s.RequestThroughput) + " req/s  p50 E2EL " + number.Text(s.E2EL.Median) + " ms"
@@ -304,7 +304,7 @@ func (m *model) View() tea.View {
 	now := time.Now()
 	var lines []string
 	for _, name := range m.hosts {
-		lines = append(lines, m.bold.Render(name)+"  "+m.line(name, now))
+		lines = append(lines, m.bold.Render(name)+"  "+m.hostLine(name, now))
 	}
 	if !m.began.IsZero() && (m.price > 0 || len(m.hosts) > 1) {
 		lines = append(lines, m.faint.Render(m.total(now)))
@@ -334,9 +334,9 @@ func (m *model) total(now time.Time) string {
 
 func dollars(x float64) string { return fmt.Sprintf("$%.2f", x) }
 
-// line says how long a host still takes, and what it is doing. What matters most stands
+// hostLine says how long a host still takes, and what it is doing. What matters most stands
 // first: a narrow terminal shows no more.
-func (m *model) line(host string, now time.Time) string {
+func (m *model) hostLine(host string, now time.Time) string {
 	r := m.rows[host]
 	if r.doing == "" {
 		return m.faint.Render("waiting")
@@ -366,7 +366,7 @@ func (m *model) line(host string, now time.Time) string {
 }
 
 // part is how much of the cell that is being measured is done, from 0 to 1.
-func (r *row) part() float64 {
+func (r *hostRow) part() float64 {
 	if p := r.current; p != nil && p.Total > 0 && !p.Warmup {
 		return float64(p.Done) / float64(p.Total)
 	}

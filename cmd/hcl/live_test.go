@@ -201,7 +201,7 @@ func TestLiveLine(t *testing.T) {
 	now := time.Now()
 	m.event(apply.Event{Time: now.Add(-time.Minute), Type: apply.Begin, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Benchmark: "online", Axes: long, Number: 1, Of: 2})
 	m.event(apply.Event{Time: now, Type: apply.Progress, Host: "h200", Engine: "sglang.deepseek-h200", Cell: "a", Progress: &load.Progress{Done: 250, Total: 500, Elapsed: 60, OutputTokens: 200000}})
-	text := "h200  " + m.line("h200", now)
+	text := "h200  " + m.hostLine("h200", now)
 	want := "h200  19m left  1/2  sglang.deepseek-h200  █████░░░░░  250 of 500 requests, 3,333 tok/s  " +
 		"online: concurrency=128 output_tokens=800 prefix_caching=true"
 	if text != want {
@@ -211,12 +211,12 @@ func TestLiveLine(t *testing.T) {
 		t.Errorf("at 80 columns the line is %q", got)
 	}
 	offline := &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 381299}}}
-	if got, want := short(offline), "381,299 tok/s"; got != want {
+	if got, want := figuresShort(offline), "381,299 tok/s"; got != want {
 		t.Errorf("an offline cell is %q, want %q", got, want)
 	}
 	online := &load.Summary{Part: load.Part{Figures: load.Figures{OutputThroughput: 3618.2,
 		TTFT: load.Stats{Count: 9, Mean: 31.2, Median: 30.94}, TPOT: load.Stats{Count: 9, Mean: 5, Median: 4.001}}}}
-	if got, want := short(online), "3,618 tok/s  p50 TTFT 30.9 ms, TPOT 4.00 ms"; got != want {
+	if got, want := figuresShort(online), "3,618 tok/s  p50 TTFT 30.9 ms, TPOT 4.00 ms"; got != want {
 		t.Errorf("an online cell is %q, want %q", got, want)
 	}
 }
@@ -376,7 +376,7 @@ func TestDownloaded(t *testing.T) {
 		e.Time, e.Host, e.Engine = time.Now(), "box", "vllm.r1"
 		view.event(e)
 	}
-	if got, want := view.line("box", time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
+	if got, want := view.hostLine("box", time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
 		t.Errorf("the live view shows %q, want %q", got, want)
 	}
 }

@@ -167,7 +167,7 @@ func runNotice(ctx context.Context, command []provision.Text, text []byte) error
 	cmd.WaitDelay = time.Second
 	cmd.Stdin = bytes.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("run %s: %w: %s", command[0], err, answer(out, command...))
+		return fmt.Errorf("run %s: %w: %s", command[0], err, quoted(out, command...))
 	}
 	return nil
 }
@@ -189,13 +189,13 @@ func post(ctx context.Context, to provision.Text, text []byte) error {
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 {
 		said, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
-		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, answer(said, to, provision.Secret(r.URL.RequestURI())))
+		return fmt.Errorf("post to %s: %s: %s", to, resp.Status, quoted(said, to, provision.Secret(r.URL.RequestURI())))
 	}
 	return nil
 }
 
-// answer is what somebody said who was told secrets, and may have quoted them.
-func answer(said []byte, told ...provision.Text) string {
+// quoted is what somebody said who was told secrets, and may have quoted them.
+func quoted(said []byte, told ...provision.Text) string {
 	const shown = 300 // bytes
 	var secrets []string
 	for _, text := range told {

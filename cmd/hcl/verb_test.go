@@ -143,9 +143,9 @@ func TestOutcome(t *testing.T) {
 		{err: at(fmt.Errorf("stop: %w", &provision.UncleanError{})), code: exitUnclean, says: above},
 		{err: errors.New("the disk is full"), code: exitFailed, says: "the disk is full"},
 	} {
-		err := outcome(&plan.Plan{}, test.done, test.err)
+		err := exitAfter(&plan.Plan{}, test.done, test.err)
 		if code, _ := exitOf(t.Context(), err); code != test.code || err != nil && err.Error() != test.says {
-			t.Errorf("outcome(%+v, %v) = exit %d, %v, want %d, %s", test.done, test.err, code, err, test.code, test.says)
+			t.Errorf("exitAfter(%+v, %v) = exit %d, %v, want %d, %s", test.done, test.err, code, err, test.code, test.says)
 		}
 	}
 }

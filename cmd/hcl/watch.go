@@ -220,11 +220,11 @@ func (p *runPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		head.Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(watchPage)
 	case r.URL.Path == "/events":
-		p.events(w, r)
+		p.serveEvents(w, r)
 	case r.URL.Path == "/chart.svg":
-		p.chart(w, r)
+		p.serveChart(w, r)
 	case r.URL.Path == "/report":
-		p.report(w, r)
+		p.serveReport(w, r)
 	default:
 		http.NotFound(w, r)
 	}
@@ -244,8 +244,8 @@ func (p *runPage) allows(r *http.Request) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// events sends the run's journal as server-sent events. A reader that was cut off says how many lines it has.
-func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
+// serveEvents sends the run's journal as server-sent events. A reader that was cut off says how many lines it has.
+func (p *runPage) serveEvents(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := http.NewResponseController(w)
 	var have int
@@ -279,8 +279,8 @@ func (p *runPage) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// chart is what a benchmark's report would show first, drawn of what is measured by now.
-func (p *runPage) chart(w http.ResponseWriter, r *http.Request) {
+// serveChart gives what a benchmark's report would show first, drawn of what is measured by now.
+func (p *runPage) serveChart(w http.ResponseWriter, r *http.Request) {
 	const wide, narrow = 960, 400
 	ask, width := r.URL.Query(), wide
 	if ask.Has("narrow") {
@@ -302,8 +302,8 @@ func (p *runPage) chart(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// report is the page that hcl report would write by now. It has a policy of its own.
-func (p *runPage) report(w http.ResponseWriter, r *http.Request) {
+// serveReport gives the page that hcl report would write by now. It has a policy of its own.
+func (p *runPage) serveReport(w http.ResponseWriter, r *http.Request) {
 	var html bytes.Buffer
 	err := p.measured(r.Context(), func(rows []results.Row, about figure.About) error {
 		return page.HTML(&html, rows, about)
