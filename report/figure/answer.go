@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -25,25 +26,15 @@ type Answer struct {
 // cells that lie along nothing, side by side.
 func Answers(rows []results.Row, all *Series, layout *Layout) (out []*Answer) {
 	cells := Owned(Samples(rows, all))
-	lying := map[*Sample]bool{}
-	var found []Slice
-	for _, of := range Grouped(cells, func(s *Sample) string { return s.Benchmark }) {
-		for _, d := range Dimensions {
-			for _, x := range SlicesAlong(d, of) {
-				if Pushed(d) || x.busiest(of) { // of lengths, the greatest load says it
-					found = append(found, x)
-				}
-				for _, s := range x.Samples {
-					lying[s] = true
-				}
-			}
-		}
-	}
-	slices.SortStableFunc(found, func(a, b Slice) int { return b.Points - a.Points })
+	lines, rest := workloads(cells)
+	found := slices.DeleteFunc(lines, func(x Slice) bool { // of lengths, the greatest load says it
+		own := func(s *Sample) bool { return s.Benchmark == x.Samples[0].Benchmark }
+		return !Pushed(x.Along) && !x.busiest(slices.DeleteFunc(slices.Clone(cells), func(s *Sample) bool { return !own(s) }))
+	})
 	for _, x := range found {
 		out = append(out, x.answer(layout))
 	}
-	if rest := slices.DeleteFunc(cells, func(s *Sample) bool { return lying[s] }); len(rest) > 0 {
+	if len(rest) > 0 {
 		out = append(out, sideBySide(rest, layout))
 	}
 	out = slices.DeleteFunc(out, func(a *Answer) bool { return len(a.Tables) == 0 })
@@ -52,6 +43,65 @@ func Answers(rows []results.Row, all *Series, layout *Layout) (out []*Answer) {
 		a.ID = ids.Name(Slug(a.Workload))
 	}
 	return out
+}
+
+// workloads are the lines that cells lie on, those with the most points first, and the cells that lie on
+// none. A cell may lie on several.
+func workloads(cells []*Sample) (lines []Slice, rest []*Sample) {
+	lying := map[*Sample]bool{}
+	for _, of := range Grouped(cells, func(s *Sample) string { return s.Benchmark }) {
+		for _, d := range Dimensions {
+			for _, x := range SlicesAlong(d, of) {
+				lines = append(lines, x)
+				for _, s := range x.Samples {
+					lying[s] = true
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(lines, func(a, b Slice) int { return b.Points - a.Points })
+	return lines, slices.DeleteFunc(slices.Clone(cells), func(s *Sample) bool { return lying[s] })
+}
+
+// Workloads divides rows as [Answers] does, but each row is in one workload: that along which it is pushed
+// harder, if there is one, or else that of its lengths. Series by series, the load of its rows grows. Rows of
+// no line are the last, as they come.
+func Workloads(rows []results.Row, all *Series) (out [][]results.Row) {
+	var cells []*Sample
+	for _, of := range Grouped(Those(rows, func(*results.Row) bool { return true }), all.Place) {
+		s := all.Sample(of)
+		s.Void = !slices.ContainsFunc(of, IsMeasured)
+		cells = append(cells, s)
+	}
+	lines, _ := workloads(cells)
+	line := map[*Sample]int{} // of each cell, from 1
+	for _, pushed := range []bool{true, false} {
+		for i, x := range lines {
+			for _, s := range x.Samples {
+				if Pushed(x.Along) == pushed && line[s] == 0 {
+					line[s] = i + 1
+				}
+			}
+		}
+	}
+	at := map[*results.Row]*Sample{}
+	for _, s := range cells {
+		for _, r := range s.Rows {
+			at[r] = s
+		}
+	}
+	parts := make([][]results.Row, len(lines)+1)
+	for i := range rows {
+		n := line[at[&rows[i]]]
+		parts[n] = append(parts[n], rows[i])
+	}
+	for i, x := range lines {
+		place := func(r results.Row) float64 { return Along(&r)[x.Along.Name] }
+		slices.SortStableFunc(parts[i+1], func(a, b results.Row) int {
+			return cmp.Or(all.Find(&a).Index-all.Find(&b).Index, cmp.Compare(place(a), place(b)))
+		})
+	}
+	return slices.DeleteFunc(append(parts[1:], parts[0]), func(part []results.Row) bool { return len(part) == 0 })
 }
 
 // answer is that of a slice: who gives how much at which service, and every figure along it.

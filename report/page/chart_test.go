@@ -158,7 +158,7 @@ func TestLayoutTables(t *testing.T) {
 		shown, about := l.Apply(rows, figure.About{Spending: []figure.Spending{{}}})
 		reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Markdown(w, shown, about) }), "## A\\_title\n\nWhat.\n\nFirst.\n\n",
 			"\nSGLang\\_wins.\n\nH200 · SGLang has",
-			"| engine | concurrency | TTFT ms p99 | tok/s output | USD per million output |")
+			"| engine | concurrency | TTFT s p99 | tok/s output | USD per million output |")
 		reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return HTML(w, shown, about) }), ">SGLang_wins.</h1>")
 		if (about.Spending != nil) != prices {
 			t.Errorf("spending %v, prices %v", about.Spending, prices)

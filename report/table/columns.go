@@ -126,52 +126,71 @@ func tabled(rows []results.Row) []Weighted {
 	})
 }
 
+// manyMilliseconds are so many that a table says all figures of a timing in seconds.
+const manyMilliseconds = 10_000
+
 // figureColumns are the columns of what was measured: the figures that the layout names, whether any
 // row has them or not, or else those of automatic that a row has. Void cells have counts alone.
 func figureColumns(rows []results.Row, layout *figure.Layout, automatic []Weighted) []Column {
 	names := layout.Columns
 	columns := slices.DeleteFunc(counts(rows), func(c Column) bool { return slices.Contains(names, c.Key) })
-	loads, shared := figure.Rivals(rows), figure.SharedReasons(rows)
-	for i, m := range figure.Chosen(names) {
-		weight := chosenWeight + len(names) - i
-		if i == 0 {
-			weight = 0 // stays
+	wanted := automatic
+	if names != nil {
+		wanted = nil
+		for i, m := range figure.Chosen(names) {
+			weight := chosenWeight + len(names) - i
+			if i == 0 {
+				weight = 0 // stays
+			}
+			wanted = append(wanted, Weighted{weight, m})
 		}
-		c := columnOf(m, rows, weight)
-		c.markBest(m, rows, loads, shared)
-		c.bound(m, rows, layout)
-		columns = append(columns, c)
 	}
-	if names == nil {
-		for _, m := range automatic {
-			if c := columnOf(m.Metric, rows, m.Weight); c.Known() || m.Weight == 0 {
-				c.markBest(m.Metric, rows, loads, shared)
-				c.bound(m.Metric, rows, layout)
-				columns = append(columns, c)
+	long := map[string]bool{} // timings whose figures are in seconds
+	for _, m := range wanted {
+		for i := range rows {
+			if v, ok := m.Value(&rows[i]); ok && m.Unit == "ms" && v >= manyMilliseconds {
+				long[m.Group] = true
 			}
 		}
+	}
+	loads, shared := figure.Rivals(rows), figure.SharedReasons(rows)
+	for _, m := range wanted {
+		c := columnOf(m.Metric, rows, m.Weight, long[m.Group])
+		if names == nil && m.Weight != 0 && !c.Known() {
+			continue
+		}
+		c.markBest(m.Metric, rows, loads, shared)
+		if layout.Intervals {
+			c.bound(m.Metric, rows, long[m.Group])
+		}
+		columns = append(columns, c)
 	}
 	return append(columns, sloColumn(rows)...)
 }
 
-func columnOf(m figure.Metric, rows []results.Row, weight int) Column {
+// columnOf is the column of a metric, with milliseconds in seconds if inSeconds is true.
+func columnOf(m figure.Metric, rows []results.Row, weight int, inSeconds bool) Column {
+	unit, per := m.Unit, 1.0
+	if inSeconds {
+		unit, per = "s", 1000
+	}
 	c := Column{Key: m.Name, Group: m.Group, Name: m.Short, weight: weight}
 	switch {
 	case m.Group == "Throughput":
-		c.Group = m.Unit
+		c.Group = unit
 	case m.Unit == "ms":
-		c.Group += " ms"
+		c.Group += " " + unit
 	case m.Group == "Energy":
 		c.Group = ""
-		if !strings.HasPrefix(m.Short, m.Unit) {
-			c.Name += " " + m.Unit
+		if !strings.HasPrefix(m.Short, unit) {
+			c.Name += " " + unit
 		}
-	case m.Group == "" && m.Unit != "" && !strings.HasSuffix(m.Short, "/s"):
-		c.Name += " " + m.Unit
+	case m.Group == "" && unit != "" && !strings.HasSuffix(m.Short, "/s"):
+		c.Name += " " + unit
 	}
 	return c.With(len(rows), func(i int) Entry {
 		if v, ok := m.Value(&rows[i]); ok {
-			return Entry{Text: number.Text(v), Exact: number.Exact(v)}
+			return Entry{Text: number.Text(v / per), Exact: number.Exact(v)}
 		}
 		return Entry{Needs: m.Lacks(&rows[i])}
 	})
@@ -207,7 +226,7 @@ func sloColumn(rows []results.Row) []Column {
 // verdictColumn says whether a line can be trusted. A doubt stands in its line.
 func verdictColumn(rows []results.Row, notes say.Doubts) []Column {
 	c := Column{Key: "verdict", Name: "verdict", Left: true}
-	if len(notes) == 0 {
+	if !slices.ContainsFunc(rows, func(r results.Row) bool { return notes.Number(&r) > 0 }) {
 		c.constant = func(text string) string {
 			if len(rows) == 1 {
 				return text
@@ -254,10 +273,13 @@ func shortIDs(rows []results.Row) func(id string) string {
 	return begin
 }
 
-// bound adds the interval of each figure in brackets, where the layout wants them.
-func (c *Column) bound(m figure.Metric, rows []results.Row, layout *figure.Layout) {
+// bound adds the interval of each figure in brackets.
+func (c *Column) bound(m figure.Metric, rows []results.Row, inSeconds bool) {
 	for i := range rows {
-		if x, ok := m.Interval(&rows[i]); ok && layout.Intervals {
+		if x, ok := m.Interval(&rows[i]); ok {
+			if inSeconds {
+				x.Low, x.High = x.Low/1000, x.High/1000
+			}
 			c.Entries[i].Text += " [" + say.BoundsText(x) + "]"
 		}
 	}

@@ -88,8 +88,8 @@ func TestColours(t *testing.T) {
 	rows[2].Summary, rows[2].Error = nil, "it stopped"
 	rows[0].Deployment.Engine, rows[0].Axes = "sglang.\x1b[31mred", rows[0].Axes[1:]
 	text := reporttest.Written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 120, Colour: true}) })
-	reporttest.Holds(t, text, "\x1b[1m  92.2\x1b[0m", "\x1b[31mvoid", "\x1b[32mvalid")
-	if strings.Contains(text, "\x1b[31mred") || strings.Contains(text, "\x1b[1m     175") {
+	reporttest.Holds(t, text, "\x1b[1m0.0922\x1b[0m", "\x1b[31mvoid", "\x1b[32mvalid")
+	if strings.Contains(text, "\x1b[31mred") || strings.Contains(text, "\x1b[1m 0.175") {
 		t.Errorf("a name brings its colour, or what is not best is bold:\n%q", text)
 	}
 }
@@ -187,4 +187,22 @@ func table(t *testing.T, rows []results.Row, width int) string {
 		}
 	}
 	return text
+}
+
+// TestWorkloads: each workload has a table, under what its rows have in common; in it the load grows, series by
+// series, whatever the order of rows, and long times are in seconds.
+func TestWorkloads(t *testing.T) {
+	var rows []results.Row
+	for _, data := range []string{"random", "shared"} {
+		for _, concurrency := range []int64{128, 16, 4} {
+			for _, engine := range []string{"vllm.h200", "sglang.h200"} {
+				r := reporttest.Row(engine, concurrency, 100+float64(concurrency), 20)
+				r.ID = data + r.ID
+				r.Axes = append(r.Axes, results.Axis{Name: "dataset", Value: data})
+				rows = append(rows, r)
+			}
+		}
+	}
+	rows[0].Summary.TTFT.Median = 82_846
+	golden.Check(t, "workloads.txt", table(t, rows, 100))
 }

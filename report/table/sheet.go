@@ -124,7 +124,7 @@ func (c Column) aligned() Column {
 
 // label names the column where it stands alone: "TTFT p99".
 func (c Column) label() string {
-	return strings.TrimSpace(strings.TrimSuffix(c.Group, " ms") + " " + c.Name)
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimSuffix(c.Group, " ms"), " s") + " " + c.Name)
 }
 
 // Project takes out of the sheet what all of its rows have in common, and says it in

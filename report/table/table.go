@@ -25,7 +25,7 @@ type Options struct {
 	Colour bool
 }
 
-// Table prints one line per cell in the order of rows; benchmarks of other axes have tables of their own.
+// Table prints one line per cell, a table for each workload, series by series, and the load growing.
 // What is the same for all cells stands above a table instead of in a column; what puts a cell in doubt
 // stands below.
 func Table(w io.Writer, rows []results.Row, opt Options) error {
@@ -33,8 +33,10 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		_, err := fmt.Fprintln(w, "No results.")
 		return err
 	}
+	parted := parts(rows, &opt.Layout)
+	rows = slices.Concat(parted...)
 	notes := say.NewDoubts(rows)
-	tables, common := newSheets(rows, &opt.Layout, notes)
+	tables, common := newSheets(parted, &opt.Layout, notes)
 	var dropped []string
 	for _, s := range tables {
 		dropped = figure.Once(dropped, s.Fit(opt.Width)...)
@@ -66,21 +68,34 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	return err
 }
 
-// newSheets are the tables of rows, one for the benchmarks that have the same axes, with the metrics that
-// the layout names or those that matter most, and what all of them have in common, in words.
-func newSheets(rows []results.Row, layout *figure.Layout, notes say.Doubts) (all []*Sheet, common []string) {
+// parts are the rows of each table: of one workload, or, of all that is of none, of benchmarks that have the
+// same axes.
+func parts(rows []results.Row, layout *figure.Layout) (all [][]results.Row) {
 	shapes := map[string]string{} // of each benchmark
 	for _, of := range figure.Grouped(rows, func(r results.Row) string { return r.Benchmark }) {
 		own := slices.DeleteFunc(figure.Axes(of), func(name string) bool { return name == "engine" })
 		slices.Sort(own)
 		shapes[of[0].Benchmark] = fmt.Sprint(of[0].Job.Batch != nil, own)
 	}
-	begin := shortIDs(rows)
-	for _, of := range figure.Grouped(rows, func(r results.Row) string { return shapes[r.Benchmark] }) {
+	for _, of := range figure.Workloads(rows, figure.NewSeries(rows, layout.Series)) {
+		all = append(all, figure.Grouped(of, func(r results.Row) string { return shapes[r.Benchmark] })...)
+	}
+	return all
+}
+
+// newSheets are the tables of these parts of all rows, with the metrics that the layout names or those that
+// matter most, and what all of them have in common, in words.
+func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts) (all []*Sheet, common []string) {
+	rows := slices.Concat(parted...)
+	begin, ofID := shortIDs(rows), 81
+	if names := layout.Columns; names != nil {
+		ofID = chosenWeight + len(names) - 2 // two of them matter more
+	}
+	for _, of := range parted {
 		s := &Sheet{Rows: len(of), Columns: slices.Concat(
 			Identity(of), AxisColumns(of), repetitionColumns(of), figureColumns(of, layout, tabled(of)))}
 		if len(rows) > 1 {
-			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: 81}.filled(len(of),
+			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: ofID}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
 		}
 		s.Columns = append(s.Columns, verdictColumn(of, notes)...)
@@ -113,8 +128,10 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 		paragraph(text)
 	}
 	if len(rows) > 0 {
+		parted := parts(rows, &about.Layout)
+		rows = slices.Concat(parted...)
 		notes := say.NewDoubts(rows)
-		tables, common := newSheets(rows, &about.Layout, notes)
+		tables, common := newSheets(parted, &about.Layout, notes)
 		paragraph(say.Sentence(say.CommonMark(rows)))
 		paragraph(strings.Join(slices.Concat(say.Origin(rows), common), ", "))
 		for i, s := range tables {
@@ -162,11 +179,18 @@ func spreadLines(repeated []figure.Repeated, width int) []string {
 		Column{Name: "n"}.filled(len(repeated), func(i int) string { return repeated[i].Used() }),
 	}}
 	for i, m := range []figure.Metric{figure.OutputThroughput, figure.MedianTTFT, figure.MedianTPOT, figure.MedianE2EL, figure.Goodput} {
-		c := columnOf(m, nil, 90-10*i).filled(len(repeated), func(i int) string {
-			if of, ok := repeated[i].Figures[m.Name]; ok {
-				return of.Text()
+		long := m.Unit == "ms" && slices.ContainsFunc(repeated, func(r figure.Repeated) bool {
+			return r.Figures[m.Name].Median >= manyMilliseconds
+		})
+		c := columnOf(m, nil, 90-10*i, long).filled(len(repeated), func(i int) string {
+			of, ok := repeated[i].Figures[m.Name]
+			if !ok {
+				return ""
 			}
-			return ""
+			if long {
+				of.Median, of.Min, of.Max = of.Median/1000, of.Min/1000, of.Max/1000
+			}
+			return of.Text()
 		})
 		if c.Known() {
 			s.Columns = append(s.Columns, c)
