@@ -302,15 +302,10 @@ func WordsOf(rows []results.Row, name string) (all []string) {
 // kind of a deployment's engine. What stood in for an engine in a rehearsal is named after that.
 func kind(d *results.Deployment) string {
 	if d.Kind == "" || d.Kind == "sim" {
-		return kindOf(d.Engine)
+		kind, _, _ := strings.Cut(d.Engine, ".") // "vllm" of "vllm.h200"
+		return kind
 	}
 	return d.Kind
-}
-
-// kindOf is the kind in an engine's address: "vllm" of "vllm.h200".
-func kindOf(engine string) string {
-	kind, _, _ := strings.Cut(engine, ".")
-	return kind
 }
 
 // KindName is an engine as its makers write it.
