@@ -209,7 +209,7 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.HoldKV })},
 	{"wrong-text", "N", "give every n-th answer other words",
 		count(func(c *Config) *int { return &c.WrongText })},
-	{"mind-cache", "BOOL", "as a router give a request to a server with the fewest in flight (default false)",
+	{"mind-cache", "BOOL", "as a router prefer servers with few requests (default false)",
 		truth(func(c *Config) *bool { return &c.routes().MindCache })},
 	{"count-dead", "BOOL", "as a router say that dead workers are well (default false)",
 		truth(func(c *Config) *bool { return &c.routes().CountDead })},
