@@ -3,7 +3,7 @@
 //	engine = "vllm" and concurrency >= 64 and not (verdict = "void" or p99_ttft_ms > 5000)
 //
 // The operators are =, !=, <, <=, >, >=, and, or, not and parentheses. A value is a
-// number or a text, in quotes where it has blanks or one of the operators' characters;
+// number, a time such as 1.5s, or a text, in quotes where it has blanks or one of the operators' characters;
 // * in a text stands for any characters, and no other character is special. The
 // package does not know what has the values, nor what they mean.
 package where
@@ -14,14 +14,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/agext/levenshtein"
 )
 
-// Values are what something has under its names: a float64, a text, or several
+// Values are what something has under its names: a float64, [Milliseconds], a text, or several
 // texts that all name the same thing, for []string. False: it has none.
 type Values func(name string) (any, bool)
+
+// Milliseconds are a time, which a condition compares with a number of them, or with 250ms or 1.5s.
+type Milliseconds float64
 
 // Condition reports whether it holds for something with these values. What is not
 // there is not equal to anything, and neither below nor above it.
@@ -204,11 +208,28 @@ func (p *parser) one() (Condition, error) {
 
 // unknown says what could be meant by a name that is not there.
 func (p *parser) unknown(name string) string {
-	known := slices.Sorted(slices.Values(p.known))
-	if near := Nearest(name, known); near != "" {
-		return fmt.Sprintf("there is no %q to compare. Did you mean %q?", name, near)
+	return fmt.Sprintf("there is no %q to compare. %s", name, Instead(name, p.known))
+}
+
+// Instead is a sentence for who wrote a name that a list does not have: what was meant, perhaps, or which
+// names begin so, or, of a long list, which are the nearest.
+func Instead(wrong string, list []string) string {
+	known := slices.Sorted(slices.Values(list))
+	if near := Nearest(wrong, known); near != "" {
+		return fmt.Sprintf("Did you mean %q?", near)
 	}
-	return fmt.Sprintf("there is no %q to compare. There are %s.", name, strings.Join(known, ", "))
+	const few = 12
+	begun := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(wrong)) })
+	switch {
+	case wrong != "" && len(begun) > 0 && len(begun) <= few:
+		known = begun
+	case len(known) > few:
+		slices.SortStableFunc(known, func(a, b string) int {
+			return levenshtein.Distance(wrong, a, nil) - levenshtein.Distance(wrong, b, nil)
+		})
+		return fmt.Sprintf("The nearest of %d are %s.", len(known), strings.Join(known[:3], ", "))
+	}
+	return fmt.Sprintf("There are %s.", strings.Join(known, ", "))
 }
 
 // Nearest is the name of a list that was meant by a wrong one, perhaps; empty: none.
@@ -227,10 +248,16 @@ func Nearest(wrong string, list []string) string {
 func compared(name, op, want string) Condition {
 	number, err := strconv.ParseFloat(want, 64)
 	isNumber := err == nil
+	milliseconds, isTime := number, isNumber
+	if d, err := time.ParseDuration(want); err == nil && !isNumber {
+		milliseconds, isTime = d.Seconds()*1e3, true
+	}
 	equal := func(v any) bool {
 		switch v := v.(type) {
 		case float64:
 			return isNumber && v == number
+		case Milliseconds:
+			return isTime && float64(v) == milliseconds
 		case []string:
 			return slices.ContainsFunc(v, func(s string) bool { return Match(want, s) })
 		}
@@ -253,6 +280,11 @@ func compared(name, op, want string) Condition {
 				return false
 			}
 			order = cmp.Compare(v, number)
+		case Milliseconds:
+			if !isTime {
+				return false
+			}
+			order = cmp.Compare(float64(v), milliseconds)
 		case []string:
 			if len(v) == 0 {
 				return false

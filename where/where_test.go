@@ -8,9 +8,9 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid", "model": "deepseek-ai/DeepSeek-R1", "path": `a[1]\b?`, "none": []string{}}
+	values := map[string]any{"engine": []string{"vllm.h200", "vllm"}, "concurrency": 16.0, "verdict": "valid", "model": "deepseek-ai/DeepSeek-R1", "path": `a[1]\b?`, "none": []string{}, "wait": Milliseconds(1500)}
 	of := func(name string) (any, bool) { v, ok := values[name]; return v, ok }
-	names := []string{"engine", "concurrency", "verdict", "host", "model", "path", "none"}
+	names := []string{"engine", "concurrency", "verdict", "host", "model", "path", "none", "wait"}
 	for condition, want := range map[string]bool{
 		`engine = vllm`: true,
 		`engine = "vllm.h200" and concurrency<=16`: true,
@@ -18,22 +18,26 @@ func TestParse(t *testing.T) {
 		`engine < "w"`:   true,
 		`concurrency = 4 or concurrency = 16 and verdict = void`:        false,
 		`(concurrency = 4 OR concurrency == 16) and not verdict = void`: true,
-		`concurrency > "many"`:     false,
-		`concurrency > 16.5`:       false,
-		`verdict >= "valid"`:       true,
-		`host = "a"`:               false, // it has none
-		`host != "a"`:              true,
-		`host < "a" or host > "a"`: false,
-		`model = "*"`:              true, // a slash is a character
-		`model = "*DeepSeek*"`:     true,
-		`model = "deep*seek*R1"`:   true,
-		`model = "deep*R2"`:        false,
-		`model = "deepseek-ai"`:    false,
-		`path = "a[1]\b?"`:         true, // so are brackets, \ and ?
-		`path = "a?1]\b?"`:         false,
-		`path = "["`:               false,
-		`none < "a" or none = "*"`: false,
-		`none != "a"`:              true,
+		`concurrency > "many"`:       false,
+		`concurrency > 16.5`:         false,
+		`verdict >= "valid"`:         true,
+		`host = "a"`:                 false, // it has none
+		`host != "a"`:                true,
+		`host < "a" or host > "a"`:   false,
+		`model = "*"`:                true, // a slash is a character
+		`model = "*DeepSeek*"`:       true,
+		`model = "deep*seek*R1"`:     true,
+		`model = "deep*R2"`:          false,
+		`model = "deepseek-ai"`:      false,
+		`path = "a[1]\b?"`:           true, // so are brackets, \ and ?
+		`path = "a?1]\b?"`:           false,
+		`path = "["`:                 false,
+		`none < "a" or none = "*"`:   false,
+		`none != "a"`:                true,
+		"wait = 1500 and wait=1.5s":  true,
+		"wait < 2s and wait > 900ms": true,
+		"wait < 2":                   false,
+		"wait < soon":                false,
 	} {
 		holds, err := Parse(condition, names)
 		if err != nil {
@@ -111,5 +115,24 @@ func TestRead(t *testing.T) {
 	want := []string{"engine = vllm false 9", "concurrency < 4 true 37", "host = a b false 53"}
 	if !slices.Equal(got, want) {
 		t.Errorf("comparisons %q, want %q", got, want)
+	}
+}
+
+// TestInstead: who writes a name that there is not is told of those that begin so, and not of hundreds.
+func TestInstead(t *testing.T) {
+	var many []string
+	for i := range 60 {
+		many = append(many, fmt.Sprint("name", i))
+	}
+	many = append(many, "ttft_p50", "ttft_p99", "tpot_p50")
+	for wrong, want := range map[string]string{
+		"ttft":    "There are ttft_p50, ttft_p99.",
+		"ttft_50": `Did you mean "ttft_p50"?`,
+		"nme":     `Did you mean "name0"?`,
+		"foo":     "The nearest of 63 are name0, name1, name2.",
+	} {
+		if got := Instead(wrong, many); got != want {
+			t.Errorf("%s: %s", wrong, got)
+		}
 	}
 }

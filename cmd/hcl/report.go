@@ -141,8 +141,7 @@ func (f *tableFlags) addTable(c *cobra.Command) {
 func (f *tableFlags) check() error {
 	for _, name := range f.columns {
 		if _, ok := metric.Named(name); !ok {
-			return usage("--columns: there is no metric %q; there are %s, and percentiles such as p99_ttft_ms",
-				name, strings.Join(metric.Names(metric.All(nil)), ", "))
+			return usage("--columns: %s", figure.NoMetric(name))
 		}
 	}
 	return nil

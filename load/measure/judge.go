@@ -94,8 +94,9 @@ func (r *reasons) below(value, limit float64, d doubt, args ...any) {
 }
 
 func (r *reasons) counts(w load.Workload, s load.Part, records []load.Record) {
-	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, 100*float64(s.Failed)/float64(s.Requests),
-		s.Failures())
+	failed := 100 * float64(s.Failed) / float64(s.Requests)
+	digits := min(max(1, math.Ceil(-math.Log10(failed))), 9) // a few of very many are not 0.0 %
+	r.above(float64(s.Failed), 0, requestsFailed, s.Failed, s.Requests, int(digits), failed, s.Failures())
 	r.above(float64(s.WarmupFailed), 0, warmupFailed, s.WarmupFailed, s.Warmup)
 	output, input := miscounted(records)
 	r.add(w.IgnoreEOS && output > 0, 0, 0, otherOutputs, output, s.Completed, s.OutputTokens, s.AskedOutput)
@@ -308,7 +309,7 @@ var (
 
 // Why it is suspect.
 var (
-	requestsFailed = doubt{"requests-failed", nil, "%d of %d requests failed (%.1f %%): %s"}
+	requestsFailed = doubt{"requests-failed", nil, "%d of %d requests failed (%.*f %%): %s"}
 	warmupFailed   = doubt{"warmup-failed", nil, "%d of %d warm-up requests failed"}
 	otherOutputs   = doubt{"other-outputs", nil,
 		"%d of %d requests did not bring the output tokens asked for (%d instead of %d in all)"}

@@ -86,3 +86,17 @@ func TestPromptsAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestFewFailures: a few of very many requests are a share that is not 0.
+func TestFewFailures(t *testing.T) {
+	for _, c := range []struct {
+		failed, of int
+		want       string
+	}{{23, 86400, "(0.03 %)"}, {2, 1_000_000, "(0.0002 %)"}, {3, 12, "(25.0 %)"}, {12, 12, "(100.0 %)"}} {
+		var r reasons
+		r.counts(load.Workload{}, load.Part{Figures: load.Figures{Requests: c.of, Failed: c.failed}}, nil)
+		if len(r) == 0 || !strings.Contains(r[0].Text, c.want) {
+			t.Errorf("%d of %d: %v", c.failed, c.of, r)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package compare
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -112,12 +113,7 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 	for _, name := range names {
 		m, ok := figure.Named(name)
 		if !ok {
-			var known []string
-			for _, m := range figure.AllMetrics(slices.Concat(a, b)) {
-				known = append(known, m.Name)
-			}
-			slices.Sort(known)
-			return nil, fmt.Errorf("there is no metric %q; there are %s", name, strings.Join(known, ", "))
+			return nil, errors.New(figure.NoMetric(name))
 		}
 		metrics = append(metrics, m)
 	}

@@ -121,7 +121,7 @@ func (d *Difference) condition(l Limit) (where.Condition, error) {
 	}
 	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {
 		if m, ok := figure.Named(p[1]); ok && d.fields[m.Name] == nil {
-			d.fields[m.Name] = figure.Numeric(m.Raw().Value)
+			d.fields[m.Name] = m.Field()
 		}
 	}
 	return where.Parse(l.Text, d.fields.Names())

@@ -1,10 +1,12 @@
 package figure
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"hclbench/load/metric"
 	"hclbench/results"
 	"hclbench/where"
 )
@@ -19,6 +21,15 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !holds(fields.Of(&r)) }), nil
+}
+
+// NoMetric says that there is no metric of this name, and which was meant, perhaps.
+func NoMetric(name string) string {
+	known := metric.Names(metric.All(nil))
+	for _, t := range Timings {
+		known = append(known, Latency(t, "99").Name)
+	}
+	return fmt.Sprintf("there is no metric %q. %s", name, where.Instead(name, known))
 }
 
 // CompleteWhere returns what a condition that is being typed may go on as, in a lab that has these values
@@ -61,12 +72,23 @@ func Numeric(of func(r *results.Row) (float64, bool)) Field {
 	return func(r *results.Row) (any, bool) { return of(r) }
 }
 
+// Field is the metric as a condition has it: a time, or a number.
+func (m Metric) Field() Field {
+	if m.Unit != "ms" {
+		return Numeric(m.Raw().Value)
+	}
+	return func(r *results.Row) (any, bool) {
+		v, ok := m.Raw().Value(r)
+		return where.Milliseconds(v), ok
+	}
+}
+
 // NewFields are the names that conditions on these rows may use: of each metric two.
 func NewFields(rows []results.Row) Fields {
 	all := columnsOf(rows)
 	for _, m := range AllMetrics(rows) {
 		if name := m.Heading(); all[name] == nil {
-			all[name] = Numeric(m.Raw().Value)
+			all[name] = m.Field()
 		}
 	}
 	return all
@@ -89,7 +111,7 @@ func columnsOf(rows []results.Row) Fields {
 	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
 	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
 	for _, m := range AllMetrics(rows) {
-		all[m.Name] = Numeric(m.Raw().Value)
+		all[m.Name] = m.Field()
 	}
 	for _, r := range Those(rows, func(r *results.Row) bool { return r.Summary != nil }) {
 		for _, o := range r.Summary.Objectives {
@@ -130,8 +152,11 @@ func kinds(r *results.Row) []string {
 
 // ColumnText is a value of a column as a chart shows it.
 func ColumnText(v any) string {
-	if names, ok := v.([]string); ok {
-		v = names[0]
+	switch own := v.(type) {
+	case []string:
+		v = own[0]
+	case where.Milliseconds:
+		v = float64(own)
 	}
 	return AxisText(v)
 }

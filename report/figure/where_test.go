@@ -42,7 +42,7 @@ func TestWhere(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", condition, diff)
 		}
 	}
-	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `there is no "colour" to compare. There are`) {
+	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `there is no "colour" to compare. The nearest of`) {
 		t.Errorf("a column that is not there: %v", err)
 	}
 }
