@@ -13,11 +13,13 @@ import (
 )
 
 // The version of an engine stands in the tag of its image, where it does at all:
-// "v0.5.3.post1-cu126" of an engine's own images, "rocm6.3.1_instinct_vllm0.7.3_20250311"
-// of others'.
+// "v0.5.3.post1-cu126" of images that are named after the engine alone, "rocm6.3.1_instinct_vllm0.7.3_20250311"
+// of others', whose tags begin with versions of their own.
 var (
-	versionInTag = regexp.MustCompile(`(?:vllm|sglang)[-_]?v?(\d+\.\d+(?:\.\d+)?(?:\.post\d+)?)`)
-	versionAtTag = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:\.post\d+)?)`)
+	versionInTag = regexp.MustCompile(`(?:vllm|sglang)[-_]?v?(\d+\.\d+(?:\.\d+)?(?:\.(?:post)?\d+)?)`)
+	versionAtTag = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:\.(?:post)?\d+)?)`)
+	afterEngine  = regexp.MustCompile(`(^|/)(vllm(-openai)?(-rocm|-cpu|-dev)?|sglang(-rocm)?|sgl-dev|tensorrt-llm(/release)?|` +
+		`vllm-router|sgl-model-gateway|sgl-router|sglang-router)$`)
 )
 
 // versionForm is a version as people and packages write it: "0.7.3", "v0.11",
@@ -44,7 +46,7 @@ func (e *Engine) version() setting.Version {
 		return setting.Version{}
 	}
 	m := versionInTag.FindStringSubmatch(image.Tag)
-	if m == nil {
+	if m == nil && afterEngine.MatchString(image.Repository) {
 		m = versionAtTag.FindStringSubmatch(image.Tag)
 	}
 	if m == nil {

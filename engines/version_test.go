@@ -21,6 +21,12 @@ func TestBefore(t *testing.T) {
 		"rocm/vllm:rocm7.0.0_vllm_0.11.1_20251103":        false,
 		"rocm/sglang-staging:20250212":                    false,
 		"vllm/vllm-openai:latest":                         false,
+		"vllm/vllm-openai-rocm:v0.9.0":                    true,
+		"rocm/sgl-dev:v0.5.9-rocm700-mi35x-20260212":      true,
+		"ghcr.io/llm-d/llm-d-cuda:v0.3.0":                 false, // a version of llm-d
+		"nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.7.0":     false, // of Dynamo
+		"registry.example.com/team/serve:0.3.0":           false,
+		"registry.example.com/team/serve:vllm-0.9.1-2":    true,
 		"rocm/vllm-dev:nightly_main_20250301":             false,
 		"registry.example.com:5000/team/engine" + digest:  false,
 	} {
