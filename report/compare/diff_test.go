@@ -41,9 +41,9 @@ func TestDiff(t *testing.T) {
 		}
 	}
 	want := []string{
-		"vllm.h200 concurrency=4 output_tokens=128 | 100 ±1.0% | 90.0 ±1.2% | -10.0 % | p=0.029 n=4+4",
+		"vllm.h200 concurrency=4 output_tokens=128 | 100 ±1.0% | 90.0 ±1.2% | −10 % | p=0.029 n=4+4",
 		"vllm.h200 concurrency=16 output_tokens=128 | 302 ±4.2% | 300 ±4.2% | ~ | p=0.743 n=4+4, some 397 repetitions would tell",
-		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10.0 % | n=1+1, too few to tell, which takes 4 of each, B suspect",
+		"vllm.h200 concurrency=64 output_tokens=128 | 500 | 550 | +10 % | n=1+1, too few to tell, which takes 4 of each, B suspect",
 	}
 	reporttest.Check(t, "cells", want, got)
 	if d.OnlyA != 1 || d.OnlyB != 0 {
@@ -65,9 +65,9 @@ func TestDiff(t *testing.T) {
 		broken = append(broken, x.String())
 	}
 	wantBroken := []string{
-		"online vllm.h200 concurrency=4 output_tokens=128: output_throughput < -5%: changed by -10.0 % (100 to 90.0)",
+		"online vllm.h200 concurrency=4 output_tokens=128: output_throughput < -5%: changed by −10 % (100 tok/s to 90.0 tok/s)",
 		"online vllm.h200 concurrency=128 output_tokens=128: output_throughput < -5%: it is missing in B",
-		"online vllm.h200 concurrency=64 output_tokens=128: output_throughput > 5 %: changed by +10.0 % (500 to 550)",
+		"online vllm.h200 concurrency=64 output_tokens=128: output_throughput > 5 %: changed by +10 % (500 tok/s to 550 tok/s)",
 		"online vllm.h200 concurrency=128 output_tokens=128: output_throughput > 5 %: it is missing in B",
 	}
 	reporttest.Check(t, "broken limits", wantBroken, broken)
@@ -78,7 +78,7 @@ func TestDiff(t *testing.T) {
 			"in all cells: benchmark online, engine vllm.h200, output_tokens 128\noutput_throughput: 1 worse, 1 level, 1 suspect\n\nOutput",
 		"text, inputs": "\nWhat else is not the same\n" +
 			"engine     what went in          A      B      cells\nvllm.h200  --tp                  8      4          3\n",
-		"markdown":  "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1.0% | 90.0 ±1.2% | -10.0 % |",
+		"markdown":  "| concurrency | A | B | change |  |\n|---:|---:|---:|---:|---|\n| 4 | 100 ±1.0% | 90.0 ±1.2% | −10 % |",
 		"json":      `"change_percent": -10`,
 		"benchstat": "side: B\nresults: run b\nBenchmarkOnline/engine=vllm.h200/concurrency=4/output_tokens=128\t1\t90 output_throughput\n",
 	} {

@@ -93,6 +93,14 @@ type FigureDiff struct {
 // Percent is a change. From zero it is infinite, which JSON writes as null.
 type Percent float64
 
+// String is the change for people: "+12 %", "×3.50", "from 0".
+func (p Percent) String() string {
+	if math.IsInf(float64(p), 0) {
+		return "from 0"
+	}
+	return number.Change(float64(p) / 100)
+}
+
 // MarshalJSON writes a number, or null for what none can say.
 func (p Percent) MarshalJSON() ([]byte, error) {
 	if math.IsInf(float64(p), 0) || math.IsNaN(float64(p)) {
@@ -310,8 +318,29 @@ func unlike(a, b *results.Row) (found []Unlike) {
 	return found
 }
 
-// short is one side of it, for a sentence.
-func (u Unlike) short(side string) string { return plain.Cut(cmp.Or(side, table.None), 200) }
+// text says what was another: "8 of 8xH200 was 8 of 8xMI300X", and of loads which members, "output_tokens 64 was 128".
+func (u Unlike) text() string {
+	if u.What != "load" {
+		return plain.Cut(cmp.Or(u.B, table.None), 200) + " was " + plain.Cut(cmp.Or(u.A, table.None), 200)
+	}
+	was, is := members(u.A), members(u.B)
+	var parts []string
+	for _, name := range differing(was, is) {
+		parts = append(parts, strings.TrimSpace(name+" "+cmp.Or(is[name], table.None)+" was "+cmp.Or(was[name], table.None)))
+	}
+	return plain.Cut(strings.Join(parts, ", "), 400)
+}
+
+// members are the leaves of a JSON text by name, or the text itself without one.
+func members(text string) map[string]string {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		v = text
+	}
+	all := map[string]string{}
+	flatten(all, "", v)
+	return all
+}
 
 // gpusSaid are the GPUs by the text of the lab.
 func gpusSaid(r *results.Row) string {
@@ -405,15 +434,18 @@ func ofInputs(rows []*results.Row) *results.Row {
 
 func inputDiffs(a, b *results.Row) []InputDiff {
 	x, y := inputsOf(a), inputsOf(b)
-	names := maps.Clone(x)
-	maps.Copy(names, y)
 	var out []InputDiff
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if x[name] != y[name] {
-			out = append(out, InputDiff{Engine: a.Deployment.Engine, Name: name, A: x[name], B: y[name]})
-		}
+	for _, name := range differing(x, y) {
+		out = append(out, InputDiff{Engine: a.Deployment.Engine, Name: name, A: x[name], B: y[name]})
 	}
 	return out
+}
+
+// differing are the names whose values are not the same.
+func differing(a, b map[string]string) []string {
+	names := maps.Clone(a)
+	maps.Copy(names, b)
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(names)), func(name string) bool { return a[name] == b[name] })
 }
 
 // inputsOf is everything that is known to have gone into a measurement, by name.
@@ -450,7 +482,10 @@ func inputsOf(r *results.Row) map[string]string {
 // flatten puts the leaves of a JSON value into a map: "host: gpus[0].driver".
 func flatten(out map[string]string, name string, v any) {
 	join := func(part string) string {
-		if strings.HasSuffix(name, ":") {
+		switch {
+		case name == "":
+			return part
+		case strings.HasSuffix(name, ":"):
 			return name + " " + part
 		}
 		return name + "." + part

@@ -70,14 +70,6 @@ func (all changes) those(verdict string) changes {
 	return found
 }
 
-// said is a change as the page has it.
-func (p Percent) said() string {
-	if math.IsInf(float64(p), 0) {
-		return "from 0"
-	}
-	return number.Change(float64(p) / 100)
-}
-
 // Finding says what became of some cells: in a sentence of the first metric, and in short of the others.
 func (d *Difference) Finding(of []int, names *table.Sheet) (first, rest string) {
 	suspect, few := 0, 0
@@ -149,7 +141,7 @@ func (all changes) say(names *table.Sheet) string {
 			text = all[0].Of.Title + ": " + cmp.Or(told[word[0]], word[0])
 		}
 		values := say.Amounts(most[0].Of, most[0].A.Median, most[0].B.Median)
-		return fmt.Sprintf("%s: %s, was %s (%s).", text, values[1], values[0], most[0].Change.said())
+		return fmt.Sprintf("%s: %s, was %s (%s).", text, values[1], values[0], most[0].Change.String())
 	}
 	return text + "."
 }

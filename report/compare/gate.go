@@ -12,6 +12,7 @@ import (
 
 	"hclbench/report/figure"
 	"hclbench/report/number"
+	"hclbench/report/say"
 	"hclbench/results"
 	"hclbench/where"
 )
@@ -164,7 +165,7 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 	}
 	for _, u := range c.Unlike {
 		if !slices.Contains(allowed, u.What) {
-			return Unknown, fmt.Sprintf("it is not of the same thing: another %s, %s was %s", u.What, u.short(u.B), u.short(u.A))
+			return Unknown, "it is not of the same thing: another " + u.What + ", " + u.text()
 		}
 	}
 	return Pass, ""
@@ -186,9 +187,10 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 		}
 	}
 	beyond := l.below && float64(f.Change) < l.at || !l.below && float64(f.Change) > l.at
-	why := fmt.Sprintf("changed by %+.1f %% (%s to %s)", float64(f.Change), number.Text(f.A.Median), number.Text(f.B.Median))
+	values := say.Amounts(f.Of, f.A.Median, f.B.Median)
+	why := fmt.Sprintf("changed by %s (%s to %s)", f.Change, values[0], values[1])
 	if math.IsInf(float64(f.Change), 0) {
-		why = "from 0 to " + number.Text(f.B.Median)
+		why = "changed from " + values[0] + " to " + values[1]
 	}
 	switch {
 	case f.Needs > 0:

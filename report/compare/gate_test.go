@@ -56,8 +56,8 @@ func TestGate(t *testing.T) {
 		a           func(rows []results.Row) []results.Row
 		why         string
 	}{
-		{"slower", lost, second(func(r *results.Row) { r.Summary.OutputThroughput *= 0.9 }), nil, "changed by -10.0 %"},
-		{"later", late, second(func(r *results.Row) { r.Summary.TTFT.Percentiles["99"] *= 2 }), nil, "changed by +100.0 %"},
+		{"slower", lost, second(func(r *results.Row) { r.Summary.OutputThroughput *= 0.9 }), nil, "changed by −10 %"},
+		{"later", late, second(func(r *results.Row) { r.Summary.TTFT.Percentiles["99"] *= 2 }), nil, "changed by +100 %"},
 		{"void", lost, second(func(r *results.Row) { r.Summary, r.Error = nil, "out of memory" }), nil, "it is void in B: out of memory"},
 		{"void by its verdict", lost, verdict(load.Void), nil, "it is void in B: because"},
 		{"a verdict that nobody knows", lost, verdict("splendid"), nil, "it is void in B: because"},
@@ -82,8 +82,8 @@ func TestGate(t *testing.T) {
 		{"throughput of nothing", lost, second(func(r *results.Row) { r.Summary.OutputThroughput = 0 }), nil, "B does not have it"},
 		{"throughput that is no number", lost, second(func(r *results.Row) { r.Summary.OutputThroughput = math.NaN() }),
 			nil, "B does not have it"},
-		{"from zero", "goodput > 5%", nil, second(func(r *results.Row) { *r.Summary.Goodput = 0 }), "from 0 to 3.00"},
-		{"to zero", "goodput < -5%", second(func(r *results.Row) { *r.Summary.Goodput = 0 }), nil, "changed by -100.0 %"},
+		{"from zero", "goodput > 5%", nil, second(func(r *results.Row) { *r.Summary.Goodput = 0 }), "changed from 0 req/s to 3.00 req/s"},
+		{"to zero", "goodput < -5%", second(func(r *results.Row) { *r.Summary.Goodput = 0 }), nil, "changed by −100 %"},
 		{"other GPUs", lost, second(func(r *results.Row) { r.Deployment.GPUs = "8xH100" }), nil, "another gpus, 8 of 8xH100 was 8 of 8xH200"},
 		{"fewer GPUs", lost, second(func(r *results.Row) { r.Deployment.GPUCount = 4 }), nil, "another gpus, 4 of 8xH200 was 8 of 8xH200"},
 		{"other GPUs behind the same words", lost,
@@ -91,7 +91,8 @@ func TestGate(t *testing.T) {
 			"another gpus, 1 × NVIDIA H100 was 1 × NVIDIA H200"},
 		{"another model", lost, second(func(r *results.Row) { r.Deployment.Model = "small" }), nil,
 			"another model, small was deepseek-ai/DeepSeek-R1"},
-		{"another load", lost, second(func(r *results.Row) { r.Job.Workload.Dataset.InputTokens = 16 }), nil, "another load"},
+		{"another load", lost, second(func(r *results.Row) { r.Job.Workload.Dataset.InputTokens = 16 }), nil,
+			"another load, dataset.input_tokens 16 was 1024"},
 		{"a rehearsal", lost, second(func(r *results.Row) { r.Run.Command = "rehearse" }), nil, "another kind of run, rehearsal was measured"},
 		{"two things of one name", lost, more(func(r *results.Row) {
 			r.Repetition, r.Deployment.ID, r.DeploymentID = 1, "other", "other"
@@ -194,8 +195,8 @@ func TestGateTells(t *testing.T) {
 		why         string
 	}{
 		{"one of four is as before", lost, a, reporttest.Repeated("vllm.h200", 4, 70, 71, 72, 101.5), Unknown, "4+4 repetitions do not tell"},
-		{"another one of four", lost, a, reporttest.Repeated("vllm.h200", 4, 70, 71, 72, 100.5), Unknown, "changed by -29.6 %"},
-		{"of three", lost, a[:3], reporttest.Repeated("vllm.h200", 4, 70, 71, 101.5), Fail, "changed by -29.7 %"},
+		{"another one of four", lost, a, reporttest.Repeated("vllm.h200", 4, 70, 71, 72, 100.5), Unknown, "changed by −30 %"},
+		{"of three", lost, a[:3], reporttest.Repeated("vllm.h200", 4, 70, 71, 101.5), Fail, "changed by −30 %"},
 		{"all of four", lost, a, reporttest.Repeated("vllm.h200", 4, 70, 71, 72, 73), Fail, "changed by"},
 		{"no improvement where one is asked for", "output_throughput < 5%", a, a, Unknown, "do not tell"},
 		{"within", lost, a, reporttest.Repeated("vllm.h200", 4, 99, 100, 101, 104), Pass, ""},
@@ -297,10 +298,10 @@ func TestParseLimit(t *testing.T) {
 
 func TestPercent(t *testing.T) {
 	var got []string
-	for _, v := range []Percent{-0.04, 0.04, 0.06, -12.34, 99.9, 250, 68127, Percent(math.Inf(1))} {
-		got = append(got, v.text())
+	for _, v := range []Percent{-0.04, 0.04, 0.06, -12.34, 99.9, 250, 68127, -95, Percent(math.Inf(1))} {
+		got = append(got, v.String())
 	}
-	if diff := cmp.Diff([]string{"0.0 %", "0.0 %", "+0.1 %", "-12.3 %", "+99.9 %", "×3.50", "×682", "from 0"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"±0 %", "±0 %", "+0.1 %", "−12 %", "+100 %", "×3.50", "×682", "÷20.0", "from 0"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

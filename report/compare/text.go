@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,8 +56,8 @@ func (d *Difference) UnlikeText(what string) string {
 		return ""
 	}
 	text := fmt.Sprintf("Another %s in %s", what, number.Count(len(found), "cell"))
-	if first := found[0]; what != "load" && !slices.ContainsFunc(found, func(u Unlike) bool { return u != first }) {
-		text += fmt.Sprintf(": %s was %s", first.short(first.B), first.short(first.A))
+	if first := found[0]; !slices.ContainsFunc(found, func(u Unlike) bool { return u != first }) {
+		text += ": " + first.text()
 	}
 	return plain.Line(text)
 }
@@ -98,7 +97,7 @@ func (d *Difference) Largest() *table.Sheet {
 		for _, same := range figure.Grouped(all.those(verdict), func(c change) string { return c.Metric }) {
 			c := same[0]
 			values := say.Amounts(c.Of, c.A.Median, c.B.Median)
-			lines = append(lines, []string{c.Of.Title, names.Place(c.cell), values[0], values[1], c.Change.said(),
+			lines = append(lines, []string{c.Of.Title, names.Place(c.cell), values[0], values[1], c.Change.String(),
 				c.doubt(d.Cells[c.cell])})
 			classes = append(classes, "n "+verdict)
 		}
@@ -210,21 +209,7 @@ func (f FigureDiff) text() string {
 	if f.chance() {
 		return "~"
 	}
-	return f.Change.text()
-}
-
-// text is a change for people. What is more than doubled is said as a factor.
-func (p Percent) text() string {
-	v := math.Round(float64(p)*10) / 10
-	switch {
-	case math.IsInf(v, 0):
-		return "from 0"
-	case v == 0:
-		return "0.0 %"
-	case v > 100:
-		return "×" + number.Text(1+float64(p)/100)
-	}
-	return fmt.Sprintf("%+.1f %%", v)
+	return f.Change.String()
 }
 
 // doubt says how sure a change is.

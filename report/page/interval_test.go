@@ -102,7 +102,7 @@ func TestTooFewCompared(t *testing.T) {
 		}
 		text := reporttest.Written(t, func(w io.Writer) error { return d.Write(w, "text", 0) })
 		page := reporttest.Written(t, func(w io.Writer) error { return Comparison(w, d, figure.About{}) })
-		told, why := "p99_ttft_ms: 1 unknown\n", "changed by +100.0 % (170 to 340)"
+		told, why := "p99_ttft_ms: 1 unknown\n", "changed by +100 % (170 ms to 340 ms)"
 		if name == "few" {
 			told = "p99_ttft_ms: 1 of too few requests (n<368)\n"
 			why += ", of fewer than the 368 requests that it needs"
