@@ -208,11 +208,9 @@ func (p *processes) watch(pr *process) {
 	}
 	if pr.Finished.IsZero() {
 		code := exited{-1}
-		for end := time.Now().Add(time.Second); ; <-tick.C { // its reaper tells as soon as it has ended
-			last := !pr.Reaper.alive() || time.Now().After(end)
-			if readJSON(filepath.Join(pr.dir, exitName), &code) == nil || last {
-				break
-			}
+		// Its threads may take long to end after its first; then its reaper tells, if nobody kills that.
+		for last := false; !last && readJSON(filepath.Join(pr.dir, exitName), &code) != nil; <-tick.C {
+			last = !pr.Reaper.alive()
 		}
 		p.ended(pr, code.Code)
 	}

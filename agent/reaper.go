@@ -90,7 +90,10 @@ func Reap(in io.Reader) error {
 			memory.remove()
 			return err
 		case failed == nil && pid == o.Kept.PID:
-			err = errors.Join(err, writeJSON(exitName, exited{exitCode(status)}, 0o600))
+			if told := writeJSON(exitName, exited{exitCode(status)}, 0o600); told != nil { // then our own end tells
+				err = errors.Join(err, told)
+				_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+			}
 		}
 	}
 }

@@ -201,6 +201,32 @@ func TestNotGone(t *testing.T) {
 	}
 }
 
+// TestLateReaper: how a process has ended is its reaper's to tell, however late that comes to it.
+func TestLateReaper(t *testing.T) {
+	dir := shortDir(t)
+	a, _ := serve(t, dir)
+	begin(t, a, shell("exec sleep 1000"))
+	reaper := reaperOf(t, dir)
+	check(t, reaper.Signal(syscall.SIGSTOP))
+	check(t, syscall.Kill(pidOf(t, dir, "p"), syscall.SIGKILL))
+	state := func() provision.State {
+		st, err := Processes{a}.State(t.Context(), "p")
+		check(t, err)
+		return st
+	}
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+		if st := state(); !st.Running {
+			t.Fatalf("State = %+v before its reaper has told", st)
+		}
+	}
+	check(t, reaper.Signal(syscall.SIGCONT))
+	eventually(t, "its end is told", func() bool { return !state().Running })
+	if st := state(); st.ExitCode != 128+int(syscall.SIGKILL) {
+		t.Errorf("State = %+v", st)
+	}
+	check(t, stop(a, t.Context(), "p", time.Second))
+}
+
 // TestKilledReaper: without a reaper, what is in its session is found, with or without the mark.
 func TestKilledReaper(t *testing.T) {
 	dir := shortDir(t)

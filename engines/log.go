@@ -157,11 +157,12 @@ var (
 	said   = regexp.MustCompile(`^(?:\([^()]*pid=\d+\) *)?(?:ERROR \d\d-\d\d [\d:]+ (?:\[[^\]]*\]|\S+\]) *)?(?:\[[^\]]*\]:? +)?`)
 )
 
-// AccessLine reports whether a log line tells of a request, as servers write one of each.
+// AccessLine reports whether a log line tells of a request, as servers write one of each, or of a path that it may ask for.
 func AccessLine(line string) bool { return access.MatchString(line) }
 
-// access are uvicorn's, the routers' (Rust), gin's and llama.cpp's.
-var access = anyOf(`"[A-Z]+ \S+ HTTP/[\d.]+" \d{3}`, `\bhttp_request\{method=`, `^\[GIN\] `, `log_server_r: request: `)
+// access are uvicorn's, the routers' (Rust), gin's and llama.cpp's, and of vLLM's start.
+var access = anyOf(`"[A-Z]+ \S+ HTTP/[\d.]+" \d{3}`, `\bhttp_request\{method=`, `^\[GIN\] `, `log_server_r: request: `,
+	`\] Route: /\S*, `, `\] Available routes are:$`)
 
 // ranks are how the engines name the process that writes a line: "[… TP3]" and
 // "[… DP1 TP3]" (SGLang), "(VllmWorker rank=3 pid=…)" and "(Worker_TP3 pid=…)"
