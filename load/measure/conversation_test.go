@@ -171,6 +171,13 @@ func TestConversationEnds(t *testing.T) {
 		t.Errorf("%d completed, %d failed, %d input tokens", s.Completed, s.Failed, s.InputTokens)
 	}
 
+	// What one that failed has not asked is asked by another, also where the last had been handed out before.
+	_, late := engine(t, sim.Config{TTFT: 30 * time.Millisecond, ITL: -1, FailEvery: 2})
+	w.Requests = 3
+	if s := run(t, late, w).Summary; s.Requests != 3 {
+		t.Errorf("%d requests were sent, want 3", s.Requests)
+	}
+
 	_, slow := engine(t, sim.Config{TTFT: 600 * time.Millisecond, ITL: -1})
 	w.Requests, w.Duration = 0, load.Duration(time.Second)
 	if s := run(t, slow, w).Summary; s.Completed != 2 {

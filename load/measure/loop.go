@@ -215,7 +215,10 @@ func (x loop) next(ctx context.Context, w *worker, free time.Duration) bool {
 		return false
 	}
 	t := &w.ticket
-	if *t, ok = <-x.ahead; !x.atOnce {
+	if *t, ok = <-x.ahead; !ok {
+		ok = w.p.take(t) // what a session that failed has left
+	}
+	if !x.atOnce {
 		t.scheduled = at
 	}
 	t.ready = at

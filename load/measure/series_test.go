@@ -119,6 +119,15 @@ func TestSteady(t *testing.T) {
 	if got, ok := steady(w, 20*s, nearly); !ok || got != (load.Window{From: 0, To: load.Duration(20 * s)}) {
 		t.Errorf("nearly steady: %v, %v", got, ok)
 	}
+	// Days, second by second.
+	var days []load.Record
+	for at := time.Duration(0); at < 72*time.Hour; at += time.Hour {
+		days = append(days, even(at, at+s, at+time.Hour, 10))
+	}
+	days[60].End -= 2 * s
+	if got, ok := steady(load.Workload{Concurrency: 1}, 72*time.Hour, days); !ok || got != (load.Window{To: load.Duration(61*time.Hour - 2*s)}) {
+		t.Errorf("three days: steady from %v to %v, want to %v", got.From, got.To, 61*time.Hour-2*s)
+	}
 }
 
 func TestSeries(t *testing.T) {

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -58,8 +59,10 @@ func (s span) requests(records []load.Record) (sum time.Duration) {
 
 // part is one of n equal parts of it.
 func (s span) part(i, n int) span {
-	length := s.to - s.from
-	return span{s.from + length*time.Duration(i)/time.Duration(n), s.from + length*time.Duration(i+1)/time.Duration(n)}
+	parts := time.Duration(n)
+	length, rest := (s.to-s.from)/parts, (s.to-s.from)%parts
+	begin := func(k time.Duration) time.Duration { return s.from + length*k + rest*k/parts }
+	return span{begin(time.Duration(i)), begin(time.Duration(i + 1))}
 }
 
 // at is the part of a moment; what comes before and after belongs to the first and the last.
@@ -67,7 +70,10 @@ func (s span) at(t time.Duration, n int) int {
 	if s.to <= s.from {
 		return 0
 	}
-	return min(n-1, max(0, int((t-s.from)*time.Duration(n)/(s.to-s.from))))
+	past := uint64(min(max(t, s.from), s.to) - s.from)
+	high, low := bits.Mul64(past, uint64(n)) // the nanoseconds of a day, times its seconds, do not fit into 64 bits
+	k, _ := bits.Div64(high, low, uint64(s.to-s.from))
+	return min(n-1, int(k))
 }
 
 // inFlight is the mean number of requests in flight in each of n parts.
