@@ -100,6 +100,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	}
 	s.claim = openClaim(ctx, cfg, s.processes)
 	s.lessor.claim, s.settings.here = s.claim, s.claim.here
+	s.jobs.spent, s.watches.spent = s.claim.spent, s.claim.spent
 	s.lessor.goOn(s.claim.left())
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}

@@ -49,6 +49,10 @@ func TestMain(m *testing.M) {
 		branch(os.Args[2], os.Args[3])
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == burning {
+		burn(os.Args[2])
+		os.Exit(0)
+	}
 	if dir := os.Getenv(agentDir); dir != "" {
 		err := Serve(context.Background(), Config{Dir: dir, Cache: os.Getenv(agentShared), Binary: "test", Reservations: os.Getenv(agentShared), Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}, func() { fmt.Println("ready") })
 		if err != nil {

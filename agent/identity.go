@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"hclbench/plain"
 	"hclbench/provision"
@@ -23,8 +24,9 @@ type identity struct {
 type entry struct {
 	identity
 	parent, group, session int
-	name                   string // by its own word
-	ended                  bool   // and not yet waited for
+	name                   string        // by its own word
+	ended                  bool          // and not yet waited for
+	spent                  time.Duration // of processors, with that of the children that it has waited for; 0 where it is not told
 }
 
 // String names the process for people.
@@ -78,17 +80,19 @@ func signalAll(all []entry, sig syscall.Signal) error {
 }
 
 // below are all that descends from processes of the table, and has not ended.
-func below(table map[int]entry, from ...int) (all []entry) {
+func below(table map[int]entry, from ...int) []entry {
+	return slices.DeleteFunc(descendants(table, from...), func(e entry) bool { return e.ended })
+}
+
+// descendants are all that descends from processes of the table.
+func descendants(table map[int]entry, from ...int) (all []entry) {
 	children := map[int][]int{}
 	for pid, e := range table {
 		children[e.parent] = append(children[e.parent], pid)
 	}
 	for ; len(from) > 0; from = from[1:] {
 		for _, pid := range children[from[0]] {
-			from = append(from, pid)
-			if e := table[pid]; !e.ended {
-				all = append(all, e)
-			}
+			from, all = append(from, pid), append(all, table[pid])
 		}
 	}
 	return all

@@ -25,6 +25,10 @@ func entryOf(pid int) (e entry, ok bool) {
 		*to, _ = strconv.Atoi(fields[1+i]) // the kernel's own
 	}
 	e.identity, e.name = identity{PID: pid, Birth: fields[19], Boot: boot()}, string(b[name+1:after])
+	for _, ticks := range fields[11:15] { // utime, stime, cutime, cstime: proc(5)
+		n, _ := strconv.Atoi(ticks)
+		e.spent += time.Duration(n) * (time.Second / 100)
+	}
 	e.ended = fields[0] == "Z" || fields[0] == "X"
 	return e, true
 }

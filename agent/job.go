@@ -130,6 +130,7 @@ func (w *works) wait() {
 // jobs are the runs of the generator that a caller may still ask about.
 type jobs struct {
 	dir        string // of their records
+	spent      func() telemetry.Spent
 	calibrated *load.Calibrated
 	since      time.Time // when the agent began: see [Info.Up]
 	works      *works
@@ -155,7 +156,7 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 		ctx, cancel := context.WithCancel(js.works.ctx)
 		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"),
 			begins: make(chan time.Time, 1), enough: make(chan struct{}), done: make(chan struct{}), more: make(chan struct{})}
-		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets) }) {
+		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets, js.spent()) }) {
 			cancel()
 			return errEnding
 		}
@@ -165,8 +166,8 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets) {
-	sampler := telemetry.Start(ctx, spec.Telemetry)
+func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets, ours telemetry.Spent) {
+	sampler := telemetry.Start(ctx, spec.Telemetry, ours)
 	others := measure.Others{Enough: j.enough}
 	if !spec.Load.Share.Whole() {
 		others.Begin = j.wait
@@ -300,6 +301,7 @@ var errWatchLost = errors.New("the agent has ended meanwhile, and with it what i
 
 type watches struct {
 	works *works
+	spent func() telemetry.Spent
 
 	mu  sync.Mutex
 	all map[string]*watch
@@ -316,7 +318,7 @@ func (ws *watches) put(w http.ResponseWriter, r *http.Request) error {
 	defer ws.mu.Unlock()
 	if ws.all[id] == nil {
 		ctx, cancel := context.WithCancel(ws.works.ctx)
-		sampler := telemetry.Start(ctx, plan)
+		sampler := telemetry.Start(ctx, plan, ws.spent())
 		if !ws.works.begin(func() { <-ctx.Done(); sampler.Stop(telemetry.Window{}) }) {
 			cancel()
 			sampler.Stop(telemetry.Window{})

@@ -27,17 +27,22 @@ type watching struct {
 
 // readWhile says what is read while a cell of the deployment is measured: by the
 // job that sends its load, the host that it is sent from and what the engine
-// exports; and the GPUs that the engine has, by a watch of their host's where the
+// exports; and the engine's host and the GPUs that it has there, by a watch where the
 // load comes from another or there is none. Of several members each host reads its
-// own, and what its part of the network has transferred.
+// own, and what its part of the network has transferred. What others have of a host's
+// processors nobody can tell from an engine that hcl has not started.
 func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job telemetry.Plan, beside []watching) {
+	own := !engines.ByOthers(d.Engine)
 	senders := d.Senders(c)
 	from := senders[0]
 	for _, h := range senders[1:] {
-		beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true}})
+		if own && slices.Contains(d.Hosts, h) {
+			continue // it is read as the engine's
+		}
+		beside = append(beside, watching{host: h, plan: telemetry.Plan{Host: true, Others: own}})
 	}
 	if l := c.Load(); l != nil {
-		job = telemetry.Plan{Host: true, Engines: more}
+		job = telemetry.Plan{Host: true, Others: own, Engines: more}
 		if e := engines.Exports(d.Engine); e != nil && !d.Grouped() {
 			if l.From != nil {
 				e.URL = strings.Replace(e.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
@@ -46,7 +51,7 @@ func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job
 		}
 	}
 	for _, h := range d.Hosts {
-		p := telemetry.Plan{GPUs: gpusRead(d, h), Host: d.Grouped() || c.Batch() != nil}
+		p := telemetry.Plan{GPUs: gpusRead(d, h), Host: own, Others: own}
 		if d.Grouped() {
 			p.Engines, p.Network = exportsOn(d, h), networkOf(d, h)
 		}
@@ -196,46 +201,49 @@ func meanOf(t telemetry.Series, s *load.Summary) (mean float64, n int) {
 
 // What a host's processors may be short of, in percent; docs/method.md gives the reasons.
 const (
-	maxSteal     = 5
+	maxSteal     = 5 // and others' share, where all processors are busy
+	maxOthers    = 10
 	maxBusy      = 95 // of the processors, while
 	maxPressure  = 90 // of the time something waits for one
 	leastReading = 10 // readings
 )
 
-// crowded makes a measurement suspect whose host had too few processors for all that ran on it: an engine
-// alone keeps them busy, and leaves little waiting. Of an engine simulated at a speed, 0 being as it is, that
-// says nothing, as with all that the generator is short of.
+// crowded makes a measurement suspect on whose host others than the engine and hcl had processors. What an engine alone
+// keeps busy is no reason, where it is known which part that is. Of an engine simulated at a speed, 0 being as it is,
+// all this says nothing, as with all that the generator is short of.
 func crowded(s *load.Summary, r *telemetry.Record, speed float64) {
 	if r == nil || speed != 0 {
 		return
 	}
-	type host struct{ busy, steal, pressure float64 }
-	hosts := map[string]host{}
+	hosts := map[string]map[string]float64{} // means, by host and series
 	for _, t := range r.Series {
 		mean, n := meanOf(t, s)
 		if t.Of != telemetry.Host || n < leastReading {
 			continue
 		}
 		name := cmp.Or(t.Host, "the host that sends the load")
-		h := hosts[name]
-		switch t.Name {
-		case telemetry.CPU:
-			h.busy = mean
-		case telemetry.Steal:
-			h.steal = mean
-		case telemetry.Pressure:
-			h.pressure = mean
+		if hosts[name] == nil {
+			hosts[name] = map[string]float64{}
 		}
-		hosts[name] = h
+		hosts[name][t.Name] = mean
 	}
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		h := hosts[name]
-		if h.steal > maxSteal {
-			doubt(s, fmt.Sprintf("other machines had %.0f %% of the processors of %s meanwhile (steal)", h.steal, name))
+		busy, pressure := h[telemetry.CPU], h[telemetry.Pressure]
+		full := ""
+		if busy > maxBusy && pressure > maxPressure {
+			full = fmt.Sprintf("the processors of %s were all busy (%.0f %%), and for %.0f %% of the time something waited for them", name, busy, pressure)
 		}
-		if h.busy > maxBusy && h.pressure > maxPressure {
-			doubt(s, fmt.Sprintf("the processors of %s were all busy (%.0f %%), and for %.0f %% of the time something waited for them: "+
-				"see what else runs there", name, h.busy, h.pressure))
+		if steal := h[telemetry.Steal]; steal > maxSteal {
+			doubt(s, fmt.Sprintf("other machines had %.0f %% of the processors of %s meanwhile (steal)", steal, name))
+		}
+		switch others, known := h[telemetry.Others]; {
+		case !known && full != "":
+			doubt(s, full+": see what else runs there")
+		case others > maxSteal && full != "":
+			doubt(s, fmt.Sprintf("%s: %.0f %% of them worked for neither the engine nor hcl; see what else runs there", full, others))
+		case others > maxOthers:
+			doubt(s, fmt.Sprintf("%.0f %% of the processors of %s worked for neither the engine nor hcl: see what else runs there", others, name))
 		}
 	}
 }

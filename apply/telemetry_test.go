@@ -40,24 +40,33 @@ func TestThrottledGPUsMakeACellSuspect(t *testing.T) {
 	}
 }
 
-// TestCrowdedHost: a host whose processors something waits for all the time is a reason, and so are other machines that
-// have them. An engine that keeps them busy is none, nor is what a few readings say.
+// TestCrowdedHost: others who have processors of the host are a reason, and so are other machines; where nobody knows what
+// others have, that something waits for them all the time. An engine that keeps them busy is none, nor is what a few
+// readings say.
 func TestCrowdedHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy, steal, pressure float64
+		others                float64 // -1: not known
 		readings              int
 		speed                 float64
 		want                  string
 	}{
-		"at rest":       {10, 0, 1, 20, 0, ""},
-		"busy":          {100, 0, 60, 20, 0, ""},
-		"crowded":       {99, 0, 97, 20, 0, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: see what else runs there"},
-		"stolen":        {50, 12, 1, 20, 0, "other machines had 12 % of the processors of n1 meanwhile (steal)"},
-		"in a hurry":    {99, 12, 97, 20, 50, ""},
-		"a few seconds": {99, 12, 97, 9, 0, ""},
+		"at rest":        {10, 0, 1, -1, 20, 0, ""},
+		"busy":           {100, 0, 60, -1, 20, 0, ""},
+		"crowded":        {99, 0, 97, -1, 20, 0, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: see what else runs there"},
+		"engine alone":   {100, 0, 99, 2, 20, 0, ""},
+		"others beside":  {60, 0, 30, 58, 20, 0, "58 % of the processors of n1 worked for neither the engine nor hcl: see what else runs there"},
+		"a few of many":  {30, 0, 1, 8, 20, 0, ""},
+		"they take some": {99, 0, 97, 8, 20, 0, "the processors of n1 were all busy (99 %), and for 97 % of the time something waited for them: 8 % of them worked for neither the engine nor hcl; see what else runs there"},
+		"stolen":         {50, 12, 1, -1, 20, 0, "other machines had 12 % of the processors of n1 meanwhile (steal)"},
+		"in a hurry":     {99, 12, 97, 90, 20, 50, ""},
+		"a few seconds":  {99, 12, 97, 90, 9, 0, ""},
 	} {
 		var r telemetry.Record
-		for _, x := range []telemetry.Series{{Name: telemetry.CPU, Value: []float64{c.busy}}, {Name: telemetry.Steal, Value: []float64{c.steal}}, {Name: telemetry.Pressure, Value: []float64{c.pressure}}} {
+		for _, x := range []telemetry.Series{{Name: telemetry.CPU, Value: []float64{c.busy}}, {Name: telemetry.Steal, Value: []float64{c.steal}}, {Name: telemetry.Pressure, Value: []float64{c.pressure}}, {Name: telemetry.Others, Value: []float64{c.others}}} {
+			if x.Value[0] < 0 {
+				continue
+			}
 			x.Host, x.Of, x.Value = "n1", telemetry.Host, slices.Repeat(x.Value, c.readings)
 			for i := range x.Value {
 				x.At = append(x.At, float64(i))
@@ -96,7 +105,7 @@ func TestOnlyTheDeploymentsGPUsAreRead(t *testing.T) {
 			jobHost, besideHost bool
 		}{
 			{&plan.Load{}, c.count, 0, true, false},
-			{&plan.Load{From: []*provision.Host{{Name: "client"}}}, 0, c.count, true, false},
+			{&plan.Load{From: []*provision.Host{{Name: "client"}}}, 0, c.count, true, true},
 			{&plan.Batch{}, 0, c.count, false, true},
 		} {
 			job, beside := readWhile(d, &plan.Cell{Task: task.Task})

@@ -35,7 +35,7 @@ func readPages(t *testing.T, e Exports, times int64, page func(n int64) string) 
 	defer server.Close()
 	e.URL = server.URL
 	begin := time.Now()
-	s := Start(t.Context(), Plan{Interval: 0.01, Engines: []Exports{e}})
+	s := Start(t.Context(), Plan{Interval: 0.01, Engines: []Exports{e}}, nil)
 	select {
 	case <-enough:
 	case <-time.After(10 * time.Second):
@@ -174,7 +174,7 @@ func TestExportsAbsent(t *testing.T) {
 	defer server.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	s := Start(ctx, Plan{Interval: 0.01, Engines: []Exports{{URL: server.URL}}})
+	s := Start(ctx, Plan{Interval: 0.01, Engines: []Exports{{URL: server.URL}}}, nil)
 	for range 3 {
 		select {
 		case <-asked:

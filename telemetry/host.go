@@ -9,12 +9,19 @@ import (
 	"time"
 )
 
-// hostSource reads what Linux says of processors and memory in /proc.
-func hostSource() Source {
-	var before ticks
-	var waited float64 // µs, at the reading before
+// hostSource reads what Linux says of processors and memory in /proc, and what is left of the processors' work without
+// ours; nil: that is not known.
+func hostSource(ours Spent) Source {
+	var before, apart ticks // apart, when ours was known last
+	var had time.Duration   // ours, then
+	var waited float64      // µs, at the reading before
 	var read time.Time
-	return polled(1, func(context.Context) ([]Reading, error) {
+	return polled(1, func(ctx context.Context) ([]Reading, error) {
+		var have time.Duration
+		known := false
+		if ours != nil {
+			have, known = ours(ctx)
+		}
 		stat, err := os.ReadFile("/proc/stat")
 		if err != nil {
 			return nil, fmt.Errorf("read the processors' time: %w", err)
@@ -29,6 +36,12 @@ func hostSource() Source {
 			readings = append(readings, reading(Host, CPU, 100*(now.busy-before.busy)/all), reading(Host, Steal, 100*(now.steal-before.steal)/all))
 		}
 		before = now
+		if known {
+			if all := now.all - apart.all; apart.all > 0 && all > 0 {
+				readings = append(readings, reading(Host, Others, 100*(now.tasks-apart.tasks-ticksOf(have-had))/all))
+			}
+			apart, had = now, have
+		}
 		pressure, err := os.ReadFile("/proc/pressure/cpu") // not every kernel has it
 		if some, ok := waiting(string(pressure)); err == nil && ok {
 			if !read.IsZero() {
@@ -51,8 +64,12 @@ func waiting(pressure string) (us float64, ok bool) {
 	return us, err == nil
 }
 
-// ticks are what the processors have spent since the start.
-type ticks struct{ busy, steal, all float64 }
+// ticks are what the processors have spent since the start, tasks without interrupts, which are nobody's: a load's
+// network is among them.
+type ticks struct{ busy, tasks, steal, all float64 }
+
+// ticksOf is a time as /proc has it, in hundredths of a second.
+func ticksOf(d time.Duration) float64 { return 100 * d.Seconds() }
 
 // processorTime reads the first line of /proc/stat (proc(5)): user, nice, system,
 // idle, iowait, irq, softirq, steal, and guests, which user time holds already.
@@ -66,6 +83,9 @@ func processorTime(stat string) (spent ticks) {
 		spent.all += n
 		if i != 3 && i != 4 {
 			spent.busy += n
+		}
+		if i < 3 {
+			spent.tasks += n
 		}
 		if i == 7 {
 			spent.steal = n

@@ -15,10 +15,15 @@ const Interval = time.Second
 type Plan struct {
 	Interval float64   `json:"interval_s,omitempty"` // 0: [Interval]
 	Host     bool      `json:"host,omitempty"`       // processors and memory
+	Others   bool      `json:"others,omitempty"`     // with Host: also what others have of the processors; for an engine that is hcl's
 	GPUs     *GPUs     `json:"gpus,omitempty"`       // nil: none
 	Engines  []Exports `json:"engines,omitempty"`    // of the engine, or of its members on the host
 	Network  []string  `json:"network,omitempty"`    // network interfaces and RDMA devices
 }
+
+// Spent tells how much processor time the engine and hcl have had on this host, since any moment. It never falls. Not
+// known: somebody of them could not be read.
+type Spent func(context.Context) (spent time.Duration, known bool)
 
 // Reading is one value that a source gives.
 type Reading struct {
@@ -76,10 +81,13 @@ func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Sourc
 	}
 }
 
-func (p Plan) sources() []Source {
+func (p Plan) sources(ours Spent) []Source {
 	var all []Source
 	if p.Host {
-		all = append(all, hostSource())
+		if !p.Others {
+			ours = nil
+		}
+		all = append(all, hostSource(ours))
 	}
 	if p.GPUs != nil {
 		all = append(all, p.GPUs.source())
@@ -129,15 +137,15 @@ type track struct {
 	value          []float64
 }
 
-// Start begins to read. It has to be stopped.
-func Start(ctx context.Context, p Plan) *Sampler {
+// Start begins to read. It has to be stopped. ours tells what is not others'; nil: that is not known.
+func Start(ctx context.Context, p Plan, ours Spent) *Sampler {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Sampler{plan: p, every: Interval, cancel: cancel, stopped: make(chan struct{})}
 	if p.Interval > 0 {
 		s.every = time.Duration(p.Interval * float64(time.Second))
 	}
 	var work sync.WaitGroup
-	for _, source := range p.sources() {
+	for _, source := range p.sources(ours) {
 		work.Go(func() { s.keepReading(ctx, source) })
 	}
 	go func() {
@@ -214,7 +222,7 @@ func (s *Sampler) Stop(w Window) *Record {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.plan.sources()) == 0 {
+	if len(s.plan.sources(nil)) == 0 {
 		return nil
 	}
 	r := &Record{Interval: s.every.Seconds(), Problems: s.problems}

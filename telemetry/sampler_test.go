@@ -357,7 +357,7 @@ func TestNVIDIALine(t *testing.T) {
 }
 
 func TestHost(t *testing.T) {
-	if got, want := processorTime("cpu  10 20 30 400 50 6 7 8 9 9\ncpu0 1 1 1 1\n"), (ticks{busy: 81, steal: 8, all: 531}); got != want {
+	if got, want := processorTime("cpu  10 20 30 400 50 6 7 8 9 9\ncpu0 1 1 1 1\n"), (ticks{busy: 81, tasks: 60, steal: 8, all: 531}); got != want {
 		t.Errorf("processors: %+v, want %+v", got, want)
 	}
 	if us, ok := waiting("some avg10=95.35 avg60=83.82 avg300=87.16 total=3176786598\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"); !ok || us != 3176786598 {

@@ -25,6 +25,7 @@ const (
 
 	CPU      = "cpu"          // percent of all the host's processors that are at work
 	Steal    = "cpu_steal"    // percent of them that other machines of the same hypervisor had meanwhile
+	Others   = "cpu_others"   // percent of them at work for neither the engine nor hcl; a little below 0 by the coarseness of the kernel's count
 	Pressure = "cpu_pressure" // percent of the time in which something waited for a processor of the host
 
 	Sent     = "sent"     // bytes a second, by a network interface or an RDMA device
@@ -40,7 +41,7 @@ const (
 )
 
 var units = map[string]string{
-	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Steal: "%", Pressure: "%", Sent: "B/s", Received: "B/s",
+	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Steal: "%", Others: "%", Pressure: "%", Sent: "B/s", Received: "B/s",
 }
 
 // Record is what was read while one cell was measured.

@@ -104,6 +104,7 @@ var quantities = []struct {
 	{false, telemetry.Throttled, "GPUs throttled (%)", 100, true},
 	{false, telemetry.PowerCapped, "GPUs at their power limit (%)", 100, true},
 	{true, telemetry.CPU, "Processors of the host (%)", 1, false},
+	{true, telemetry.Others, "Of them for others (%)", 1, false},
 	{false, telemetry.Running, "Requests in the engine", 1, false},
 	{false, telemetry.Waiting, "Requests in its queue", 1, false},
 	{false, telemetry.KVCache, "KV cache in use (%)", 100, false},

@@ -17,6 +17,7 @@
 //	  grow-after=N    from the request after N on takes ever more memory, once it has a limit
 //	  ignore-term     ends neither on SIGTERM nor on SIGINT
 //	  fatal-log       logs that CUDA is out of memory, and lives on without listening
+//	  busy=N          keeps N threads busy for ever
 //	  slow-start=DUR  logs how shards are loaded for so long, then starts
 //
 // It knows nothing of containers, and is never part of what is shipped.
@@ -98,13 +99,14 @@ func runRest(args []string) {
 type faults struct {
 	exit, neverReady, ignoreTerm, fatalLog bool
 	exitAfter, hangAfter, growAfter        int64 // requests; -1: never
+	busy                                   int64 // threads
 	slowStart                              time.Duration
 }
 
 func parseFaults(s string) (faults, error) {
 	f := faults{exitAfter: -1, hangAfter: -1, growAfter: -1}
 	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "fatal-log": &f.fatalLog}
-	after := map[string]*int64{"exit-after": &f.exitAfter, "hang-after": &f.hangAfter, "grow-after": &f.growAfter}
+	after := map[string]*int64{"exit-after": &f.exitAfter, "hang-after": &f.hangAfter, "grow-after": &f.growAfter, "busy": &f.busy}
 	for word := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
 		var err error
@@ -164,6 +166,12 @@ func run(args, environ []string) error {
 	}
 	if !load(ctx, f.slowStart) {
 		return nil
+	}
+	for range f.busy {
+		go func() {
+			for {
+			}
+		}()
 	}
 	if f.fatalLog {
 		fmt.Println("ERROR 03-01 12:00:31 engine.py:400] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 896.00 MiB. GPU 0 has a total capacity of 139.72 GiB of which 414.69 MiB is free.")
