@@ -64,6 +64,8 @@ const (
 		"that holds that revision."
 	unevenGPUs = "The flags ask for %[1]d of %[2]d GPUs (tensor × pipeline × data parallel), " +
 		"and %[2]d is not a multiple of %[1]d. Few models run on such a number of GPUs."
+	tooLarge = "The model has %[1]d GB, and %[2]d × %[3]s at most %[4]d GB of memory. It would not fit. Give it " +
+		"more GPUs, or remove size from the model if the engine makes it smaller as it loads it."
 	lowPort = "Ports below 1024 are for root, and often taken: 22 is SSH's. Take a higher port, such as 8000."
 )
 
@@ -451,6 +453,18 @@ func Doubts(e *Engine) []FieldError {
 		if need := GPUs(e); need > 0 && need < there && there%need != 0 {
 			found.add("flags", unevenGPUs, need, there)
 		}
+		used := int64(GPUsUsed(e) * len(e.Placement.front().Hosts))
+		if most := used * e.Host().GPUs.Memory(); e.Model != nil && most > 0 && e.Model.Size > most && !e.shrinks() {
+			found.add("model", tooLarge, e.Model.Size/1e9, used, e.Host().GPUs.Model, most/1e9)
+		}
 	}
 	return found
+}
+
+// shrinks reports whether the engine may load a model that is larger than its GPUs' memory: it builds or quantizes
+// the weights, or keeps a part of them elsewhere.
+func (e *Engine) shrinks() bool {
+	return e.Build != nil || slices.ContainsFunc(e.Flags, func(f Flag) bool {
+		return strings.Contains(f.Name, "quant") || strings.Contains(f.Name, "offload")
+	})
 }

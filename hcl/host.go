@@ -3,7 +3,6 @@ package hcl
 import (
 	"net"
 	"regexp"
-	"slices"
 	"strings"
 
 	"hclbench/hcl/lang"
@@ -112,14 +111,12 @@ func checkHost(b *lang.Block, h *provision.Host) {
 		b.Fail(b.ValueOf("gpus"), "Wrong value", emptyGPUs)
 	}
 	model := h.GPUs.Model
-	family, _, _ := strings.Cut(model, "-") // "A100-SXM4-80GB" is an A100
-	known := func(other string) bool { return strings.EqualFold(other, model) || strings.EqualFold(other, family) }
-	if gpus.IsSet() && model != "" && !slices.ContainsFunc(gpuModels(), known) {
+	if gpus.IsSet() && model != "" && !h.GPUs.IsKnown() {
 		maker := "NVIDIA"
 		if h.GPUs.Vendor == provision.AMD {
 			maker = "AMD"
 		}
-		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, maker, lang.DidYouMean(model, gpuModels(), nil))
+		b.Warn(gpus.At, "Unknown GPU", unknownGPU, model, maker, lang.DidYouMean(model, provision.GPUModels(), nil))
 	}
 	if x := b.Arg("require.rocm"); x.IsSet() && h.GPUs.Vendor == provision.NVIDIA {
 		b.Fail(x.At, "No ROCm here", "ROCm is AMD's, and this host has %s. Write driver for NVIDIA's.", h.GPUs)
@@ -197,16 +194,4 @@ func checkPrepare(b *lang.Block, h *provision.Host) {
 		b.Fail(b.At("prepare.numa_balancing"), "Contradiction",
 			"The host's require block wants the opposite. Remove one of them.")
 	}
-}
-
-// gpuModels are the GPUs of data centres and workstations that inference runs on. Of
-// two that are as near to a slip, the first is suggested.
-func gpuModels() []string {
-	return strings.Fields(`
-		H200 H100 H800 H20 GH200 B200 B100 B300 GB200 GB300
-		A100 A800 A40 A30 A10G A10 A16 A2 L40S L40 L20 L4 L2 T4 V100 V100S P100 P40
-		A6000 A5000 A4000 RTX6000 RTX5000 RTX4000 RTX5090 RTX5080 RTX4090 RTX4080 RTX3090 RTX3080
-		RTXPRO6000 RTX-PRO-6000 GB10
-		MI300X MI300A MI308X MI325X MI350X MI355X MI250X MI250 MI210 MI100 MI50 MI60
-		W7900 W7800 R9700`)
 }
