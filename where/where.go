@@ -212,14 +212,20 @@ func (p *parser) unknown(name string) string {
 }
 
 // Instead is a sentence for who wrote a name that a list does not have: what was meant, perhaps, or which
-// names begin so, or, of a long list, which are the nearest.
+// names begin so or have it in them, or, of a long list, which are the nearest.
 func Instead(wrong string, list []string) string {
 	known := slices.Sorted(slices.Values(list))
 	if near := Nearest(wrong, known); near != "" {
 		return fmt.Sprintf("Did you mean %q?", near)
 	}
 	const few = 12
-	begun := slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !strings.HasPrefix(name, strings.ToLower(wrong)) })
+	has := func(in func(name, word string) bool) []string {
+		return slices.DeleteFunc(slices.Clone(known), func(name string) bool { return !in(name, strings.ToLower(wrong)) })
+	}
+	begun := has(strings.HasPrefix)
+	if len(begun) == 0 {
+		begun = has(strings.Contains)
+	}
 	switch {
 	case wrong != "" && len(begun) > 0 && len(begun) <= few:
 		known = begun

@@ -128,6 +128,7 @@ func TestInstead(t *testing.T) {
 	for wrong, want := range map[string]string{
 		"ttft":    "There are ttft_p50, ttft_p99.",
 		"ttft_50": `Did you mean "ttft_p50"?`,
+		"p50":     "There are tpot_p50, ttft_p50.",
 		"nme":     `Did you mean "name0"?`,
 		"foo":     "The nearest of 63 are name0, name1, name2.",
 	} {

@@ -27,7 +27,7 @@ func Where(rows []results.Row, condition string) ([]results.Row, error) {
 func NoMetric(name string) string {
 	known := metric.Names(metric.All(nil))
 	for _, t := range Timings {
-		known = append(known, Latency(t, "99").Name)
+		known = append(known, Latency(t, "p99").Name)
 	}
 	return fmt.Sprintf("there is no metric %q. %s", name, where.Instead(name, known))
 }
