@@ -227,7 +227,18 @@ func timelines(cells []*figure.Sample, _ figure.About) (figures []*Figure, why s
 	})
 	for _, s := range busy[:min(len(busy), maxTimelines)] {
 		f := &Figure{ID: "time-line-" + figure.Slug(s.Series.Label), Title: "Time line: " + s.Series.Label,
-			Under: figure.ListedWith(", ", s.Benchmark, s.Load(), which(s)), Wide: true, Charts: OverTime(s)}
+			Under: figure.ListedWith(", ", s.Benchmark, s.Load(), which(s)), Wide: true}
+		var idle []string
+		for _, c := range OverTime(s) {
+			if slices.ContainsFunc(c.Lines[0].Dots, func(d chart.Dot) bool { return d.Y != 0 }) {
+				f.Charts = append(f.Charts, c)
+			} else {
+				idle = append(idle, say.Lower(c.Title))
+			}
+		}
+		if idle != nil {
+			f.Notes = append(f.Notes, say.Sentence(say.Listed(idle))+": 0 throughout.")
+		}
 		if f.drawn() {
 			figures = append(figures, f)
 		}

@@ -279,7 +279,7 @@ func (d *data) top(rows []results.Row) {
 }
 
 // ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
-var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "host", "gpus", "model", "run",
+var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "kind", "host", "gpus", "model", "run",
 	"id", "started", "slo", "clients", "adapters", "unbounded"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
@@ -303,7 +303,10 @@ func (d *data) columns(rows []results.Row, all *figure.Series, layout *figure.La
 		series.Values = append(series.Values, float64(all.Find(&rows[i]).Index))
 	}
 	d.Columns = append(d.Columns, series)
-	text("verdict", true, func(r *results.Row) string { return verdictText(r) })
+	verdict := textColumn("verdict", true, len(rows), func(i int) string { return verdictText(&rows[i]) })
+	// What is the same for all, and nothing against any, stands on the strip.
+	verdict.Shown = len(verdict.Texts) > 1 || slices.ContainsFunc(rows, func(r results.Row) bool { return figure.Reasons(&r) != "" })
+	d.Columns = append(d.Columns, verdict)
 	differs := func(column string) bool { return len(figure.WordsOf(rows, column)) > 1 }
 	text("benchmark", differs("benchmark"), func(r *results.Row) string { return r.Benchmark })
 	taken := figure.Unique{}
@@ -319,7 +322,7 @@ func (d *data) columns(rows []results.Row, all *figure.Series, layout *figure.La
 		}
 	}
 	text("repetition", false, func(r *results.Row) string { return strconv.Itoa(r.Repetition) })
-	for _, name := range []string{"engine", "host", "gpus", "model"} {
+	for _, name := range []string{"engine", "kind", "host", "gpus", "model"} {
 		text(name, false, func(r *results.Row) string { return figure.WordOf(r, name) })
 	}
 	text("run", false, func(r *results.Row) string { return cmp.Or(r.RunID, r.Run.ID) })

@@ -92,6 +92,8 @@ const deciding = (w, table) => {
   const corner = service ? "tok/s per user" : table.id.split("-").pop().replaceAll("_", " ");
   const t = make("table", { class: tall ? "decide tall" : "decide" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, corner), ...across.map(h => h("col")))),
     make("tbody", {}, ...down.map((h, y) => make("tr", {}, h("row"), ...across.map((_, x) => tall ? box(of[x], y) : box(of[y], x))))));
+  rove(t);
+  roving(t);
   return [make("p", { class: "under" }, [seconds ? "in s" : table.unit && `in ${table.unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
 };
 

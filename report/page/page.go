@@ -154,6 +154,9 @@ func newPage(rows []results.Row, about figure.About) *page {
 	if hosts := table.HostSheet(rows); hosts.Rows > 0 {
 		p.Hosts = printed(hosts)
 	}
+	if len(rows) == 0 {
+		p.Verdicts = ""
+	}
 	return p
 }
 
@@ -168,7 +171,9 @@ const maxNamed = 3
 // statuses are what came of all cells, and the series of which nothing came.
 func statuses(rows []results.Row, planned []figure.Planned, unmeasured []string) (out []status) {
 	count := number.Whole(len(rows))
-	out = append(out, status{Count: count, Text: strings.TrimPrefix(number.Count(len(rows), "cell"), count+" ")})
+	if len(rows) > 0 {
+		out = append(out, status{Count: count, Text: strings.TrimPrefix(number.Count(len(rows), "cell"), count+" ")})
+	}
 	for _, verdict := range figure.Verdicts() {
 		of := figure.Those(rows, func(r *results.Row) bool { return r.Verdict().Verdict == verdict })
 		if len(of) == 0 {

@@ -40,6 +40,22 @@ addEventListener("afterprint", () => {
   showBody();
 });
 
+// A table is one stop of the Tab key: arrow keys go on from there, line by line and column by column.
+const stops = table => all("button, a", table);
+const rove = table => { const of = stops(table), at = of.find(b => b.tabIndex === 0 && b.dataset.stop) ?? of[0]; of.forEach(b => { b.tabIndex = b === at ? 0 : -1; if (b === at) b.dataset.stop = 1; }); };
+const roving = table => table.addEventListener("keydown", e => {
+  const by = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[e.key], from = e.target.closest("button, a");
+  if (!by || !from) return;
+  e.preventDefault();
+  const of = stops(table), line = from.closest("tr"), column = from.closest("td, th").cellIndex;
+  let to = by[0] ? of[of.indexOf(from) + by[0]] : null;
+  for (let rows = [...table.rows], i = rows.indexOf(line) + by[1]; by[1] && !to && rows[i]; i += by[1]) to = stops(rows[i].cells[column] ?? rows[i])[0];
+  if (!to) return;
+  delete from.dataset.stop; from.tabIndex = -1;
+  to.tabIndex = 0; to.dataset.stop = 1;
+  to.focus();
+});
+
 // The legend of every chart hides and shows a series in all of them.
 document.addEventListener("click", e => {
   const button = e.target.closest("[data-toggle]");
@@ -59,12 +75,13 @@ const tip = one("tip");
 const ring = draw("circle", { r: 6, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5 });
 let lit = null, pinned = false;
 const hide = () => { tip.hidden = true; lit?.g.classList.remove("on"); ring.remove(); lit = null; pinned = false; };
-const light = (m, x, y) => {
+// light shows what a mark says, and what others say that a finger cannot tell from it.
+const light = (m, x, y, beside = []) => {
   if (lit !== m) {
     hide();
     lit = m;
     if (m.at) { ring.setAttribute("cx", m.at[0]); ring.setAttribute("cy", m.at[1]); m.g.append(ring); } else m.g.classList.add("on");
-    tip.textContent = m.says();
+    tip.textContent = [m, ...beside].map(m => m.says()).join("\n\n");
     tip.hidden = false;
   }
   const w = tip.offsetWidth, h = tip.offsetHeight;
@@ -89,15 +106,12 @@ const boxOf = m => {
   const c = m.g.getScreenCTM(), x = m.at[0] * c.a + c.e, y = m.at[1] * c.d + c.f;
   return { left: x - 4, right: x + 4, top: y - 4, bottom: y + 4 };
 };
-const nearest = (svg, e) => {
-  let best = null, least = 34;
-  for (const m of shownMarks(svg)) {
-    const b = boxOf(m);
-    const d = Math.hypot(Math.max(b.left - e.clientX, 0, e.clientX - b.right), Math.max(b.top - e.clientY, 0, e.clientY - b.bottom));
-    if (d < least) { least = d; best = m; }
-  }
-  return best;
-};
+// around are the marks within so many pixels, the nearest first.
+const around = (svg, e, within) => shownMarks(svg).map(m => {
+  const b = boxOf(m);
+  return { m, d: Math.hypot(Math.max(b.left - e.clientX, 0, e.clientX - b.right), Math.max(b.top - e.clientY, 0, e.clientY - b.bottom)) };
+}).filter(a => a.d < within).sort((a, b) => a.d - b.d).map(a => a.m);
+const nearest = (svg, e) => around(svg, e, 34)[0];
 const step = (svg, e) => {
   const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
   if (e.key === "Escape") return hide();
@@ -129,7 +143,7 @@ const handle = svg => {
     if (!m) return hide();
     const again = lit === m && pinned;
     if (opens(m) && (e.pointerType !== "touch" || again)) { hide(); return open(m.cell); }
-    light(m, e.clientX, e.clientY);
+    light(m, e.clientX, e.clientY, e.pointerType === "touch" ? around(svg, e, 12).slice(0, 4).filter(o => o !== m) : []);
     pinned = true;
   });
 };

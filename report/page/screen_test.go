@@ -43,11 +43,21 @@ func TestFirstScreen(t *testing.T) {
 		{"a filter of the strip", `(() => { document.querySelector("[data-filter='verdict=suspect']").click();
 			return document.getElementById("count").textContent + ", " + document.querySelectorAll("#hero-chart .pt").length; })()`, "1 of 45 cells, 1"},
 		{"a name that there is not", `(() => { const f = document.getElementById("filter"); f.value = "ttft_p51<3"; f.dispatchEvent(new Event("input"));
-			return document.getElementById("count").textContent; })()`, "no column ttft_p51"},
+			return document.getElementById("count").textContent; })()`, "no column ttft_p51; did you mean ttft_p50?"},
 		{"names are completed", `(() => { const f = document.getElementById("filter"); f.value = "ttft_p5"; f.focus(); f.dispatchEvent(new Event("input"));
 			f.dispatchEvent(new KeyboardEvent("keydown", { key: "Tab" })); return f.value; })()`, "ttft_p50>="},
 		{"the filter by a name", `(() => { const f = document.getElementById("filter"); f.value = "ttft_p50<80"; f.dispatchEvent(new Event("input"));
 			const n = document.getElementById("count").textContent; f.value = ""; f.dispatchEvent(new Event("input")); return n; })()`, "3 of 45 cells"},
+		{"the grammar of --where", `(() => { const f = document.getElementById("filter"), say = q => { f.value = q; f.dispatchEvent(new Event("input")); return document.getElementById("count").textContent; };
+			return [say("engine=vllm"), say("engine = 'vllm.h200' and not (concurrency = 1 or concurrency >= 16)"), say("ttft_p50 < 0.08s"), say("engine = v*200 concurrency=4"), say("ttft_p50 < soon"), say("(engine = vllm"), say("")].join("; "); })()`,
+			"30 of 45 cells; 3 of 45 cells; 3 of 45 cells; 3 of 45 cells; ttft_p50 is a number of ms, or a time such as 1.5s, not soon; 30 of 45 cells; 45 cells"},
+		{"a chip takes the filter away", `(() => { const f = document.getElementById("filter"), chip = document.getElementById("unfilter"), strip = document.getElementById("filtered");
+			f.value = "concurrency=4"; f.dispatchEvent(new Event("input")); const there = chip.textContent + " " + strip.textContent + " " + !strip.hidden; chip.click();
+			return there + ", then " + !strip.hidden + " " + document.getElementById("count").textContent; })()`, "concurrency=4 ✕ Only concurrency=4 ✕ 9 of 45 cells true, then false 45 cells"},
+		{"a line says its load", `document.querySelector("#cells tbody .stay").textContent`, "H200 · SGLang · 1×3"},
+		{"a table is one stop", `(() => { const t = document.getElementById("cells"), stops = () => [...t.querySelectorAll("button, a")].filter(b => b.tabIndex === 0), [first] = stops();
+			first.focus(); first.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+			return stops().length + " " + (document.activeElement === stops()[0]) + " " + (stops()[0] !== first); })()`, "1 true true"},
 		{"repetitions unfold", `(() => { const rows = () => document.querySelectorAll("#cells tbody tr").length, before = rows();
 			document.querySelector("[data-unfold]").click(); return before + " then " + rows(); })()`, "15 then 18"},
 		{"the verdict is second", `[...document.querySelectorAll("#cells thead tr:last-child th")].map(h => h.dataset.name).slice(0, 2).join()`, "series,verdict"},
@@ -113,6 +123,7 @@ func TestPublishedPoints(t *testing.T) {
 	steps(t, nil, about, [][3]string{
 		{"the axes", choose, ""},
 		{"all are crosses", crosses, "2,true,true,false,true"},
+		{"nothing of what is not there", `document.querySelector(".strip").innerText + ["verdicts", "environment"].map(i => document.getElementById(i)).join() + document.querySelector("nav").innerText.includes("Environment")`, "not measured,false"},
 		{"no front", `document.querySelectorAll("#hero-chart polyline[stroke-width='10']").length`, "0"},
 		{"a cell opened", `(document.querySelector("[data-row]").click(), document.getElementById("cell").textContent)`, "published by somebody"},
 		{"no command", `document.getElementById("cell").textContent.includes("hcl show")`, "false"},

@@ -20,22 +20,64 @@ const prepare = from => {
 idle(() => prepare(0));
 
 const comparison = /^([^\s<>=!]+?)(<=|>=|!=|==?|<|>)(.*)$/;
-const flat = s => s.toLowerCase().replaceAll(/\s/g, "_"); // a word of the filter has no blanks
-// tests are what a row must pass, asked once of each text; a name that no column has is an error.
-const tests = filter => filter.trim().toLowerCase().split(/\s+/).filter(Boolean).map(word => {
-  const m = word.match(comparison);
-  if (!m) return row => wordsOf(row).includes(word);
-  const c = byName.get(m[1]);
-  if (!c) throw new Error(`no column ${m[1]}`);
-  if (m[3] === "") return () => true; // it is being written
-  const want = flat(m[3]), n = Number(want), compared = !Number.isNaN(n);
-  const equal = row => c.key === "verdict" ? flat(said(c, row)).startsWith(want) : compared && numberOf(c, row) === n || flat(said(c, row)) === want;
-  const holds = { "<": v => v < n, "<=": v => v <= n, ">": v => v > n, ">=": v => v >= n }[m[2]];
-  const passes = holds ? row => { const v = numberOf(c, row); return v !== null && holds(v); } : m[2] === "!=" ? row => !equal(row) : equal;
+const flat = s => s.toLowerCase().replaceAll(/\s/g, "_"); // a word of the filter may have _ for a blank
+const tokens = text => [...text.matchAll(/"([^"]*)"?|'([^']*)'?|[()]|[=!<>]+|[^\s()=!<>"']+/g)].map(m => ({ text: (m[1] ?? m[2] ?? m[0]).toLowerCase(), quoted: /^["']/.test(m[0]) }));
+// distance is how many letters differ between two names.
+const distance = (a, b) => {
+  let line = [...Array(b.length + 1).keys()];
+  for (let i = 1; i <= a.length; i++) line = line.reduce((next, _, j) => [...next, j ? Math.min(line[j] + 1, next[j - 1] + 1, line[j - 1] + (a[i - 1] !== b[j - 1])) : i], []);
+  return line[b.length];
+};
+const meant = name => {
+  const [near] = [...byName.keys()].map(n => [n, distance(name, n)]).filter(([n, d]) => d < 3 && 2 * d <= Math.max(name.length, n.length)).sort((a, b) => a[1] - b[1]);
+  const begun = [...byName.keys()].filter(n => n.startsWith(name)).slice(0, 6);
+  return near ? `; did you mean ${near[0]}?` : begun.length ? `; there are ${begun.join(", ")}` : "";
+};
+const patternOf = want => new RegExp("^" + want.split("*").map(part => part.replaceAll(/[.+?^${}()|[\]\\]/g, "\\$&")).join(".*") + "$", "s");
+// compared is what one comparison asks of a row; a name that no column has, or a value that none can have, is an error.
+const compared = (name, op, value) => {
+  const c = byName.get(name);
+  if (!c) throw new Error(`no column ${name}${meant(name)}`);
+  if (value === undefined || value === "") return () => true; // it is being written
+  const want = flat(value), like = patternOf(want), time = value.match(/^([\d.]+)(ms|s|m)$/), per = { ms: 1, s: 1000, m: 60000 };
+  const n = time && ["ms", "s"].includes(c.unit) ? time[1] * per[time[2]] / per[c.unit] : Number(value), isNumber = !Number.isNaN(n);
+  if (!c.texts && !isNumber) throw new Error(`${name} is a number${c.unit === "ms" ? " of ms, or a time such as 1.5s" : ""}, not ${value}`);
+  const is = s => like.test(s) || c.key === "verdict" && s.startsWith(want) || c.key === "engine" && like.test(s.split(".")[0]); // its kind names an engine
+  const equal = row => isNumber && numberOf(c, row) === n || is(flat(said(c, row)));
+  const holds = { "<": v => v < 0, "<=": v => v <= 0, ">": v => v > 0, ">=": v => v >= 0 }[op];
+  const order = row => { const v = numberOf(c, row); return v === null ? (c.texts && !isNumber && said(c, row) ? flat(said(c, row)).localeCompare(want) : NaN) : isNumber ? v - n : NaN; };
+  const passes = holds ? row => holds(order(row)) : op === "!=" ? row => !equal(row) : equal;
   if (!c.texts) return passes;
   const known = [];
   return row => known[c.values[row]] ??= passes(row);
-});
+};
+const operators = ["=", "==", "!=", "<", "<=", ">", ">="];
+// tests are what a row must pass. The grammar is that of --where, and beside it a word alone is looked for, "and" may be left
+// out, and what is still being written lets all through.
+const tests = filter => {
+  const of = tokens(filter);
+  let at = 0;
+  const word = w => at < of.length && !of[at].quoted && of[at].text === w;
+  const either = () => { const parts = [both()]; while (word("or")) { at++; parts.push(both()); } return row => parts.some(t => t(row)); };
+  const both = () => {
+    const parts = [];
+    while (at < of.length && !word("or") && !word(")")) { if (word("and")) at++; else parts.push(single()); }
+    return row => parts.every(t => t(row));
+  };
+  const single = () => {
+    if (word("not")) { at++; const inner = at < of.length && !word("or") && !word(")") ? single() : null; return row => !inner || !inner(row); }
+    if (word("(")) { at++; const inner = either(); if (word(")")) at++; return inner; }
+    const { text, quoted } = of[at++];
+    if (!quoted && at < of.length && operators.includes(of[at].text)) {
+      const op = of[at++].text;
+      return compared(text, op, at < of.length && (of[at].quoted || !["(", ")"].includes(of[at].text)) ? of[at++].text : undefined);
+    }
+    return row => wordsOf(row).includes(text);
+  };
+  const must = of.length ? [either()] : [];
+  if (at < of.length) throw new Error("a parenthesis is closed that is not open");
+  return must;
+};
 
 // value is what stands in a column for some rows of one cell, and what it is sorted by.
 const valueIn = (c, rows) => {
@@ -59,7 +101,15 @@ const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
-const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "unbounded", "outcome", "gate", "side"].includes(c.key));
+const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "kind", "unbounded", "outcome", "gate", "side"].includes(c.key));
+// A line says its load where it stays in sight: how hard it is pushed, or else the first column of its load.
+const pushed = ["concurrency", "rate", "batch"].map(k => places.get(k)).filter(c => new Set(c.values).size > 1);
+const loadOf = row => {
+  const cell = D.cell[row], at = pushed.map(c => c.values[cell] ?? null).filter(v => v !== null).map(short);
+  if (at.length) return at.join(" · ");
+  const c = loadColumns.find(c => c.shown);
+  return c ? said(c, row) : "";
+};
 const lineOf = (rows, single) => {
   const verdict = kindOf(valueIn(columns.get("verdict"), rows).sort);
   const tr = make("tr", { class: verdict + (single ? " single" : "") });
@@ -68,6 +118,8 @@ const lineOf = (rows, single) => {
     if (c.key === "series") {
       const id = said(columns.get("id"), rows[0]);
       td.append(chip(seriesOf(rows[0])), make("button", { type: "button", class: "link", title: `Open cell ${id}`, "data-row": rows[0] }, single && D.sides ? D.series[seriesOf(rows[0])].label : v.text));
+      const load = loadOf(rows[0]);
+      if (load && !single) td.append(make("span", { class: "load" }, " · " + load));
       if (rows.length > 1) {
         const n = D.sides ? ["A", "B"].map(s => ofSide(rows, s).length).join(" + ") : `×${rows.length}`;
         td.append(make("button", { type: "button", class: "unfold", "aria-expanded": unfolded.has(rows[0]), "data-unfold": rows[0], "aria-label": `${n} repetitions` }, n));
@@ -119,6 +171,7 @@ let last = null; // the line that is listed last: when it comes near, there are 
 const list = (of, from, to) => {
   body.append(...of.slice(from, to).flatMap(lines));
   long = to;
+  rove(table);
   if (to < Math.min(of.length, limit)) near(last = body.lastElementChild, () => list(of, to, Math.min(to + few, limit)));
 };
 const showBody = () => {
@@ -130,6 +183,7 @@ const showBody = () => {
   one("more").textContent = `Show ${Math.min(more, of.length - limit).toLocaleString("en")} more`;
 };
 const showTable = () => { showHead(); showBody(); };
+roving(table);
 told.push(showBody);
 
 // thin leaves of a drawing what the filter lets through, and joins that.
@@ -166,12 +220,16 @@ const apply = filter => {
   fitsCell = Uint8Array.from(rowsOf, rows => rows.some(r => fits[r]) ? 1 : 0);
   all(".chart svg").forEach(thin);
   all("[data-filter]").forEach(b => b.setAttribute("aria-pressed", b.dataset.filter === filter));
+  one("filtered").hidden = !filter.trim();
+  one("unfilter").textContent = `${filter.trim()} ✕`;
+  one("filtered-count").textContent = one("count").textContent;
 };
 const filterBy = text => { S.q = text; limit = first; long = few; apply(text); tell(); writeAddress(); };
 one("filter").addEventListener("input", () => {
   offer();
   filterBy(one("filter").value);
 });
+one("unfilter").addEventListener("click", () => { one("filter").value = ""; filterBy(""); });
 one("filter").form.addEventListener("submit", e => e.preventDefault());
 all("[data-filter]").forEach(b => b.addEventListener("click", () => {
   const on = b.getAttribute("aria-pressed") === "true";
@@ -256,7 +314,7 @@ one("save-csv").addEventListener("click", () => {
 one("columns").replaceChildren(...D.columns.map(c => {
   const box = make("input", { type: "checkbox" });
   box.checked = c.shown;
-  box.disabled = c.key === "series" || c.key === "verdict";
+  box.disabled = c.key === "series";
   box.addEventListener("change", () => { c.shown = box.checked; showTable(); });
   return make("label", {}, box, " ", c.title);
 }));
