@@ -199,7 +199,7 @@ func (s *scope) eval(expr hclsyntax.Expression, c *Cell) cty.Value {
 	v := cty.DynamicVal
 	if good {
 		value, diags := expr.Value(&hcl.EvalContext{Variables: vars, Functions: s.functions})
-		s.report(diags)
+		s.report(diags, expr)
 		switch {
 		case diags.HasErrors():
 		case tooLarge(value):
@@ -223,7 +223,7 @@ func (s *scope) literal(expr hclsyntax.Expression) cty.Value {
 		return cty.NilVal
 	}
 	v, diags := expr.Value(&hcl.EvalContext{Functions: s.functions})
-	s.report(diags)
+	s.report(diags, expr)
 	if diags.HasErrors() {
 		return cty.NilVal
 	}
@@ -465,8 +465,8 @@ func (s *scope) value(d *Declared, c *Cell) cty.Value {
 	return *d.val
 }
 
-// report turns the HCL library's diagnostics about an evaluation into problems, without what is secret.
-func (s *scope) report(diags hcl.Diagnostics) {
+// report turns the HCL library's diagnostics about the evaluation of an expression into problems, without what is secret.
+func (s *scope) report(diags hcl.Diagnostics, in hclsyntax.Node) {
 	for _, d := range diags {
 		var values func() []string
 		detail := d.Detail
@@ -477,7 +477,7 @@ func (s *scope) report(diags hcl.Diagnostics) {
 			d.Summary = "Unknown function"
 			detail = fmt.Sprintf("There is no function %q.%s", call.CalledFunctionName(), DidYouMean(call.CalledFunctionName(), known, Plainly))
 		case d.Expression == nil || d.EvalContext == nil:
-		case secretsInvolved(d):
+		case secretsInvolved(d, in):
 			// The library and the functions quote what they were given, and what they
 			// computed from it.
 			detail = "A sensitive value takes part, so what is wrong cannot be said. Try a value that is not sensitive."
@@ -519,7 +519,7 @@ func (s *scope) FillIn(path string, text []byte, values cty.Value, quiet bool) (
 	}
 	if diags.HasErrors() {
 		if !quiet {
-			s.report(diags)
+			s.report(diags, expr)
 		}
 		return "", false
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -274,12 +276,12 @@ func (p *Problems) Write(w io.Writer, width int, color bool) error {
 	width = cmp.Or(max(width, 0), 80)
 	var b strings.Builder
 	for _, x := range p.list {
-		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: x.Summary, Detail: x.Detail}
+		d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: plain.Line(x.Summary), Detail: plain.Text(x.Detail)}
 		if x.Severity == SeverityWarning {
 			d.Severity = hcl.DiagWarning
 		}
 		if len(x.Values) > 0 {
-			d.Detail = strings.Join(x.Values, "\n") + "\n\n" + x.Detail
+			d.Detail = strings.Join(mapped(x.Values, plain.Line), "\n") + "\n\n" + d.Detail
 		}
 		files := map[string]*hcl.File{}
 		if before, marked, after, ok := p.snippet(x, width-len("   1: ")); ok {
@@ -356,6 +358,11 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 	first, said, rest = first[max(0, len(first)-window):], said[:min(len(said), window)], rest[:min(len(rest), window)]
 	before, marked = printable(first), printable(said)
 	after = strings.TrimRight(printable(rest)+tail, " ")
+	if marked == "" { // the place is before a character, or behind the line
+		after = cmp.Or(after, " ")
+		_, n := utf8.DecodeRuneInString(after)
+		marked, after = after[:n], after[n:]
+	}
 	if cut := len([]rune(before)) - width/2; cut > 0 && plain.Width(before+marked+after) > width {
 		before = "…" + string([]rune(before)[cut:])
 	}
@@ -370,7 +377,7 @@ func (p *Problems) snippet(x Problem, width int) (before, marked, after string, 
 // printable shows tabs as four columns, and nothing that a terminal would obey.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
+		if !unicode.IsGraphic(r) && r != '\u200d' {
 			return '·'
 		}
 		return r

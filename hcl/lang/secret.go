@@ -146,29 +146,47 @@ func (h *hiding) follow(root, name string) {
 // minQuoted is how long a text is to be replaced everywhere: shorter ones are words elsewhere too.
 const minQuoted = 6
 
-// secretsInvolved reports whether the expression that failed reads a sensitive
-// value. What cannot be told counts as yes where there is one.
-func secretsInvolved(d *hcl.Diagnostic) bool {
-	node, ok := d.Expression.(hclsyntax.Node)
+// secretsInvolved reports whether the part of an expression that failed reads a sensitive value. What cannot
+// be told counts as yes where there is one.
+func secretsInvolved(d *hcl.Diagnostic, in hclsyntax.Node) bool {
+	part, ok := d.Expression.(hclsyntax.Node)
 	if !ok {
 		return true
 	}
-	found := false // sensitive("…") marks values without a reference
-	hclsyntax.VisitAll(node, func(n hclsyntax.Node) hcl.Diagnostics {
-		call, ok := n.(*hclsyntax.FunctionCallExpr)
-		found = found || ok && call.Name == "sensitive"
-		return nil
-	})
 	marked := false
 	for ctx := d.EvalContext; ctx != nil; ctx = ctx.Parent() {
 		for _, v := range ctx.Variables {
 			marked = marked || v.ContainsMarked()
 		}
 	}
-	return found || marked && slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
+	return callsSensitive(part) || slices.ContainsFunc(d.Expression.Variables(), func(t hcl.Traversal) bool {
+		if isIterated(t, d.EvalContext) { // of what it is a part is not in its context, and its mark is lost
+			return marked || callsSensitive(in)
+		}
 		v, diags := t.TraverseAbs(d.EvalContext)
-		return diags.HasErrors() || v.ContainsMarked()
+		return marked && (diags.HasErrors() || v.ContainsMarked())
 	})
+}
+
+// callsSensitive reports whether sensitive("…") marks a value without a reference.
+func callsSensitive(in hclsyntax.Node) bool {
+	found := false
+	hclsyntax.VisitAll(in, func(n hclsyntax.Node) hcl.Diagnostics {
+		call, ok := n.(*hclsyntax.FunctionCallExpr)
+		found = found || ok && call.Name == "sensitive"
+		return nil
+	})
+	return found
+}
+
+// isIterated reports whether a reference is to what a for expression goes over.
+func isIterated(t hcl.Traversal, ctx *hcl.EvalContext) bool {
+	for ; ctx.Parent() != nil; ctx = ctx.Parent() {
+		if _, ok := ctx.Variables[t.RootName()]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // sensitiveMark is on values that must not be shown, through every function and template.

@@ -151,7 +151,7 @@ func (x *variables) readFile(name string, text []byte) {
 		// What the text around a mistake holds cannot be told from a secret.
 		x.hidden = append(x.hidden, hcl.Range{Filename: name, End: hcl.Pos{Byte: len(text) + 1}})
 	}
-	x.report(diags)
+	x.Problems.report(diags)
 	body, ok := f.Body.(*hclsyntax.Body)
 	if !ok {
 		return
@@ -174,7 +174,7 @@ func (x *variables) readFile(name string, text []byte) {
 			continue
 		}
 		v, diags := a.Expr.Value(nil)
-		x.report(diags)
+		x.report(diags, a.Expr)
 		if diags.HasErrors() {
 			v = cty.DynamicVal
 		}
@@ -199,7 +199,7 @@ func (x *variables) set(d *Declared) {
 		for _, d := range diags {
 			d.Detail += " Types are string, number, bool, list(…), set(…), map(…), object({…}), tuple([…]) and any."
 		}
-		if x.report(diags); diags.HasErrors() {
+		if x.Problems.report(diags); diags.HasErrors() {
 			return
 		}
 	}
@@ -261,7 +261,7 @@ func (x *variables) asExpression(v variable, g given) (cty.Value, bool) {
 		x.Fail(place(g.at), "Wrong value",
 			"The value of the sensitive variable %q cannot be read as an expression.", v.Name)
 	default:
-		x.report(diags)
+		x.report(diags, expr)
 	}
 	return value, !diags.HasErrors()
 }
