@@ -104,8 +104,9 @@ func GPUs(e *Engine) int {
 // countedGPUs is [GPUs], and whether a flag says it.
 func countedGPUs(e *Engine) (n int, said bool) {
 	n = 1
+	kind := e.dialect().kind
 	for _, m := range setting.All() {
-		if m.Multiplies(e.dialect().kind) && (m.Name != setting.DataParallel || !e.isOn(setting.DPAttention)) {
+		if m.Multiplies(kind) && (m.Name != setting.DataParallel || !e.isOn(setting.DPAttention)) {
 			n *= e.whole(1, m.Name)
 			_, says := e.says(m.Name)
 			said = said || says

@@ -46,6 +46,11 @@ func (d dialect) means(name string) *setting.Meaning {
 	return setting.Means(row)
 }
 
+// meaning tells the flags of a meaning from others, by their names.
+func (d dialect) meaning(meaning string) func(name string) bool {
+	return func(name string) bool { m := d.means(name); return m != nil && m.Name == meaning }
+}
+
 // key is the one name of all by which the server understands the same.
 func (d dialect) key(name string) string {
 	row, _ := d.option(name)
@@ -79,8 +84,7 @@ func (e *Engine) Flag(name string) (value string, said bool) {
 
 // meant is the flag of a meaning, and whether it stands in the configuration file.
 func (e *Engine) meant(meaning string) (f Flag, inConfig, said bool) {
-	d := e.dialect()
-	return e.find(func(name string) bool { m := d.means(name); return m != nil && m.Name == meaning })
+	return e.find(e.dialect().meaning(meaning))
 }
 
 // find is the first flag whose name is the one.
@@ -100,8 +104,9 @@ func (e *Engine) find(is func(name string) bool) (f Flag, inConfig, said bool) {
 
 // says is [Engine.Flag] by what the flag means.
 func (e *Engine) says(meaning string) (value string, said bool) {
-	f, _, said := e.meant(meaning)
-	return e.dialect().value(f), said
+	d := e.dialect()
+	f, _, said := e.find(d.meaning(meaning))
+	return d.value(f), said
 }
 
 // isOn reports whether the engine is told of a switch, and to turn it on.
