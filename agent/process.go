@@ -209,8 +209,8 @@ func (p *processes) watch(pr *process) {
 	if pr.Finished.IsZero() {
 		code := exited{-1}
 		// Its threads may take long to end after its first; then its reaper tells, if nobody kills that.
-		for last := false; !last && readJSON(filepath.Join(pr.dir, exitName), &code) != nil; <-tick.C {
-			last = !pr.Reaper.alive()
+		for last := false; readJSON(filepath.Join(pr.dir, exitName), &code) != nil && !last; <-tick.C {
+			last = !pr.Reaper.alive() // what it has told meanwhile is read once more
 		}
 		p.ended(pr, code.Code)
 	}

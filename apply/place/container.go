@@ -24,7 +24,7 @@ func (s *Session) Pull(ctx context.Context, image string, tell Tell) (provision.
 	tell.say(s.Host, Step, "pulling %s", image)
 	got, err := s.Docker.Images.Pull(ctx, image, func(p provision.PullProgress) { tell(Event{Type: Pull, Host: s.Host.Name, Pull: &p}) })
 	if err == nil && got.Local {
-		tell.say(s.Host, Warning, "the registry cannot be Reached; using the image that the host has of %s", image)
+		tell.say(s.Host, Warning, "the registry cannot be reached; using the image that the host has of %s", image)
 	}
 	return got, err
 }
