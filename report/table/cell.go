@@ -84,7 +84,9 @@ func cellFacts(r *results.Row) []Fact {
 		}
 	}
 	add("Changed since", "%s", strings.Join(r.HostChanged, "\n"))
-	add("Identity", "%s", strings.Join(inOrder(r.Identity, ": "), "\n"))
+	identity := maps.Clone(r.Identity)
+	delete(identity, "axes") // of what was imported: the benchmark's line says them
+	add("Identity", "%s", strings.Join(inOrder(identity, ": "), "\n"))
 	add("Error", "%s", r.Error)
 	return facts
 }

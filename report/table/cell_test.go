@@ -78,6 +78,7 @@ func TestNeverServed(t *testing.T) {
 func TestCellOfOthers(t *testing.T) {
 	r := reporttest.Row("vllm.h200", 16, 240, 27)
 	r.Started, r.Finished, r.Run.Command = time.Time{}, time.Time{}, "import"
+	r.Identity = map[string]string{"axes": "[{engine vllm.h200}]", "imported": "true"}
 	r.Summary = &load.Summary{
 		Part: load.Part{Figures: load.Figures{
 			OutputThroughput: 500,
@@ -94,7 +95,7 @@ func TestCellOfOthers(t *testing.T) {
 	for name, r := range map[string]results.Row{"alone": r, "with counts": counted} {
 		for where, got := range map[string]string{"cell": cellText(t, r), "table": table(t, []results.Row{r}, 0)} {
 			reporttest.Holds(t, got, "111", "333")
-			for _, wrong := range []string{"0001-", " 0 tokens", " 0 requests/s", " 0 s ", " 0 input", "  0 ", "0.00"} {
+			for _, wrong := range []string{"0001-", " 0 tokens", " 0 requests/s", " 0 s ", " 0 input", "  0 ", "0.00", "unknown", "[{"} {
 				if strings.Contains(got, wrong) {
 					t.Errorf("%s, %s: %q stands for what is not known:\n%s", name, where, wrong, got)
 				}

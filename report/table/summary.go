@@ -72,18 +72,22 @@ func requestLines(s *load.Summary) (lines []Fact) {
 	add := func(name, format string, args ...any) {
 		lines = append(lines, Fact{name, fmt.Sprintf(format, args...)})
 	}
-	known := func(name string, n int) string {
-		if !s.Knows(name) {
-			return "unknown" // others have measured, and do not tell
+	var counts []string
+	for _, c := range []struct {
+		member, what string
+		n            int
+	}{{"requests", "sent", s.Requests}, {"completed", "completed", s.Completed}, {"failed", "failed", s.Failed}} {
+		if s.Knows(c.member) { // else others have measured, and do not tell
+			counts = append(counts, number.Whole(c.n)+" "+c.what)
 		}
-		return number.Whole(n)
 	}
 	failures := s.Failures()
 	if failures != "" {
 		failures = " (" + failures + ")"
 	}
-	add("Requests", "%s sent, %s completed, %s failed%s",
-		known("requests", s.Requests), known("completed", s.Completed), known("failed", s.Failed), failures)
+	if counts != nil {
+		add("Requests", "%s%s", strings.Join(counts, ", "), failures)
+	}
 	if s.Knows("duration_s") {
 		add("Duration", "%s s from the first dispatch to the last response", number.Text(s.Duration))
 	}
