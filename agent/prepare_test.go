@@ -74,8 +74,9 @@ func TestPrepare(t *testing.T) {
 
 	// The lease runs out.
 	cmd := spawn(t, first, shared)
-	l.TTL /= 3600
 	set(a)
+	l.TTL /= 3600
+	hold(t, a, l)
 	cmd.Wait()
 	if balancing() != "1" {
 		t.Error("it is not put back when the lease has run out")
