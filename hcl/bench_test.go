@@ -97,3 +97,34 @@ func BenchmarkLoad(b *testing.B) {
 		})
 	}
 }
+
+// TestWrongHasNoEffect: what is wrong is told, and not that another argument has no effect without it.
+func TestWrongHasNoEffect(t *testing.T) {
+	for _, c := range []struct{ dataset, load string }{
+		{"range_ratio = 2\n  convention = \"vllm\"", "rate = 1"},
+		{"", "rate = -1\n  burstiness = 2"},
+	} {
+		_, p := loadText(t, `
+model "m" { repo = "m" }
+engine "external" "a" {
+  urls  = ["http://a:1"]
+  model = model.m
+}
+dataset "random" "r" {
+  input_tokens = 8
+  `+c.dataset+`
+}
+benchmark "b" {
+  engine   = engine.external.a
+  dataset  = dataset.random.r
+  requests = 1
+  load {
+    output_tokens = 8
+    `+c.load+`
+  }
+}`, lang.Vars{})
+		if all := p.List(); len(all) != 1 || all[0].Summary != "Wrong value" {
+			t.Errorf("%s, %s: %v", c.dataset, c.load, all)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func datasetBlock() *lang.BlockType {
 // checkDataset is about arguments that only some kinds have.
 func checkDataset(b *lang.Block, d *load.Dataset) {
 	for _, a := range load.DatasetArguments() {
-		if x := b.Find(a.Name); x.IsValid() && a.Idle(d) != "" {
+		if x := b.Find(a.Name); !b.Incomplete && x.IsValid() && a.Idle(d) != "" {
 			b.Warn(x.At, "No effect", "%s %s.", a.Name, a.Idle(d))
 		}
 	}

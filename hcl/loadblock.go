@@ -61,7 +61,7 @@ func warnOfPacing(b *lang.Block, d *draft) {
 		case traced && a.Paces:
 			b.Warn(x.At, "No effect", "A trace says when each request is sent, so %s has no effect. To change its speed, "+
 				"write slowdown.", a.Name)
-		case !w.Dataset.Timed() && a.Idle(w) != "":
+		case !b.Incomplete && !w.Dataset.Timed() && a.Idle(w) != "":
 			b.Warn(x.At, "No effect", "%s %s.", a.Name, a.Idle(w))
 		}
 	}

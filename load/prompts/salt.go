@@ -17,7 +17,7 @@ const (
 )
 
 // saltHole is where the salt goes in a list of messages, as JSON has it. No text marshals to it but this.
-const saltHole = `\u0000salt`
+const saltHole = `\u0000salt\u0000`
 
 // salted are prompts of which each begins like no other: what a server has in its cache is of no use to it.
 type salted struct {

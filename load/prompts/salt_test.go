@@ -22,6 +22,8 @@ func TestSalt(t *testing.T) {
 		{"texts", load.JSONL, load.Chat, rows, `^\{"max_tokens":3,"messages":\[\{"content":"` + salt + `one two","role":"user"\}\]\}$`},
 		{"messages", load.JSONL, load.Chat, lists, `^\{"max_tokens":3,"messages":\[(?:\{"content":"be brief","role":"system"\},)?\{(?:"role":"user",)?"content":` +
 			`(?:\[\{"type":"text","text":)?"` + salt + `(?:one two|"\},\{"type":"image_url","n":12345678901234567890\}\])"?(?:,"role":"user")?\}\]\}$`},
+		{"its own mark", load.JSONL, load.Chat, `{"messages":[{"role":"user","content":"say \\u0000salt"}],"output_tokens":3}`,
+			`"content":"` + salt + `say \\\\u0000salt"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := load.Dataset{Kind: c.kind, Path: written(t, "f", c.text), Salt: true}
