@@ -247,7 +247,7 @@ func (h hours) end() time.Duration { return h[len(h)-1].to }
 func crew(n int, ramp, limit time.Duration) []hours {
 	all := make([]hours, n)
 	for k := range all {
-		all[k] = hours{{ramp * time.Duration(k) / time.Duration(n), cmp.Or(limit, forever)}}
+		all[k] = hours{{span{to: ramp}.part(k, n).from, cmp.Or(limit, forever)}}
 	}
 	return all
 }
@@ -264,7 +264,7 @@ func stagedCrew(w load.Workload) []hours {
 		}
 		all = append(all, make([]hours, max(0, n-len(all)))...)
 		for k := range n {
-			if from := max(at, min(end, time.Duration(w.Ramp)*time.Duration(k)/time.Duration(n))); from < end {
+			if from := max(at, min(end, span{to: time.Duration(w.Ramp)}.part(k, n).from)); from < end {
 				all[k] = append(all[k], span{from, end})
 			}
 		}

@@ -304,6 +304,20 @@ func TestPoisson(t *testing.T) {
 	})
 }
 
+// TestLongRamp: as many workers as there may be begin one after the other over days, too.
+func TestLongRamp(t *testing.T) {
+	const n, ramp = 1_000_000, 100 * time.Hour
+	for name, all := range map[string][]hours{
+		"a closed loop": crew(n, ramp, 0),
+		"stages": stagedCrew(load.Workload{Ramp: load.Duration(ramp),
+			Stages: []load.Stage{{Duration: load.Duration(2 * ramp), Concurrency: n}}}),
+	} {
+		if got, want := all[n-1][0].from, ramp-ramp/n; got != want {
+			t.Errorf("%s: the last begins after %v, want %v", name, got, want)
+		}
+	}
+}
+
 // TestCancelled: a run that is stopped ends at once and keeps what it has.
 func TestCancelled(t *testing.T) {
 	for name, w := range map[string]load.Workload{
