@@ -65,10 +65,10 @@ record-engines:
 	$(GO_TEST) -timeout 60m -run '^TestRecord' ./cmd/hcl
 
 # Every fault that hosts and callers can have, and the caller killed $(SOAK) times at
-# random moments: a table of what was tried, what survived and what was left.
+# random moments, as are real engines: a table of what was tried, what survived and what was left.
 soak:
 	scripts/prepare
-	status=0; HCL_SOAK=$(SOAK) $(GO_TEST) -v -timeout 4h -run 'Faults$$|^TestSlowOnCluster$$' ./cmd/hcl || status=$$?; \
+	status=0; HCL_SOAK=$(SOAK) $(GO_TEST) -v -timeout 6h -run 'Faults$$|^TestSlowOnCluster$$|^TestSoakPyPI$$' ./cmd/hcl || status=$$?; \
 	CGO_ENABLED=0 go run -trimpath ./testhost/sweep || status=1; \
 	exit $$status
 

@@ -157,32 +157,50 @@ func segments(t *testing.T, host *testhost.Host) []string {
 }
 
 // TestPyPIVLLM has a real vLLM measured, then kills each kind of its processes in mid-cell, and hcl at last. Whoever
-// is killed, all others have ended before the next engine is measured.
+// is killed, all others have ended before the next engine is measured. Other verbs look on.
 func TestPyPIVLLM(t *testing.T) {
 	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
 		t.Run(version, func(t *testing.T) {
-			newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal)).killed("vllm serve", "VLLM::EngineCore", "VLLM::Worker")
+			s := newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal))
+			s.killed("vllm", "vllm serve", "VLLM::EngineCore", "VLLM::Worker")
+			s.reach(midLoad)
+			s.tells("destroy", exitFailed, "Stop it with Ctrl-C")
+			s.abandon()
 		})
 	}
 }
 
-// TestPyPISGLang has the same of a real SGLang.
+// TestPyPISGLang has the same of a real SGLang, which is destroyed at last while it loads.
 func TestPyPISGLang(t *testing.T) {
 	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
 		t.Run(version, func(t *testing.T) {
-			newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal)).killed("launch_server", "sglang::scheduler")
+			s := newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal))
+			s.killed("sglang", "launch_server", "sglang::scheduler")
+			s.reach(midLoad)
+			s.other().tells("destroy --force", exitDone, "Removed 1 engine")
+			if code := s.end(time.Minute); code != exitFailed {
+				t.Errorf("the apply whose engine was destroyed: exit %d\n%s", code, s.told())
+			}
+			s.gone(0)
 		})
 	}
 }
 
 // killed measures the engines of a lab one after another, and kills a process of each in its second cell, by a word of
-// its title. Then hcl is killed.
-func (s *scene) killed(victims ...string) {
+// its title. The first is looked at from another terminal while it loads, and while it serves.
+func (s *scene) killed(kind string, victims ...string) {
 	s.Helper()
 	pypi.Room(s.T, 1)
 	s.begin()
+	first := kind + `.all["a"]`
+	s.await("waiting", "", 1)
+	s.tells("status", exitDone, first, "running", "leased by")
+	s.tells("check", exitDone, "in use by")
+	s.await("progress", "", 1)
+	s.tells("status", exitDone, first, "running", "leased by")
+	s.tells("logs "+first+" --tail 300", exitDone, "Application startup complete")
 	var killed []testhost.Process
 	for i, victim := range victims {
 		under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == 2*i+2 }
@@ -202,8 +220,6 @@ func (s *scene) killed(victims ...string) {
 	if whole := s.whole(64); whole != len(victims) {
 		s.Errorf("%d cells are whole, want the first of each engine:\n%s", whole, s.told())
 	}
-	s.reach(midLoad)
-	s.abandon()
 }
 
 // kills ends the one process of an engine that has a word in its title.
