@@ -208,7 +208,8 @@ func Refuses(status int) bool {
 }
 
 // Failures lists failed requests by what happened to them, HTTP's statuses each by
-// itself: "3 × refused (429), 1 × stall". It is empty when none failed.
+// itself: "3 × refused (429), 1 × stall". It is empty when none failed. Where the model is too small for random prompts it
+// says what to send instead.
 func (s *Figures) Failures() string {
 	var list []string
 	add := func(n int, what string) {
@@ -232,7 +233,11 @@ func (s *Figures) Failures() string {
 		}
 		add(n, class)
 	}
-	return strings.Join(list, ", ")
+	text := strings.Join(list, ", ")
+	if slices.ContainsFunc(s.ErrorSamples, func(said string) bool { return strings.Contains(said, "out of vocab") }) {
+		text += `; the model has fewer tokens than random prompts are drawn from: endpoint = "chat" sends words, and a data set "text" the model's own tokens`
+	}
+	return text
 }
 
 // Window is a part of a run, in time from its first dispatch.
