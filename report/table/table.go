@@ -225,8 +225,8 @@ func SpendingSheet(all []figure.Spending) *Sheet {
 			money(s.Price), money(s.Cost), money(s.IdleCost)})
 	}
 	return Tabulate([]Column{{Name: "Run", Left: true}, {Name: "Host", Left: true}, {Name: "Held"},
-		{Group: "% of it", Name: "Starting"}, {Group: "% of it", Name: "Measuring"}, {Group: "% of it", Name: "Idle"},
-		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "of it idle"}}, lines)
+		{Group: "% of the time", Name: "Starting"}, {Group: "% of the time", Name: "Measuring"}, {Group: "% of the time", Name: "Idle"},
+		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "idle"}}, lines)
 }
 
 // ReferenceSheet has a column for each axis and three for each metric, or one where
