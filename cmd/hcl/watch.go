@@ -93,7 +93,7 @@ func runWatch(ctx context.Context, t *console, lab labFlags, args []string, addr
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
-	return &exit{exitInterrupted, errors.New("interrupted; the run goes on")}
+	return &exit{exitInterrupted, errors.New("interrupted; the run is not")}
 }
 
 func journalOf(of labFlags, args []string) (store, run string, err error) {

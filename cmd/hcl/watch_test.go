@@ -74,6 +74,29 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// writerFunc is a writer.
+type writerFunc func(p []byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestWatchInterrupted: who ends the page of a run that is over is not told that it goes on.
+func TestWatchInterrupted(t *testing.T) {
+	dir := t.TempDir()
+	journal, err := results.NewJournal(storeDir(dir), "r1")
+	must(t, err)
+	must(t, journal.Write(ended{Type: "outcome", Run: "r1", Planned: 1, Valid: 1}))
+	must(t, journal.Close())
+	ctx, interrupt := context.WithCancel(t.Context())
+	stdout := writerFunc(func(p []byte) (int, error) {
+		interrupt() // when the page is there
+		return len(p), nil
+	})
+	err = runWatch(ctx, &console{stdout: stdout, stderr: io.Discard}, labFlags{path: dir}, []string{"r1"}, "127.0.0.1:0")
+	if code, _ := exitOf(ctx, err); code != exitInterrupted || strings.Contains(fmt.Sprint(err), "goes on") {
+		t.Errorf("exit %d: %v", code, err)
+	}
+}
+
 func TestWatchPage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
