@@ -45,7 +45,7 @@ var rooms = []room{
 		"pure functions from engine and host to a container, and to the names of what it exports; of origin only how an image's name is read"},
 	{"report/page", []string{"report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/chart", "report/number", "results", "load", "load/metric", "plain"},
 		"one HTML page with all its data; what leads and what is sure was decided below, its scripts hide, show and draw"},
-	{"report/draw", []string{"report/table", "report/say", "report/figure", "report/chart", "report/number", "results", "load", "telemetry", "where", "plain"},
+	{"report/draw", []string{"report/say", "report/figure", "report/chart", "report/number", "results", "load", "telemetry", "where", "plain"},
 		"lays slices of cells out as charts and writes pictures; it decides nothing, and knows no page"},
 	{"report/compare", []string{"report/table", "report/say", "report/figure", "report/number", "results", "load", "where", "plain"},
 		"two sets of results held against each other and against limits; who leads in one set, it does not ask"},

@@ -5,6 +5,8 @@
 // plans: whoever samples says what to run and what to ask, and it judges nothing that it reads.
 package telemetry
 
+import "strings"
+
 // Sources of series. A GPU's is "gpu" and its index on the host: "gpu0"; that of a member of an
 // engine of several is its name: "decode 0"; that of a network device is its name: "mlx5_0".
 const (
@@ -123,6 +125,20 @@ type Series struct {
 	Unit  string    `json:"unit,omitempty"`
 	At    []float64 `json:"at_s"`  // seconds since the start of the measurement, rising
 	Value []float64 `json:"value"` // as many
+}
+
+// Member is the member of an engine of several that has told the series, "decode 0 rank 1"; empty: it is not of one.
+func (s Series) Member() string {
+	if !strings.Contains(s.Of, " ") { // "gpu0", "engine", "host", "mlx5_0"
+		return ""
+	}
+	return s.Of
+}
+
+// Role is that of the member, "decode"; empty: the series is not of one.
+func (s Series) Role() string {
+	role, _, _ := strings.Cut(s.Member(), " ")
+	return role
 }
 
 // Source names what the series is of, among all hosts: "gpu0", "h200-b gpu0".

@@ -172,7 +172,7 @@ func printTables(t *console, rows []results.Row, about figure.About, f tableFlag
 	gap := "\n"
 	for _, s := range about.Spending {
 		if s.Price > 0 {
-			fmt.Fprintf(t.stdout, "%s%s\n", gap, s)
+			fmt.Fprintf(t.stdout, "%s%s\n", gap, say.Spent(s))
 			gap = ""
 		}
 	}

@@ -329,9 +329,6 @@ func (c *Panel) AddTail(of *Panel, percentile string) {
 // Empty reports whether there is nothing to draw.
 func (c *Panel) Empty() bool { return len(c.Lines) == 0 && len(c.Groups) == 0 && c.Heat == nil }
 
-// ManyMilliseconds are so many that they are said in seconds.
-const ManyMilliseconds = 5000
-
 // Seconds turns milliseconds into seconds where they are many.
 func (c *Panel) Seconds() {
 	var xs, ys, ranges []*float64
@@ -355,11 +352,13 @@ func (c *Panel) Seconds() {
 
 // seconds turns values, and what lies around them, into seconds where they are many.
 func (a *Axis) seconds(values, ranges []*float64) {
-	if a.Unit != "ms" || !slices.ContainsFunc(values, func(v *float64) bool { return *v >= ManyMilliseconds }) {
-		return
+	most := 0.0
+	for _, v := range values {
+		most = max(most, *v)
 	}
-	a.Unit = "s"
+	unit, per := number.Unit(a.Unit, most)
+	a.Unit = unit
 	for _, v := range slices.Concat(values, ranges) {
-		*v /= 1000
+		*v /= per
 	}
 }

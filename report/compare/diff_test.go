@@ -11,6 +11,7 @@ import (
 	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
+	"hclbench/report/say"
 	"hclbench/results"
 )
 
@@ -37,7 +38,7 @@ func TestDiff(t *testing.T) {
 	var got []string
 	for _, c := range d.Cells {
 		for _, f := range c.Figures {
-			got = append(got, strings.Join([]string{c.Name(), f.A.Text(), f.B.Text(), f.text(), f.doubt(c)}, " | "))
+			got = append(got, strings.Join([]string{c.Name(), say.Spread(f.A), say.Spread(f.B), f.text(), f.doubt(c)}, " | "))
 		}
 	}
 	want := []string{

@@ -140,7 +140,7 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 	}
 	for _, r := range c.b {
 		if !figure.IsMeasured(r) || !slices.Contains(figure.Verdicts(), r.Verdict().Verdict) {
-			return Fail, "it is void in B: " + figure.ReasonOf(r)
+			return Fail, "it is void in B: " + say.ReasonOf(r)
 		}
 	}
 	suspects := slices.Contains(allowed, Suspects)
@@ -148,16 +148,16 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 		return Skipped, "it is only in B: there is nothing to compare it with"
 	}
 	if r := figure.AllSuspect(c.b); r != nil && !suspects {
-		return Unknown, "it is suspect in B: " + figure.ReasonOf(r)
+		return Unknown, "it is suspect in B: " + say.ReasonOf(r)
 	}
 	if l.Metric != "" {
 		switch r := figure.AllSuspect(c.a); {
 		case c.twins:
 			return Unknown, "two different things are called so in B"
 		case len(figure.NotVoid(c.a)) == 0:
-			return Unknown, "it is void in A: " + figure.ReasonOf(c.a[0])
+			return Unknown, "it is void in A: " + say.ReasonOf(c.a[0])
 		case r != nil && !suspects:
-			return Unknown, "it is suspect in A: " + figure.ReasonOf(r)
+			return Unknown, "it is suspect in A: " + say.ReasonOf(r)
 		}
 	}
 	if after := figure.MostFailed(c.b); after > 0 && figure.NoneFailed(c.a) && !l.about(figure.Failed) {

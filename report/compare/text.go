@@ -183,7 +183,7 @@ func (d *Difference) sheet(m figure.Metric, names *table.Sheet) (title string, s
 		case f.Needs > 0:
 			lines = append(lines, []string{say.Fewer(f.Needs), say.Fewer(f.Needs), "", ""})
 		default:
-			lines = append(lines, []string{f.A.Text(), f.B.Text(), f.text(), f.doubt(c)})
+			lines = append(lines, []string{say.Spread(f.A), say.Spread(f.B), f.text(), f.doubt(c)})
 		}
 		at = append(at, i)
 	}

@@ -107,7 +107,7 @@ func (f *Figure) credits(cells []*figure.Sample, references []figure.Compared) {
 				text = strings.TrimSuffix(s.By+", "+c.Source, ", ")
 			}
 		}
-		if mark := figure.Mark(s.Rows[0]); s.By == figure.KindOfRun(s.Rows[0]) {
+		if mark := say.Mark(s.Rows[0]); s.By == figure.KindOfRun(s.Rows[0]) {
 			text = strings.Replace(mark, ":", ",", 1)
 		}
 		f.Notes = figure.Once(f.Notes, "Crosses: "+text+".")

@@ -19,7 +19,6 @@ import (
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/report/say"
-	"hclbench/report/table"
 	"hclbench/results"
 )
 
@@ -308,7 +307,7 @@ func (f *Figure) CSV() string {
 	var b bytes.Buffer
 	out := csv.NewWriter(&b)
 	write := func(c *chart.Panel, s *chart.Series, rest ...string) {
-		line := append([]string{table.CSVText(c.Title), table.CSVText(s.Label), table.CSVText(s.Engine), table.CSVText(s.GPUs)}, rest...)
+		line := append([]string{plain.CSV(c.Title), plain.CSV(s.Label), plain.CSV(s.Engine), plain.CSV(s.GPUs)}, rest...)
 		_ = out.Write(line) // a buffer takes whatever is written
 	}
 	_ = out.Write([]string{"chart", "series", "engine", "gpus", "x", "x_unit", "y", "y_unit", "label", "repetitions",
@@ -323,7 +322,7 @@ func (f *Figure) CSV() string {
 					p.Label = c.Tail
 				}
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
-					table.CSVText(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
+					plain.CSV(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
 					p.Verdict())
 			}
 		}
@@ -333,7 +332,7 @@ func (f *Figure) CSV() string {
 				if x.Void {
 					value, verdict = "", load.Void
 				}
-				write(c, h.Series, "", "", value, strings.TrimSpace(c.Y.Unit), table.CSVText(label), "", "", "", verdict)
+				write(c, h.Series, "", "", value, strings.TrimSpace(c.Y.Unit), plain.CSV(label), "", "", "", verdict)
 			}
 		}
 		for _, g := range c.Groups {
@@ -343,7 +342,7 @@ func (f *Figure) CSV() string {
 					label += ", without"
 				}
 				bar := func(v float64, verdict string) {
-					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), table.CSVText(label), "", "", "", verdict)
+					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), plain.CSV(label), "", "", "", verdict)
 				}
 				if !x.None {
 					bar(x.Value, x.Verdict())

@@ -14,7 +14,6 @@ import (
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/report/say"
-	"hclbench/report/table"
 	"hclbench/results"
 	"hclbench/telemetry"
 )
@@ -292,33 +291,20 @@ func Timed(r *results.Row) (all []timedLine) {
 	if r.Telemetry == nil {
 		return all
 	}
-	for _, q := range read {
-		for _, role := range table.RolesTold(r.Telemetry, q.name) {
-			of := slices.DeleteFunc(slices.Clone(r.Telemetry.Series), func(s telemetry.Series) bool { return table.RoleOf(s) != role })
-			title := q.title
+	for _, q := range figure.Quantities(telemetry.Engine, figure.GPUs, figure.Network) {
+		if q.Chart == "" {
+			continue
+		}
+		for _, role := range q.Sources(r.Telemetry, telemetry.Series.Role) {
+			of := slices.DeleteFunc(slices.Clone(r.Telemetry.Series), func(s telemetry.Series) bool { return s.Role() != role })
+			title := q.Chart
 			if role != "" {
 				title = strings.TrimSuffix(title, " in the engine") + " in " + role
 			}
-			add(title, q.unit, gathered(of, q.name, q.scale, q.sum))
+			add(title, q.Unit, gathered(of, q.Name, q.Scale, q.Sum))
 		}
 	}
 	return all
-}
-
-// read are the quantities that are read meanwhile, as charts show them.
-var read = []struct {
-	name, title, unit string
-	scale             float64
-	sum               bool // over GPUs, or over the members of a role
-}{
-	{telemetry.Running, "Requests running in the engine", "", 1, true},
-	{telemetry.Waiting, "Requests waiting in the engine", "", 1, true},
-	{telemetry.KVCache, "KV cache in use", "%", 100, false},
-	{telemetry.Power, "Power of all GPUs", "W", 1, true},
-	{telemetry.Utilisation, "Utilisation of the GPUs, on average", "%", 1, false},
-	{telemetry.SMClock, "Clock of the GPUs, on average", "MHz", 1, false},
-	{telemetry.Sent, "Sent by the network devices", "MB/s", 1e-6, true},
-	{telemetry.Received, "Received by the network devices", "MB/s", 1e-6, true},
 }
 
 // intervals are values of which each holds for one interval, until the end of the run.

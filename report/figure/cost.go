@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -24,17 +23,6 @@ type Spending struct {
 
 	Cost     float64 `json:"cost_usd,omitempty"`      // of Held
 	IdleCost float64 `json:"idle_cost_usd,omitempty"` // of Idle
-}
-
-// String is what a run had of a host, in a line.
-func (s Spending) String() string {
-	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
-	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
-		s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle))
-	if s.Price > 0 {
-		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
-	}
-	return line
 }
 
 // HeldText is how long the host was held.

@@ -2,7 +2,6 @@ package figure
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -65,16 +64,4 @@ func TestSpent(t *testing.T) {
 		{Run: "20261121-142501-k3f9", Host: "both", Price: 60, Held: 4800, Starting: 1320, Measuring: 1680, Idle: 1800, Cost: 80, IdleCost: 30},
 	}
 	reporttest.Check(t, "spent", want, got, cmpopts.EquateApprox(1e-9, 0))
-}
-
-func TestSpendingString(t *testing.T) {
-	s := Spending{Run: "r1", Host: "h200", Price: 28, Held: 7200, Starting: 1800, Measuring: 4320, Idle: 1080, Cost: 56, IdleCost: 8.4}
-	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 of it idle"
-	if got := s.String(); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	s.Price = 0
-	if got := s.String(); strings.Contains(got, "USD") {
-		t.Errorf("without a price: %s", got)
-	}
 }

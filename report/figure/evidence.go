@@ -244,15 +244,6 @@ func ValuesOf(m Metric, rows []*results.Row) (values []float64) {
 	return values
 }
 
-// Text is the median, with half the range of the repetitions.
-func (s Spread) Text() string {
-	t := number.Text(s.Median)
-	if s.N > 1 && s.Median > 0 {
-		t += " ±" + number.Share(max(s.Max-s.Median, s.Median-s.Min)/s.Median)
-	}
-	return t
-}
-
 // Repeated is a cell that was measured more than once, and how far its
 // measurements lie apart. Void ones are not among them.
 type Repeated struct {

@@ -1,7 +1,6 @@
 package figure
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -51,30 +50,6 @@ func AllSuspect(rows []*results.Row) *results.Row {
 	return rows[0]
 }
 
-// ReasonOf is the first line of what stands against a row.
-func ReasonOf(r *results.Row) string {
-	_, reason, _ := strings.Cut(Reasons(r), ": ")
-	return plain.Line(cmp.Or(reason, "no reason is given"))
-}
-
-// Reasons are in one line each: an error may have pages, with the last log lines
-// of an engine, which stay in the store.
-func Reasons(r *results.Row) string {
-	v := r.Verdict()
-	all := v.Texts()
-	if r.Error != "" && !slices.Contains(all, r.Error) {
-		all = slices.Concat(all, []string{r.Error})
-	}
-	if len(all) == 0 {
-		return ""
-	}
-	lines := make([]string, len(all))
-	for i, reason := range all {
-		lines[i], _, _ = strings.Cut(reason, "\n")
-	}
-	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
-}
-
 // sloText is the SLO by which a row is judged.
 func sloText(r *results.Row) string { return fmt.Sprint(r.Job.Workload.SLO) }
 
@@ -122,21 +97,6 @@ func metLine(r *results.Row, name string) string {
 		}
 	}
 	return ""
-}
-
-// Mark says of a cell that is not a measurement of ours what it is.
-func Mark(r *results.Row) string {
-	kind := KindOfRun(r)
-	switch kind {
-	case "":
-		return ""
-	case "rehearsal":
-		if s := r.Job.Workload.Speed; s != 0 {
-			kind += " at ×" + number.Short(s)
-		}
-		return kind + ": simulated engines, not a measurement"
-	}
-	return kind + ": measured by others"
 }
 
 // KindOfRun is "rehearsal", "imported", "published", or empty of a measurement of ours.

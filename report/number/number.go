@@ -24,6 +24,24 @@ func Text(v float64) string {
 	return thousands(strconv.FormatFloat(v, 'f', max(0, 2-exponent), 64))
 }
 
+// manyMilliseconds are so many that they are read in seconds.
+const manyMilliseconds = 5000
+
+// Unit is the unit in which values of a unit are read of which this is the greatest, and how many of
+// theirs one of it is: many milliseconds are seconds.
+func Unit(unit string, most float64) (string, float64) {
+	if unit == "ms" && most >= manyMilliseconds {
+		return "s", 1000
+	}
+	return unit, 1
+}
+
+// Amount is a value with its unit: "1,234 tok/s", "3.56 s".
+func Amount(v float64, unit string) string {
+	unit, per := Unit(unit, v)
+	return strings.TrimSpace(Text(v/per) + " " + unit)
+}
+
 // Short is a number that was chosen, not measured: as short as it is exact, to ten
 // digits, for 3 × 0.2 is not quite 0.6.
 func Short(v float64) string {

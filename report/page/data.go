@@ -251,7 +251,7 @@ func (d *data) group(rows []results.Row, all *figure.Series, listed say.Doubts) 
 			known[key] = len(known)
 		}
 		d.Group = append(d.Group, known[key])
-		text := figure.Reasons(r)
+		text := say.Reasons(r)
 		if _, ok := notes[text]; !ok {
 			d.Notes, d.Foot = append(d.Notes, text), append(d.Foot, listed.Number(r))
 			notes[text] = len(d.Notes)
@@ -305,7 +305,7 @@ func (d *data) columns(rows []results.Row, all *figure.Series, layout *figure.La
 	d.Columns = append(d.Columns, series)
 	verdict := textColumn("verdict", true, len(rows), func(i int) string { return verdictText(&rows[i]) })
 	// What is the same for all, and nothing against any, stands on the strip.
-	verdict.Shown = len(verdict.Texts) > 1 || slices.ContainsFunc(rows, func(r results.Row) bool { return figure.Reasons(&r) != "" })
+	verdict.Shown = len(verdict.Texts) > 1 || slices.ContainsFunc(rows, func(r results.Row) bool { return say.Reasons(&r) != "" })
 	d.Columns = append(d.Columns, verdict)
 	differs := func(column string) bool { return len(figure.WordsOf(rows, column)) > 1 }
 	text("benchmark", differs("benchmark"), func(r *results.Row) string { return r.Benchmark })

@@ -133,7 +133,7 @@ func newPage(rows []results.Row, about figure.About) *page {
 		}
 	}
 	for i := range rows {
-		if m := figure.Mark(&rows[i]); m != "" {
+		if m := say.Mark(&rows[i]); m != "" {
 			p.Marks = figure.Once(p.Marks, say.Sentence(m))
 		}
 	}
@@ -180,8 +180,8 @@ func statuses(rows []results.Row, planned []figure.Planned, unmeasured []string)
 			continue
 		}
 		s := status{Count: number.Whole(len(of)), Text: verdict, Class: verdict, Filter: "verdict=" + verdict}
-		if why := figure.Grouped(of, figure.ReasonOf); len(why) == 1 && (verdict == load.Suspect || verdict == load.Void) {
-			s.Text += ": " + figure.ReasonOf(of[0])
+		if why := figure.Grouped(of, say.ReasonOf); len(why) == 1 && (verdict == load.Suspect || verdict == load.Void) {
+			s.Text += ": " + say.ReasonOf(of[0])
 		}
 		out = append(out, s)
 	}

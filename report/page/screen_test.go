@@ -8,6 +8,7 @@ import (
 	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
+	"hclbench/report/say"
 	"hclbench/results"
 	"hclbench/testhost"
 )
@@ -261,12 +262,12 @@ func TestFootnotes(t *testing.T) {
 		if note == 0 {
 			continue
 		}
-		if got, want := p.Data.Notes[note-1], figure.Reasons(&rows[i]); got != want {
+		if got, want := p.Data.Notes[note-1], say.Reasons(&rows[i]); got != want {
 			t.Errorf("row %d is said to be %q, want %q", i, got, want)
 		}
 		foot := p.Doubts[p.Data.Foot[note-1]-1]
-		if words := strings.Fields(figure.Reasons(&rows[i])); !strings.HasSuffix(foot.Text, words[len(words)-1]) {
-			t.Errorf("row %d, %q, links to %+v", i, figure.Reasons(&rows[i]), foot)
+		if words := strings.Fields(say.Reasons(&rows[i])); !strings.HasSuffix(foot.Text, words[len(words)-1]) {
+			t.Errorf("row %d, %q, links to %+v", i, say.Reasons(&rows[i]), foot)
 		}
 	}
 	if len(p.Data.Notes) != len(p.Doubts)+1 {

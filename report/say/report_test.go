@@ -1,6 +1,8 @@
 package say
 
 import (
+	"hclbench/report/figure"
+	"strings"
 	"testing"
 
 	"hclbench/load"
@@ -22,4 +24,16 @@ func TestDoubts(t *testing.T) {
 		numbers = append(numbers, all.Number(&rows[i]))
 	}
 	reporttest.Check(t, "numbers", []int{1, 1, 1, 0, 2, 0}, numbers)
+}
+
+func TestSpent(t *testing.T) {
+	s := figure.Spending{Run: "r1", Host: "h200", Price: 28, Held: 7200, Starting: 1800, Measuring: 4320, Idle: 1080, Cost: 56, IdleCost: 8.4}
+	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 of it idle"
+	if got := Spent(s); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.Price = 0
+	if got := Spent(s); strings.Contains(got, "USD") {
+		t.Errorf("without a price: %s", got)
+	}
 }

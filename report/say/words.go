@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/report/chart"
 	"hclbench/report/figure"
 	"hclbench/report/number"
@@ -46,11 +47,7 @@ func Listed(names []string) string {
 
 // Value is a value with its unit: "1,234 tok/s".
 func Value(v float64, m figure.Metric) string {
-	unit := m.Unit
-	if unit == "ms" && v >= chart.ManyMilliseconds {
-		v, unit = v/1000, "s"
-	}
-	return strings.TrimSpace(number.Text(v)+" "+unit) + " " + Lower(m.Title)
+	return number.Amount(v, m.Unit) + " " + Lower(m.Title)
 }
 
 // Better says where good values of a metric are.
@@ -60,10 +57,7 @@ func Better(m figure.Metric) string {
 
 // Amounts are values of a metric in one unit: "3.56 s", "11.7 s".
 func Amounts(m figure.Metric, values ...float64) (texts []string) {
-	unit, per := m.Unit, 1.0
-	if unit == "ms" && slices.Max(values) >= chart.ManyMilliseconds {
-		unit, per = "s", 1000
-	}
+	unit, per := number.Unit(m.Unit, slices.Max(values))
 	for _, v := range values {
 		texts = append(texts, strings.TrimSpace(number.Text(v/per)+" "+unit))
 	}
@@ -105,12 +99,27 @@ func Origin(rows []results.Row) []string {
 	return parts
 }
 
-// CommonMark is the [figure.Mark] of all rows; empty where they are of several kinds.
+// Mark says of a cell that is not a measurement of ours what it is.
+func Mark(r *results.Row) string {
+	kind := figure.KindOfRun(r)
+	switch kind {
+	case "":
+		return ""
+	case "rehearsal":
+		if s := r.Job.Workload.Speed; s != 0 {
+			kind += " at ×" + number.Short(s)
+		}
+		return kind + ": simulated engines, not a measurement"
+	}
+	return kind + ": measured by others"
+}
+
+// CommonMark is the [Mark] of all rows; empty where they are of several kinds.
 func CommonMark(rows []results.Row) string {
 	if Mixed(rows) {
 		return ""
 	}
-	return figure.Mark(&rows[0])
+	return Mark(&rows[0])
 }
 
 // ForcedText explains the mark, where any of the rows has it.
@@ -140,7 +149,7 @@ func Noted(verdict string, words ...string) string {
 
 // Mixed reports whether measurements stand beside something else.
 func Mixed(rows []results.Row) bool {
-	return slices.ContainsFunc(rows, func(r results.Row) bool { return figure.Mark(&r) != figure.Mark(&rows[0]) })
+	return slices.ContainsFunc(rows, func(r results.Row) bool { return Mark(&r) != Mark(&rows[0]) })
 }
 
 // FastText says what rows are that were rehearsed so; empty: none was.
@@ -149,7 +158,7 @@ func FastText(rows []results.Row) string {
 	if len(fast) == 0 {
 		return ""
 	}
-	at, _, _ := strings.Cut(Sentence(figure.Mark(fast[0])), ":")
+	at, _, _ := strings.Cut(Sentence(Mark(fast[0])), ":")
 	text := at + ": " + number.Count(len(fast), "cell")
 	for _, verdict := range []string{load.Suspect, load.Void} {
 		if n := len(figure.Those(rows, func(r *results.Row) bool { return figure.IsFast(r) && r.Verdict().Verdict == verdict })); n > 0 {
@@ -212,6 +221,30 @@ func VerdictCounts(rows []results.Row) string {
 	return text + fmt.Sprintf("%s suspect, %s void.", number.Whole(n[load.Suspect]), number.Whole(n[load.Void]))
 }
 
+// ReasonOf is the first line of what stands against a row.
+func ReasonOf(r *results.Row) string {
+	_, reason, _ := strings.Cut(Reasons(r), ": ")
+	return plain.Line(cmp.Or(reason, "no reason is given"))
+}
+
+// Reasons are in one line each: an error may have pages, with the last log lines
+// of an engine, which stay in the store.
+func Reasons(r *results.Row) string {
+	v := r.Verdict()
+	all := v.Texts()
+	if r.Error != "" && !slices.Contains(all, r.Error) {
+		all = slices.Concat(all, []string{r.Error})
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	lines := make([]string, len(all))
+	for i, reason := range all {
+		lines[i], _, _ = strings.Cut(reason, "\n")
+	}
+	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
+}
+
 // doubt is a reason against cells, which stands once however many they are.
 type doubt struct {
 	Text  string // with the range of each number in which its cells differ
@@ -229,11 +262,11 @@ func shapeOf(text string) string { return numerals.ReplaceAllString(text, "\x00"
 
 // NewDoubts are the reasons against rows: those that differ in their numbers alone are one.
 func NewDoubts(rows []results.Row) (all Doubts) {
-	doubtful := figure.Those(rows, func(r *results.Row) bool { return figure.Reasons(r) != "" })
-	for _, of := range figure.Grouped(doubtful, func(r *results.Row) string { return shapeOf(figure.Reasons(r)) }) {
+	doubtful := figure.Those(rows, func(r *results.Row) bool { return Reasons(r) != "" })
+	for _, of := range figure.Grouped(doubtful, func(r *results.Row) string { return shapeOf(Reasons(r)) }) {
 		var texts []string
 		for _, r := range of {
-			texts = append(texts, figure.Reasons(r))
+			texts = append(texts, Reasons(r))
 		}
 		all = append(all, doubt{ranges(texts), of, shapeOf(texts[0])})
 	}
@@ -266,7 +299,7 @@ func ranges(texts []string) string {
 
 // Number is that of the doubt about a row; 0: there is none.
 func (all Doubts) Number(r *results.Row) int {
-	shape := shapeOf(figure.Reasons(r))
+	shape := shapeOf(Reasons(r))
 	return 1 + slices.IndexFunc(all, func(d doubt) bool { return d.shape == shape })
 }
 
@@ -279,6 +312,26 @@ func (all Doubts) Texts() (texts []string) {
 
 // BoundsText is an interval as people read it: "890 to 915".
 func BoundsText(x load.Interval) string { return number.Text(x.Low) + " to " + number.Text(x.High) }
+
+// Spread is the median, with half the range of the repetitions.
+func Spread(s figure.Spread) string {
+	t := number.Text(s.Median)
+	if s.N > 1 && s.Median > 0 {
+		t += " ±" + number.Share(max(s.Max-s.Median, s.Median-s.Min)/s.Median)
+	}
+	return t
+}
+
+// Spent is what a run had of a host, in a line.
+func Spent(s figure.Spending) string {
+	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
+	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
+		s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle))
+	if s.Price > 0 {
+		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
+	}
+	return line
+}
 
 // Fewer stands where a percentile would, which needs so many values and has fewer; 0: nothing does.
 func Fewer(needs int) string {

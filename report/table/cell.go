@@ -91,27 +91,6 @@ func cellFacts(r *results.Row) []Fact {
 	return facts
 }
 
-// quantities are what is read meanwhile, as `hcl show` prints it, GPUs first.
-var quantities = []struct {
-	host        bool // the host's own; else the GPUs' or the engine's
-	name, title string
-	scale       float64
-	rare        bool // not shown where it was always 0
-}{
-	{false, telemetry.Power, "Power of a GPU (W)", 1, false},
-	{false, telemetry.Utilisation, "Utilisation of a GPU (%)", 1, false},
-	{false, telemetry.Memory, "Memory of a GPU (GiB)", 1. / (1 << 30), false},
-	{false, telemetry.Temperature, "Temperature of a GPU (°C)", 1, false},
-	{false, telemetry.SMClock, "Clock of a GPU (MHz)", 1, false},
-	{false, telemetry.Throttled, "GPUs throttled (%)", 100, true},
-	{false, telemetry.PowerCapped, "GPUs at their power limit (%)", 100, true},
-	{true, telemetry.CPU, "Processors of the host (%)", 1, false},
-	{true, telemetry.Others, "Of them for others (%)", 1, false},
-	{false, telemetry.Running, "Requests in the engine", 1, false},
-	{false, telemetry.Waiting, "Requests in its queue", 1, false},
-	{false, telemetry.KVCache, "KV cache in use (%)", 100, false},
-}
-
 // observed is what GPUs, host and engine have told while a cell was measured.
 func observed(r *results.Row) string {
 	t := r.Telemetry
@@ -119,14 +98,18 @@ func observed(r *results.Row) string {
 		return ""
 	}
 	var lines [][]string
-	for _, q := range quantities {
-		for _, member := range append([]string{""}, membersTold(t, q.name)...) {
-			values := readings(t, q.name, q.host, member)
-			if len(values) == 0 || q.rare && slices.Max(values) == 0 {
+	for _, q := range figure.Quantities(figure.GPUs, telemetry.Host, telemetry.Engine) {
+		title := q.Title
+		if q.Unit != "" {
+			title += " (" + q.Unit + ")"
+		}
+		for _, member := range q.Sources(t, telemetry.Series.Member) {
+			values := readings(t, q.Name, q.Of == telemetry.Host, member)
+			if len(values) == 0 || q.Rare && slices.Max(values) == 0 {
 				continue
 			}
-			lines = append(lines, []string{strings.TrimSuffix(q.title+", "+member, ", "), number.Text(figure.Mean(values) * q.scale),
-				number.Text(slices.Min(values) * q.scale), number.Text(slices.Max(values) * q.scale)})
+			lines = append(lines, []string{strings.TrimSuffix(title+", "+member, ", "), number.Text(figure.Mean(values) * q.Scale),
+				number.Text(slices.Min(values) * q.Scale), number.Text(slices.Max(values) * q.Scale)})
 		}
 	}
 	var b strings.Builder
@@ -175,48 +158,11 @@ func observed(r *results.Row) string {
 // readings are all values of a quantity, of hosts, of a member, or of anything else.
 func readings(t *telemetry.Record, name string, host bool, member string) (values []float64) {
 	for _, s := range t.Series {
-		if s.Name == name && (s.Of == telemetry.Host) == host && memberOf(s) == member {
+		if s.Name == name && (s.Of == telemetry.Host) == host && s.Member() == member {
 			values = append(values, s.Value...)
 		}
 	}
 	return values
-}
-
-// memberOf is the member of an engine of several that has told a series; empty: it is not of one.
-func memberOf(s telemetry.Series) string {
-	if !strings.Contains(s.Of, " ") { // "gpu0", "engine", "host", "mlx5_0"
-		return ""
-	}
-	return s.Of
-}
-
-// membersTold are the members that have told a quantity.
-func membersTold(t *telemetry.Record, name string) (members []string) {
-	for _, s := range t.Series {
-		if m := memberOf(s); m != "" && s.Name == name {
-			members = figure.Once(members, m)
-		}
-	}
-	slices.Sort(members)
-	return members
-}
-
-// RoleOf is the role of the member that has told a series, "decode" of "decode 0 rank 1"; empty: it
-// is not of one.
-func RoleOf(s telemetry.Series) string {
-	role, _, _ := strings.Cut(memberOf(s), " ")
-	return role
-}
-
-// RolesTold are the roles whose members have told a quantity, an empty one for what is not of members.
-func RolesTold(t *telemetry.Record, name string) (roles []string) {
-	for _, s := range t.Series {
-		if s.Name == name {
-			roles = figure.Once(roles, RoleOf(s))
-		}
-	}
-	slices.Sort(roles)
-	return roles
 }
 
 // networks say what each host has transferred between the members of an engine, and how evenly

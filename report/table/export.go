@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hclbench/load"
+	"hclbench/plain"
 	"hclbench/report/figure"
 	"hclbench/results"
 )
@@ -17,7 +18,7 @@ import (
 func CSV(w io.Writer, rows []results.Row) error {
 	s := &Sheet{Rows: len(rows)}
 	text := func(name string, of func(r *results.Row) string) {
-		c := Column{Key: CSVText(name)}.With(len(rows), func(i int) Entry { return Entry{Text: CSVText(of(&rows[i]))} })
+		c := Column{Key: plain.CSV(name)}.With(len(rows), func(i int) Entry { return Entry{Text: plain.CSV(of(&rows[i]))} })
 		s.Columns = append(s.Columns, c)
 	}
 	for _, word := range figure.TextColumns {

@@ -409,15 +409,6 @@ func (s *Sheet) csv(w io.Writer) error {
 	return out.Error()
 }
 
-// CSVText is text that no spreadsheet takes for a formula and no terminal for a command.
-func CSVText(s string) string {
-	s = plain.Line(s)
-	if s != "" && strings.ContainsRune("=+-@", rune(s[0])) && !figure.IsNumber(s) {
-		return "'" + s
-	}
-	return s
-}
-
 // WriteBlocks writes blocks of lines, as far as there is anything in them.
 func WriteBlocks(w io.Writer, blocks [][]string) error {
 	_, err := io.WriteString(w, plain.Text(inBlocks(blocks...)))

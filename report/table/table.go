@@ -190,7 +190,7 @@ func spreadLines(repeated []figure.Repeated, width int) []string {
 			if long {
 				of.Median, of.Min, of.Max = of.Median/1000, of.Min/1000, of.Max/1000
 			}
-			return of.Text()
+			return say.Spread(of)
 		})
 		if c.Known() {
 			s.Columns = append(s.Columns, c)
