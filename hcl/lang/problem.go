@@ -283,6 +283,16 @@ func (p *Problems) Write(w io.Writer, width int, color bool) error {
 		if len(x.Values) > 0 {
 			d.Detail = strings.Join(mapped(x.Values, plain.Line), "\n") + "\n\n" + d.Detail
 		}
+		// The library would also break the lines of examples, which are indented: nobody could copy them.
+		var lines []string
+		for line := range strings.SplitSeq(d.Detail, "\n") {
+			if strings.HasPrefix(line, " ") {
+				lines = append(lines, line)
+			} else {
+				lines = append(lines, strings.Join(plain.Wrap(strings.Fields(line), " ", width), "\n"))
+			}
+		}
+		d.Detail = strings.Join(lines, "\n")
 		files := map[string]*hcl.File{}
 		if before, marked, after, ok := p.snippet(x, width-len("   1: ")); ok {
 			// The library gets no more of the text than the line that may be shown.
@@ -292,7 +302,7 @@ func (p *Problems) Write(w io.Writer, width int, color bool) error {
 			at := hcl.Pos{Line: x.Start.Line, Byte: begin + len(before)}
 			d.Subject = &hcl.Range{Filename: x.File, Start: at, End: hcl.Pos{Line: x.Start.Line, Byte: at.Byte + len(marked)}}
 		}
-		if err := hcl.NewDiagnosticTextWriter(&b, files, uint(width), true).WriteDiagnostic(d); err != nil {
+		if err := hcl.NewDiagnosticTextWriter(&b, files, 0, true).WriteDiagnostic(d); err != nil {
 			return fmt.Errorf("write problems: %w", err)
 		}
 	}
