@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"strconv"
@@ -19,9 +20,20 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	answer(w, map[string]string{"version": simVersion})
 }
 
+// lacking answers where the engine has nothing, or not by that method.
+func lacking(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"detail":"%s"}`, http.StatusText(status))
+	}
+}
+
 func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
-	info := map[string]any{"version": simVersion, "engine": s.cfg.As, "model_path": s.cfg.Model,
-		"served_model_name": s.cfg.Model}
+	info := map[string]any{"version": simVersion, "model_path": s.cfg.Model, "served_model_name": s.cfg.Model}
+	if s.cfg.As == VLLM {
+		info = map[string]any{"vllm_config": map[string]any{"model_config": map[string]any{"model": s.cfg.Model, "served_model_name": s.cfg.Model}}}
+	}
 	tellFlags(s, info)
 	answer(w, info)
 }
@@ -71,37 +83,55 @@ var vllmParts = map[string]string{
 }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	list := []map[string]any{{
-		"id": s.cfg.Model, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": s.cfg.Model, "max_model_len": s.modelLen(),
-	}}
-	for _, name := range s.cfg.Adapters {
-		list = append(list, map[string]any{"id": name, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "parent": s.cfg.Model})
+	list := []map[string]any{}
+	longest, _ := s.modelLen()
+	for _, name := range append([]string{s.cfg.Model}, s.cfg.Adapters...) {
+		one := map[string]any{"id": name, "object": "model", "created": s.started.Unix(), "owned_by": s.cfg.As, "root": name,
+			"parent": nil, "max_model_len": longest}
+		if name != s.cfg.Model {
+			one["parent"] = s.cfg.Model
+		}
+		if s.cfg.As == VLLM {
+			one["permission"] = []any{map[string]any{"id": s.id("modelperm"), "object": "model_permission", "created": s.started.Unix(),
+				"allow_create_engine": false, "allow_sampling": true, "allow_logprobs": true, "allow_search_indices": false, "allow_view": true,
+				"allow_fine_tuning": false, "organization": "*", "group": nil, "is_blocking": false}}
+		}
+		list = append(list, one)
 	}
 	answer(w, map[string]any{"object": "list", "data": list})
 }
 
-// modelLen is the longest context: what the command line says, or 131072.
-func (s *Server) modelLen() int {
+// modelLen is the longest context: what the command line says, or 131072, beyond which it takes prompts too.
+func (s *Server) modelLen() (tokens int, told bool) {
 	for _, told := range []map[string]string{s.cfg.Lies, s.cfg.Flags} {
-		if n, err := strconv.Atoi(told["max-model-len"]); err == nil {
-			return n
+		for _, name := range []string{"max-model-len", "context-length"} {
+			if n, err := strconv.Atoi(told[name]); err == nil && n > 0 {
+				return n, true
+			}
 		}
 	}
-	return 131072
+	return 131072, false
 }
 
-// flush drops a cache that is not there. SGLang refuses while requests run.
+// flush drops a cache that is not there. While requests run the engines do not: SGLang refuses, and vLLM says so.
 func (s *Server) flush(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	busy := s.inFlight > 0
 	s.mu.Unlock()
-	if busy && s.cfg.As == SGLang {
+	switch {
+	case s.cfg.As == VLLM:
+		answer(w, map[string]bool{"success": !busy})
+	case busy && s.cfg.As == SGLang:
 		w.WriteHeader(http.StatusBadRequest)
-		fmt.Fprint(w, "Flush cache failed: requests are running; the operation will not be performed.\n")
-		return
+		io.WriteString(w, "Flush cache failed.\n")
+	default:
+		io.WriteString(w, "Cache flushed.\nPlease check backend logs for more details. "+
+			"(When there are running or waiting requests, the operation will not be performed.)\n")
 	}
-	fmt.Fprint(w, "Cache flushed.\n")
 }
+
+// firstID is the id of the first word.
+const firstID = 1000
 
 // tokenize makes one token of every word: ids count up from 1000.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
@@ -110,55 +140,68 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		Text   string `json:"text"`
 	}
 	if err := decode(w, r, &req); err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequestError", err.Error())
+		refuse(w, s.cfg.As, http.StatusBadRequest, "BadRequestError", err.Error())
 		return
 	}
 	n := len(strings.Fields(req.Prompt + " " + req.Text))
 	ids := make([]int, n)
 	for i := range ids {
-		ids[i] = 1000 + i
+		ids[i] = firstID + i
 	}
-	answer(w, map[string]any{"tokens": ids, "count": n, "max_model_len": s.modelLen()})
+	longest, _ := s.modelLen()
+	answer(w, map[string]any{"tokens": ids, "count": n, "max_model_len": longest})
 }
 
-// metrics are those that a benchmark reads, under the names of the engine.
+// metrics are those that a benchmark reads, under the names and with the labels of the engine.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	running := s.inFlight
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	fmt.Fprintf(w, "# HELP process_start_time_seconds Simulated.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.2f\n", float64(s.started.UnixMilli())/1000)
-	write := func(name, kind string, value int64) {
-		fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n%s{engine=\"0\",model_name=%s} %d\n", name, name, kind,
-			name, quote(s.cfg.Model), value)
-	}
-	held := func(name string) {
-		fmt.Fprintf(w, "# TYPE %s gauge\n%s{engine=\"0\",model_name=%s} %g\n", name, name, quote(s.cfg.Model), float64(s.cfg.HoldKV)/100)
-	}
-	if s.cfg.As == SGLang {
-		write("sglang:num_running_reqs", "gauge", int64(running))
-		write("sglang:num_queue_reqs", "gauge", 0)
-		held("sglang:token_usage")
-		write("sglang:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
-		write("sglang:generation_tokens_total", "counter", s.lifetime.generated.Load())
-		write("sglang:num_requests_total", "counter", s.lifetime.finished.Load())
-		if s.cfg.Place.Role == Prefill {
-			write("sglang:kv_transfer_total_mb_count", "histogram", s.kv.given.Load())
+	model := "model_name=" + quote(s.cfg.Model)
+	write := func(name, kind, labels string, value float64) {
+		if kind != "" {
+			fmt.Fprintf(w, "# HELP %s Simulated.\n# TYPE %s %s\n", name, name, kind)
 		}
-		if failed := s.lifetime.failed.Load(); failed > 0 { // like the engine, which shows no counter before it counts
-			write("sglang:num_transfer_failed_reqs_total", "counter", failed)
+		fmt.Fprintf(w, "%s{%s} %s\n", name, labels, strconv.FormatFloat(value, 'f', -1, 64))
+	}
+	held := float64(s.cfg.HoldKV) / 100
+	prompt, generated, finished := float64(s.lifetime.prompt.Load()), float64(s.lifetime.generated.Load()), float64(s.lifetime.finished.Load())
+	failed := float64(s.lifetime.failed.Load())
+	if s.cfg.As == SGLang {
+		unit := `engine_type="unified",`
+		if role := s.cfg.Place.Role; role != "" {
+			unit = fmt.Sprintf(`engine_type=%q,`, role)
+		}
+		rank := unit + model + `,moe_ep_rank="0",pp_rank="0",tp_rank="0"`
+		total := unit + `is_streaming="true",` + model
+		write("sglang:num_running_reqs", "gauge", rank, float64(running))
+		write("sglang:num_queue_reqs", "gauge", rank, 0)
+		write("sglang:token_usage", "gauge", rank, held)
+		write("sglang:prompt_tokens_total", "counter", total, prompt)
+		write("sglang:generation_tokens_total", "counter", total, generated)
+		write("sglang:num_requests_total", "counter", total, finished)
+		if s.cfg.Place.Role == Prefill {
+			write("sglang:kv_transfer_total_mb_count", "histogram", rank, float64(s.kv.given.Load()))
+		}
+		if failed > 0 { // like the engine, which shows no counter before it counts
+			write("sglang:num_transfer_failed_reqs_total", "counter", rank, failed)
 		}
 		return
 	}
-	write("vllm:num_requests_running", "gauge", int64(running))
-	write("vllm:num_requests_waiting", "gauge", 0)
-	held("vllm:kv_cache_usage_perc")
-	write("vllm:prompt_tokens_total", "counter", s.lifetime.prompt.Load())
-	write("vllm:generation_tokens_total", "counter", s.lifetime.generated.Load())
-	write("vllm:iteration_tokens_total_count", "counter", s.lifetime.chunks.Load())
-	write("vllm:request_success_total", "counter", s.lifetime.finished.Load())
-	for source, n := range map[string]int64{"local_compute": s.lifetime.local.Load(), "external_kv_transfer": s.lifetime.external.Load()} {
-		fmt.Fprintf(w, "vllm:prompt_tokens_by_source_total{source=%q,model_name=%s} %d\n", source, quote(s.cfg.Model), n)
+	fmt.Fprintf(w, "# HELP process_start_time_seconds Simulated.\n# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %.2f\n",
+		float64(s.started.UnixMilli())/1000)
+	engine := `engine="0",` + model
+	write("vllm:num_requests_running", "gauge", engine, float64(running))
+	write("vllm:num_requests_waiting", "gauge", engine, 0)
+	write("vllm:kv_cache_usage_perc", "gauge", engine, held)
+	write("vllm:prompt_tokens_total", "counter", engine, prompt)
+	write("vllm:generation_tokens_total", "counter", engine, generated)
+	write("vllm:iteration_tokens_total_count", "counter", engine, float64(s.lifetime.chunks.Load()))
+	write("vllm:request_success_total", "counter", `engine="0",finished_reason="length",`+model, finished)
+	write("vllm:prompt_tokens_by_source_total", "counter", engine+`,source="local_compute"`, float64(s.lifetime.local.Load()))
+	write("vllm:prompt_tokens_by_source_total", "", engine+`,source="external_kv_transfer"`, float64(s.lifetime.external.Load()))
+	if _, transfers := s.cfg.Flags["kv-transfer-config"]; transfers || s.cfg.Place.Role != "" {
+		write("vllm:nixl_num_failed_transfers_total", "counter", engine, failed)
 	}
-	write("vllm:nixl_num_failed_transfers_total", "counter", s.lifetime.failed.Load())
 }

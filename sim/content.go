@@ -2,7 +2,6 @@ package sim
 
 import (
 	"encoding/json"
-	"fmt"
 	"iter"
 	"strings"
 )
@@ -12,6 +11,7 @@ type speech struct {
 	tokens    int    // that have a text
 	chat      bool   // else it is the text of a completion
 	shift     int    // of the words, where the answer is to be wrong
+	as        string // the engine that says it
 	reasoning int    // how many of the first tokens are reasoning
 	call      string // the function that the rest calls; empty: the rest is text
 	object    bool   // the text is a JSON object
@@ -34,7 +34,7 @@ type responseFormat struct {
 
 // speak decides what the n-th answer of the engine says, and notes it in its job.
 func speak(cfg Config, n int64, req request, j *job, chat bool) (sp speech, no *refusal) {
-	sp = speech{tokens: j.spoken(), chat: chat}
+	sp = speech{tokens: j.spoken(), chat: chat, as: cfg.As}
 	if every := cfg.WrongText; every > 0 && n%int64(every) == 0 {
 		sp.shift = 1
 	}
@@ -119,7 +119,11 @@ func (p piece) begins() bool { return p.low == p.from }
 
 // pieces are what the tokens from (included) to to say, kind by kind.
 func (sp speech) pieces(from, to int) iter.Seq[piece] {
-	kinds := [2]said{{member: "reasoning_content", to: sp.reasoning}, {member: "content", from: sp.reasoning, to: sp.tokens}}
+	thoughts := "reasoning_content"
+	if sp.as == VLLM {
+		thoughts = "reasoning"
+	}
+	kinds := [2]said{{member: thoughts, to: sp.reasoning}, {member: "content", from: sp.reasoning, to: sp.tokens}}
 	if sp.object || sp.call != "" {
 		kinds[1].open, kinds[1].shut = `{\"text\":\"`, `\"}`
 	}
@@ -143,12 +147,4 @@ func (sp speech) text(b []byte, p piece) []byte {
 		b = append(b, p.shut...)
 	}
 	return b
-}
-
-// reasoned is what usage says of reasoning, where the engine tells: vLLM does not.
-func (c Config) reasoned(tokens int) string {
-	if c.As != SGLang || tokens == 0 {
-		return ""
-	}
-	return fmt.Sprintf(`,"reasoning_tokens":%d`, tokens)
 }

@@ -238,7 +238,7 @@ func TestSplit(t *testing.T) {
 			}
 			if engine == VLLM {
 				_, metrics := ask(t, "GET", decode+"/metrics", "")
-				if !strings.Contains(metrics, `source="external_kv_transfer",model_name="m"} 12`) || !strings.Contains(metrics, `source="local_compute",model_name="m"} 0`) {
+				if !strings.Contains(metrics, `source="external_kv_transfer"} 12`) || !strings.Contains(metrics, `source="local_compute"} 0`) {
 					t.Errorf("decode counts:\n%s", metrics)
 				}
 			}
@@ -273,7 +273,7 @@ func TestSplitTogether(t *testing.T) {
 	}
 	all.Wait()
 	_, metrics := ask(t, "GET", prefill+"/metrics", "")
-	if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 41`) || !strings.Contains(metrics, `generation_tokens_total{engine="0",model_name="m"} 41`) {
+	if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine_type="prefill",model_name="m",moe_ep_rank="0",pp_rank="0",tp_rank="0"} 41`) || !strings.Contains(metrics, `generation_tokens_total{engine_type="prefill",is_streaming="true",model_name="m"} 41`) {
 		t.Errorf("prefill counts:\n%s", metrics)
 	}
 }
@@ -304,7 +304,7 @@ func TestSplitFaults(t *testing.T) {
 			}
 			if c.decode == "--local-prefill true" {
 				_, metrics := ask(t, "GET", prefill+"/metrics", "")
-				if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine="0",model_name="m"} 0`) {
+				if !strings.Contains(metrics, `kv_transfer_total_mb_count{engine_type="prefill",model_name="m",moe_ep_rank="0",pp_rank="0",tp_rank="0"} 0`) {
 					t.Errorf("a prompt was fetched:\n%s", metrics)
 				}
 			}

@@ -125,6 +125,7 @@ func (h half) addedTo(answer []byte) []byte {
 	if h.params == nil {
 		return answer
 	}
+	answer = bytes.Replace(answer, []byte(`,"kv_transfer_params":null`), nil, 1)
 	more, _ := json.Marshal(h.params) // words and numbers
 	return append(append(answer[:len(answer)-1], ','), more[1:]...)
 }

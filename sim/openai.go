@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -20,17 +19,19 @@ const defaultMaxTokens = 16
 const maxBody = 64 << 20
 
 // request is what the endpoints of the OpenAI API are asked with, as far as it matters
-// here. Sampling parameters and unknown fields are accepted and do nothing.
+// here. Other sampling parameters and unknown fields are accepted and do nothing.
 type request struct {
 	Model               string          `json:"model"`
 	LoraPath            string          `json:"lora_path"` // SGLang's
 	Prompt              json.RawMessage `json:"prompt"`
 	Messages            []message       `json:"messages"`
 	MaxTokens           *int            `json:"max_tokens"`
+	Temperature         float64         `json:"temperature"`
 	MaxCompletionTokens *int            `json:"max_completion_tokens"`
 	Stream              bool            `json:"stream"`
 	StreamOptions       struct {
-		IncludeUsage bool `json:"include_usage"`
+		IncludeUsage    bool `json:"include_usage"`
+		ContinuousUsage bool `json:"continuous_usage_stats"`
 	} `json:"stream_options"`
 	Tools          []tool          `json:"tools"`
 	ToolChoice     json.RawMessage `json:"tool_choice"`
@@ -51,7 +52,7 @@ func (s *Server) completion(body []byte) (job, *refusal) {
 	if err != nil {
 		return job{}, bad(err.Error())
 	}
-	return s.openAIJob(req, prompt, completionShape)
+	return s.openAIJob(req, prompt, false)
 }
 
 func (s *Server) chat(body []byte) (job, *refusal) {
@@ -70,7 +71,7 @@ func (s *Server) chat(body []byte) (job, *refusal) {
 		}
 		all.add(one)
 	}
-	j, no := s.openAIJob(req, all.words+all.imageTokens, chatShape)
+	j, no := s.openAIJob(req, all.words+all.imageTokens, true)
 	j.heard = all
 	return j, no
 }
@@ -100,30 +101,17 @@ func adapterOf(cfg Config, model, path string) (name string, no *refusal) {
 	return "", nil
 }
 
-// shape is what differs between the two endpoints whose answers have choices.
-type shape struct {
-	prefix, object, chunkObject string
-	before, after               string // around what a streamed choice says
-	wholeBefore, wholeAfter     string // around what a whole choice says
-	chat                        bool   // a first event announces the role, and not all need be text
-}
-
-var completionShape = shape{
-	prefix: "cmpl", object: "text_completion", chunkObject: "text_completion",
-}
-
-var chatShape = shape{
-	prefix: "chatcmpl", object: "chat.completion", chunkObject: "chat.completion.chunk",
-	before: `"delta":{`, after: "}",
-	wholeBefore: `"message":{"role":"assistant",`, wholeAfter: "}",
-	chat: true,
-}
-
 // begin makes a job of what is asked, and says what its answer is to say.
 func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, no *refusal) {
 	asked := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens))
 	if asked < 1 {
 		return job{}, says, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
+	}
+	if req.Temperature < 0 {
+		return job{}, says, bad(fmt.Sprintf("temperature must be non-negative, got %g.", req.Temperature))
+	}
+	if longest, told := s.modelLen(); told && prompt > longest {
+		return job{}, says, bad(fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt contains %d input tokens.", longest, prompt))
 	}
 	j = job{prompt: prompt, stream: req.Stream}
 	if j.adapter, no = adapterOf(s.cfg, req.Model, req.LoraPath); no != nil {
@@ -134,52 +122,64 @@ func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, n
 	return j, says, no
 }
 
-func (s *Server) openAIJob(req request, prompt int, sh shape) (job, *refusal) {
-	j, says, no := begin(s, req, prompt, sh.chat)
+func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
+	j, says, no := begin(s, req, prompt, chat)
 	if no != nil {
 		return job{}, no
 	}
 	// Everything in an event but its text is the same for all tokens of a
 	// request, so it is put into words once.
-	stop := "stop_reason"
-	if s.cfg.As == SGLang {
-		stop = "matched_stop"
-	}
-	id, created, model := s.id(sh.prefix), time.Now().Unix(), quote(s.cfg.Model)
+	f := formOf(s.cfg.As, chat, j)
+	id, created, model := s.id(f.prefix), time.Now().Unix(), quote(s.cfg.Model)
 	head := func(object string) string {
 		return fmt.Sprintf(`{"id":"%s","object":"%s","created":%d,"model":%s,"choices":[`, id, object, created, model)
 	}
-	usage := fmt.Sprintf(`{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":null%s}`,
-		prompt, prompt+j.tokens, j.tokens, s.cfg.reasoned(j.reasoning))
-	before := "data: " + head(sh.chunkObject) + `{"index":0,` + sh.before
-	after := sh.after + `,"logprobs":null,"finish_reason":null,"` + stop + `":null}],"usage":null}` + "\n\n"
-	end := sh.after + `,"logprobs":null,"finish_reason":"` + j.finish + `","` + stop + `":null}],"usage":null}` + "\n\n"
-	ended := before + `"reasoning_content":null` + end
+	finish := `,"logprobs":null,"finish_reason":"` + j.finish + `"`
+	const unfinished = `,"logprobs":null,"finish_reason":null`
+	before := "data: " + head(f.chunkObject) + `{"index":0,` + f.before
+	thoughtless := before + f.thoughtless
+	after, end := f.after+unfinished+f.end+"}]", f.after+finish+f.lastEnd+"}]"
 
-	if sh.chat {
-		j.opening = []byte("data: " + head(sh.chunkObject) + `{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}` + "\n\n")
+	if f.opening != "" {
+		j.opening = []byte(thoughtless + f.opening + f.after + unfinished + f.openingEnd + "}]" + f.openingTail + "}\n\n")
+	}
+	// tail is what follows the choices of an event, so many tokens sent.
+	tail := func(b []byte, tokens int) []byte {
+		if o := req.StreamOptions; o.IncludeUsage && o.ContinuousUsage {
+			b = append(append(b, `,"usage":`...), s.cfg.usage(j, tokens, chat, false)...)
+		} else {
+			b = append(b, f.tail...)
+		}
+		return append(b, "}\n\n"...)
 	}
 	j.chunk = func(b []byte, from, to int, last bool) []byte {
-		switch apart := s.cfg.As == SGLang && sh.chat; { // it says in a chunk of its own why the answer ended
-		case last && apart && from >= says.tokens:
-			return append(b, ended...)
-		case last && apart:
-			b = append(says.members(append(b, before...), from, to), after...)
-			return append(b, ended...)
-		case last:
-			return append(says.members(append(b, before...), from, to), end...)
+		apart := s.cfg.As == SGLang && chat // it says in a chunk of its own why the answer ended
+		if !last || !apart || from < says.tokens {
+			if from < says.reasoning {
+				b = append(b, before...)
+			} else {
+				b = append(b, thoughtless...)
+			}
+			b = says.members(b, from, to)
+			if last && !apart {
+				return tail(append(b, end...), to)
+			}
+			b = tail(append(b, after...), to)
 		}
-		return append(says.members(append(b, before...), from, to), after...)
+		if last {
+			b = tail(append(append(b, strings.TrimSuffix(thoughtless, ",")...), end...), to)
+		}
+		return b
 	}
 	closing := ""
 	if req.StreamOptions.IncludeUsage {
-		closing = "data: " + head(sh.chunkObject) + `],"usage":` + usage + "}\n\n"
+		closing = "data: " + head(f.chunkObject) + `],"usage":` + s.cfg.usage(j, j.tokens, chat, true) + f.closingTail + "}\n\n"
 	}
 	j.closing = []byte(closing + "data: [DONE]\n\n")
 	j.whole = func() []byte {
-		b := []byte(head(sh.object) + `{"index":0,` + sh.wholeBefore)
+		b := []byte(head(f.object) + `{"index":0,` + f.wholeBefore)
 		b = says.members(b, 0, j.tokens)
-		return append(b, sh.wholeAfter+`,"logprobs":null,"finish_reason":"`+j.finish+`","`+stop+`":null}],"usage":`+usage+"}"...)
+		return append(b, f.wholeAfter+finish+f.wholeEnd+"}]"+f.wholeTail+`,"usage":`+s.cfg.usage(j, j.tokens, chat, true)+f.wholeClosing+"}"...)
 	}
 	return j, nil
 }
@@ -258,12 +258,4 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(v)
-}
-
-// refuse writes an error as vLLM does.
-func refuse(w http.ResponseWriter, status int, kind, text string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":null,"code":%s}}`, quote(text), kind,
-		strconv.Itoa(status))
 }

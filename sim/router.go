@@ -177,7 +177,7 @@ func (r *router) readiness(w http.ResponseWriter, q *http.Request) {
 	if alive(r.to.Serve) || alive(r.to.Prefill) && alive(r.to.Decode) {
 		return
 	}
-	refuse(w, http.StatusServiceUnavailable, "ServiceUnavailableError", "no healthy workers")
+	refuse(w, VLLM, http.StatusServiceUnavailable, "ServiceUnavailableError", "no healthy workers")
 }
 
 func (r *router) alive(ctx context.Context, to Worker) bool {
@@ -228,7 +228,7 @@ func (r *router) metrics(w http.ResponseWriter, _ *http.Request) {
 func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
 	if err != nil {
-		refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
+		refuse(w, VLLM, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 		return
 	}
 	if r.as == SGLang && q.URL.Path == "/v1/completions" && !isText(body) {
@@ -238,7 +238,7 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 	}
 	n := int(r.requests.Add(1))
 	if after := r.to.BreakAfter; after > 0 && n > after {
-		refuse(w, http.StatusServiceUnavailable, "server_selection_failed",
+		refuse(w, VLLM, http.StatusServiceUnavailable, "server_selection_failed",
 			"No available prefill workers (all circuits open or unhealthy)")
 		return
 	}
@@ -263,7 +263,7 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	if len(r.to.Prefill) == 0 || len(r.to.Decode) == 0 {
-		refuse(w, http.StatusServiceUnavailable, "server_selection_failed", "No available prefill workers")
+		refuse(w, VLLM, http.StatusServiceUnavailable, "server_selection_failed", "No available prefill workers")
 		return
 	}
 	prefill, decode := r.to.Prefill[n%len(r.to.Prefill)], r.to.Decode[n%len(r.to.Decode)]
@@ -289,7 +289,7 @@ func isText(body []byte) bool {
 func (r *router) both(w http.ResponseWriter, q *http.Request, prefill, decode Worker, body []byte) {
 	at, err := hostOf(prefill.URL)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuse(w, VLLM, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	body = withMembers(body, map[string]any{
@@ -327,7 +327,7 @@ func (r *router) oneAfterTheOther(w http.ResponseWriter, q *http.Request, prefil
 		res.Body.Close()
 	}
 	if err != nil || res.StatusCode != http.StatusOK || said.KV == nil && said.Disaggregated == nil {
-		refuse(w, http.StatusInternalServerError, "InternalServerError", "prefill failed")
+		refuse(w, VLLM, http.StatusInternalServerError, "InternalServerError", "prefill failed")
 		return
 	}
 	second := map[string]any{}
@@ -370,7 +370,7 @@ func (r *router) send(ctx context.Context, path string, to Worker, body []byte) 
 func (r *router) forward(w http.ResponseWriter, q *http.Request, to Worker, body []byte) {
 	res, err := r.send(q.Context(), q.URL.Path, to, body)
 	if err != nil {
-		refuse(w, http.StatusBadGateway, "upstream_error", err.Error())
+		refuse(w, VLLM, http.StatusBadGateway, "upstream_error", err.Error())
 		return
 	}
 	defer res.Body.Close()
@@ -406,7 +406,7 @@ func (r *router) pass(w http.ResponseWriter, q *http.Request) {
 			return
 		}
 	}
-	refuse(w, http.StatusServiceUnavailable, "ServiceUnavailableError", "no worker answers")
+	refuse(w, VLLM, http.StatusServiceUnavailable, "ServiceUnavailableError", "no worker answers")
 }
 
 func hostOf(url string) (string, error) {

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -53,9 +54,20 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 	}
 	id := s.id("gen")
 	body := func(b []byte, to int, reason string) []byte {
-		b = appendText(append(b, `{"text":"`...), 0, min(to, j.spoken()))
-		return fmt.Appendf(b, `","meta_info":{"id":"%s","finish_reason":%s,"prompt_tokens":%d,"completion_tokens":%d,"cached_tokens":0}}`,
+		b = append(appendText(append(b, `{"text":"`...), 0, min(to, j.spoken())), `","output_ids":[`...)
+		for i := range to {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = strconv.AppendInt(b, int64(firstID+i%len(vocabulary)), 10)
+		}
+		b = fmt.Appendf(b, `],"meta_info":{"id":"%s","finish_reason":%s,"prompt_tokens":%d,"weight_version":"default","num_retractions":0,`+
+			`"reasoning_tokens":0,"completion_tokens":%d,"cached_tokens":0,"cached_tokens_details":{"device":0,"host":0},"dp_rank":null`,
 			id, reason, prompt, to)
+		if to == j.tokens {
+			b = fmt.Appendf(b, `,"weight_versions":[{"version":"default","start":0,"end":%d}]`, to)
+		}
+		return append(b, "}}"...)
 	}
 	j.chunk = func(b []byte, _, to int, last bool) []byte {
 		b = append(b, "data: "...)

@@ -156,6 +156,7 @@ func New(cfg Config) *Server {
 func (s *Server) routes() {
 	for path := range plans {
 		s.mux.HandleFunc("POST "+path, s.answering(planOf(s.cfg, path)))
+		s.mux.HandleFunc(path, lacking(http.StatusMethodNotAllowed))
 	}
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /health", s.health)
@@ -168,6 +169,7 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("POST /reset_prefix_cache", s.flush)
 	s.mux.HandleFunc("GET /flush_cache", s.flush)
 	s.mux.HandleFunc("POST /flush_cache", s.flush)
+	s.mux.HandleFunc("/", lacking(http.StatusNotFound))
 	s.mux.Handle("GET /sim/kv", &s.kv)
 	s.mux.HandleFunc("GET /sim/truth", s.truth)
 	s.mux.HandleFunc("POST /sim/truth/reset", s.truthReset)
@@ -177,7 +179,7 @@ func (s *Server) routes() {
 // /sim/truth is there.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.ready() && r.URL.Path != "/sim/truth" {
-		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailableError", "the server is starting")
+		refuse(w, s.cfg.As, http.StatusServiceUnavailable, "ServiceUnavailableError", "the server is starting")
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -58,11 +58,11 @@ func TestCompletionsStream(t *testing.T) {
 	_, url := start(t, instant(Config{Model: "m"}))
 	_, got := ask(t, "POST", url+"/v1/completions",
 		`{"model":"m","prompt":[5, 6,7],"max_tokens":2,"stream":true,"ignore_eos":true,"stream_options":{"include_usage":true}}`)
-	want := `data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}
+	want := `data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}
 
-data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":null}
+data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" of","logprobs":null,"finish_reason":"length","stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}
 
-data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2,"prompt_tokens_details":null}}
+data: {"id":X,"object":"text_completion","created":X,"model":"m","choices":[],"usage":{"prompt_tokens":3,"total_tokens":5,"completion_tokens":2},"system_fingerprint":"vllm-0.0.0+sim"}
 
 data: [DONE]
 
@@ -76,11 +76,11 @@ func TestChatStream(t *testing.T) {
 	_, url := start(t, instant(Config{As: SGLang, Model: "m"}))
 	_, got := ask(t, "POST", url+"/v1/chat/completions",
 		`{"model":"whatever","messages":[{"role":"user","content":"a b"},{"role":"user","content":[{"type":"text","text":"c"}]}],"max_completion_tokens":1,"max_tokens":9,"stream":true}`)
-	want := `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"usage":null}
+	want := `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null,"role":"assistant","content":""},"logprobs":null,"finish_reason":null,"matched_stop":null}]}
 
-data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null,"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}]}
 
-data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null}
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"length","matched_stop":null}]}
 
 data: [DONE]
 
@@ -93,13 +93,13 @@ data: [DONE]
 // TestNaturalEnd: an answer that ends by itself does so with a token of which there is no text, as the engines send it.
 func TestNaturalEnd(t *testing.T) {
 	for as, want := range map[string]string{
-		VLLM: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}
+		VLLM: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"token_ids":null}]}
 
-data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":null}
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":""},"logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null}]}
 `,
-		SGLang: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}],"usage":null}
+		SGLang: `data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null,"content":" the"},"logprobs":null,"finish_reason":null,"matched_stop":null}]}
 
-data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"stop","matched_stop":null}],"usage":null}
+data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices":[{"index":0,"delta":{"reasoning_content":null},"logprobs":null,"finish_reason":"stop","matched_stop":null}]}
 `,
 	} {
 		_, url := start(t, instant(Config{As: as, Model: "m", StopAfter: 2}))
@@ -113,9 +113,9 @@ data: {"id":X,"object":"chat.completion.chunk","created":X,"model":"m","choices"
 func TestGenerateStream(t *testing.T) {
 	_, url := start(t, instant(Config{As: SGLang}))
 	_, got := ask(t, "POST", url+"/generate", `{"input_ids":[5,6],"sampling_params":{"max_new_tokens":2},"stream":true}`)
-	want := `data: {"text":" the","meta_info":{"id":X,"finish_reason":null,"prompt_tokens":2,"completion_tokens":1,"cached_tokens":0}}
+	want := `data: {"text":" the","output_ids":[1000],"meta_info":{"id":X,"finish_reason":null,"prompt_tokens":2,"weight_version":"default","num_retractions":0,"reasoning_tokens":0,"completion_tokens":1,"cached_tokens":0,"cached_tokens_details":{"device":0,"host":0},"dp_rank":null}}
 
-data: {"text":" the of","meta_info":{"id":X,"finish_reason":{"type":"length","length":2},"prompt_tokens":2,"completion_tokens":2,"cached_tokens":0}}
+data: {"text":" the of","output_ids":[1000,1001],"meta_info":{"id":X,"finish_reason":{"type":"length","length":2},"prompt_tokens":2,"weight_version":"default","num_retractions":0,"reasoning_tokens":0,"completion_tokens":2,"cached_tokens":0,"cached_tokens_details":{"device":0,"host":0},"dp_rank":null,"weight_versions":[{"version":"default","start":0,"end":2}]}}
 
 data: [DONE]
 
@@ -129,11 +129,11 @@ func TestNotStreamed(t *testing.T) {
 	s, url := start(t, instant(Config{Model: "m", StopAfter: 3}))
 	for _, c := range []struct{ path, body, want string }{
 		{"/v1/completions", `{"prompt":["two words"],"max_tokens":8}`,
-			`{"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the of","logprobs":null,"finish_reason":"stop","stop_reason":null}],"usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null}}`},
+			`{"id":X,"object":"text_completion","created":X,"model":"m","choices":[{"index":0,"text":" the of","logprobs":null,"finish_reason":"stop","stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.0.0+sim","usage":{"prompt_tokens":2,"total_tokens":5,"completion_tokens":3,"prompt_tokens_details":null,"completion_tokens_details":null},"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`},
 		{"/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":1}`,
-			`{"id":X,"object":"chat.completion","created":X,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":" the"},"logprobs":null,"finish_reason":"length","stop_reason":null}],"usage":{"prompt_tokens":1,"total_tokens":2,"completion_tokens":1,"prompt_tokens_details":null}}`},
+			`{"id":X,"object":"chat.completion","created":X,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":" the","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null,"routed_experts":null}],"service_tier":null,"system_fingerprint":"vllm-0.0.0+sim","usage":{"prompt_tokens":1,"total_tokens":2,"completion_tokens":1,"prompt_tokens_details":null,"completion_tokens_details":null},"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":null}`},
 		{"/generate", `{"text":"one two three"}`,
-			`{"text":" the of","meta_info":{"id":X,"finish_reason":{"type":"stop","matched":0},"prompt_tokens":3,"completion_tokens":3,"cached_tokens":0}}`},
+			`{"text":" the of","output_ids":[1000,1001,1002],"meta_info":{"id":X,"finish_reason":{"type":"stop","matched":0},"prompt_tokens":3,"weight_version":"default","num_retractions":0,"reasoning_tokens":0,"completion_tokens":3,"cached_tokens":0,"cached_tokens_details":{"device":0,"host":0},"dp_rank":null,"weight_versions":[{"version":"default","start":0,"end":3}]}}`},
 	} {
 		_, got := ask(t, "POST", url+c.path, c.body)
 		if diff := cmp.Diff(c.want, fixed(got)); diff != "" {
@@ -159,11 +159,8 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/health_generate", "", 200, ""},
 		{"GET", "/v1/models", "", 200, `"id":"m"`},
 		{"GET", "/version", "", 200, `"version"`},
-		{"GET", "/server_info", "", 200, `"model_path":"m"`},
-		{"GET", "/get_server_info", "", 200, `"model_path":"m"`},
-		{"POST", "/reset_prefix_cache", "", 200, ""},
-		{"POST", "/flush_cache", "", 200, "flushed"},
-		{"GET", "/flush_cache", "", 200, "flushed"},
+		{"GET", "/server_info", "", 200, `"model":"m"`},
+		{"POST", "/reset_prefix_cache", "", 200, `{"success":true}`},
 		{"POST", "/tokenize", `{"prompt":"a b c"}`, 200, `"tokens":[1000,1001,1002]`},
 		{"GET", "/metrics", "", 200, `vllm:generation_tokens_total{engine="0",model_name="m"} 0`},
 		{"POST", "/v1/completions", `{"model":"other","prompt":"a"}`, 404, "The model `other` does not exist."},

@@ -69,7 +69,7 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 		entry := time.Now()
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
-			refuse(w, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
+			refuse(w, s.cfg.As, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 			return
 		}
 		side, no := halfOf(s, body)
@@ -78,7 +78,7 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 			j, no = p(s, body)
 		}
 		if no != nil {
-			refuse(w, no.status, no.kind, no.text)
+			refuse(w, s.cfg.As, no.status, no.kind, no.text)
 			return
 		}
 		if j.half = side; j.gives != "" {
@@ -104,13 +104,13 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 	defer s.leave()
 	if every := int64(s.cfg.FailEvery); every > 0 && n%every == 0 {
 		ledger.fail()
-		refuse(w, http.StatusInternalServerError, "InternalServerError", "simulated failure")
+		refuse(w, s.cfg.As, http.StatusInternalServerError, "InternalServerError", "simulated failure")
 		return
 	}
 	if err := takeHandle(r.Context(), s, j.half, j.prompt); err != nil {
 		s.log(err.Error())
 		ledger.fail()
-		refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
+		refuse(w, s.cfg.As, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	if j.takes != "" && !s.cfg.LocalPrefill { // the prompt is read: the first token is a step away
