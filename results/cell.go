@@ -80,7 +80,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	if t.Batch == nil {
 		return json.Marshal(t.Job)
 	}
-	return json.Marshal(batchJob{t.Job, t.Batch})
+	return json.Marshal(batchJob(t))
 }
 
 // UnmarshalJSON reads a job, whatever its task.

@@ -169,7 +169,7 @@ func run(args, environ []string) error {
 	}
 	for range f.busy {
 		go func() {
-			for {
+			for ctx.Err() == nil {
 			}
 		}()
 	}
