@@ -370,3 +370,14 @@ func TestRouterQueues(t *testing.T) {
 		t.Errorf("%d requests were with the worker at once, want 1", most.Load())
 	}
 }
+
+// TestRouterMetrics: routers count retries under names of their own.
+func TestRouterMetrics(t *testing.T) {
+	for as, want := range map[string]string{SGLang: "smg_worker_retries_total 0\n", VLLM: "vllm_router_retries_total 0\n"} {
+		w := httptest.NewRecorder()
+		newRouter(as, Routes{}).metrics(w, nil)
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: got %q, want %q", as, got, want)
+		}
+	}
+}

@@ -221,7 +221,7 @@ func (r *router) workers(w http.ResponseWriter, q *http.Request) {
 
 func (r *router) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	io.WriteString(w, "smg_worker_retries_total 0\n")
+	fmt.Fprintln(w, map[string]string{SGLang: "smg_worker_retries_total 0", VLLM: "vllm_router_retries_total 0"}[r.as])
 }
 
 // generate gives a request to workers.

@@ -197,7 +197,7 @@ func (s *scene) killed(kind string, victims ...string) {
 	first := kind + `.all["a"]`
 	s.await("waiting", "", 1)
 	s.tells("status", exitDone, first, "running", "leased by")
-	s.tells("check", exitDone, "in use by")
+	s.tells("check", exitDone, "model tiny", "whole, 5 files")
 	s.await("progress", "", 1)
 	s.tells("status", exitDone, first, "running", "leased by")
 	s.tells("logs "+first+" --tail 300", exitDone, "Application startup complete")

@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"hclbench/testhost/pypi"
 )
@@ -122,6 +124,44 @@ func (r *recording) streams() {
 	r.ask("error-no-json.txt", "/v1/completions", "{")
 }
 
+// before keeps what a router says before the server.
+func (r *recording) before(name string, program ...string) {
+	r.Helper()
+	s := *r.realServer
+	s.engine.Bin, s.log, s.url = pypi.Routers(r.T), filepath.Join(r.TempDir(), "log"), "http://"+r.host.IP+":9000"
+	said, err := os.Create(s.log)
+	must(r, err)
+	defer said.Close()
+	argv := slices.Concat(program, strings.Fields("--host 0.0.0.0 --port 9000 --policy round_robin --prometheus-host 0.0.0.0 --prometheus-port 9001 --worker-urls http://127.0.0.1:8000"))
+	cmd := s.starts(argv...)
+	cmd.Stdout, cmd.Stderr = said, said
+	must(r, cmd.Start())
+	defer func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		all, err := r.host.Processes()
+		must(r, err)
+		for _, p := range all { // nsenter's child is not ours
+			if strings.Contains(p.Command, "router") {
+				syscall.Kill(p.PID, syscall.SIGKILL)
+			}
+		}
+	}()
+	eventually(r.T, name+" serves", time.Minute, func() bool {
+		answer, err := http.Get(s.url + "/readiness")
+		if err == nil {
+			answer.Body.Close()
+		}
+		return err == nil && answer.StatusCode == http.StatusOK
+	})
+	routed := s.record(name)
+	routed.streams()
+	routed.ask("workers.json", "/workers", "")
+	routed.url = "http://" + r.host.IP + ":9001"
+	routed.ask("metrics.txt", "/metrics", "")
+	routed.done(name + " before one vLLM, `" + strings.Join(argv, " ") + "`.")
+}
+
 // TestRecordVLLM and TestRecordSGLang write the recordings of a version, for `make record-engines`.
 func TestRecordVLLM(t *testing.T) {
 	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
@@ -144,6 +184,9 @@ func TestRecordVLLM(t *testing.T) {
 		r.fails("max-model-len-too-large", serves, "--max-model-len", "100000")
 		r.fails("kv-cache-too-small", serves, "--num-gpu-blocks-override", "4")
 		r.fails("port-taken", serves)
+		for router, program := range map[string][]string{"vllm-router-0.1.17": {"vllm-router"}, "sglang-router-0.3.2": {"python3", "-m", "sglang_router.launch_router"}} {
+			r.before(router, program...)
+		}
 		r.done("vLLM " + version + " on processors, `" + strings.Join(serves, " ") + " --enable-prompt-tokens-details` with VLLM_SERVER_DEV_MODE=1.")
 	}
 }
