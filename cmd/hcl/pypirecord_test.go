@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -83,6 +82,11 @@ func (r *recording) fails(name string, serves []string, args ...string) {
 	if i := slices.Index(serves, "8000"); name != "port-taken" {
 		serves[i] = "8001"
 	}
+	for _, flag := range args {
+		if i := slices.Index(serves, flag); i >= 0 { // given twice, the engine warns of it
+			serves = slices.Delete(serves, i, i+2)
+		}
+	}
 	r.ends("log-fail-"+name+".txt", append(serves, args...)...)
 }
 
@@ -125,28 +129,21 @@ func (r *recording) streams() {
 }
 
 // before keeps what a router says before the server.
-func (r *recording) before(name string, program ...string) {
+func (r *recording) before(name string, port int, program ...string) {
 	r.Helper()
 	s := *r.realServer
-	s.engine.Bin, s.log, s.url = pypi.Routers(r.T), filepath.Join(r.TempDir(), "log"), "http://"+r.host.IP+":9000"
+	s.engine.Bin, s.log, s.url = pypi.Routers(r.T), filepath.Join(r.TempDir(), "log"), fmt.Sprintf("http://%s:%d", r.host.IP, port)
 	said, err := os.Create(s.log)
 	must(r, err)
 	defer said.Close()
-	argv := slices.Concat(program, strings.Fields("--host 0.0.0.0 --port 9000 --policy round_robin --prometheus-host 0.0.0.0 --prometheus-port 9001 --worker-urls http://127.0.0.1:8000"))
+	argv := slices.Concat(program, strings.Fields(fmt.Sprintf("--host 0.0.0.0 --port %d --policy round_robin --prometheus-host 0.0.0.0 --prometheus-port %d --worker-urls http://127.0.0.1:8000", port, port+1)))
 	cmd := s.starts(argv...)
 	cmd.Stdout, cmd.Stderr = said, said
 	must(r, cmd.Start())
-	defer func() {
-		cmd.Process.Kill()
+	r.Cleanup(func() {
+		cmd.Process.Kill() // what it has started ends with the host
 		cmd.Wait()
-		all, err := r.host.Processes()
-		must(r, err)
-		for _, p := range all { // nsenter's child is not ours
-			if strings.Contains(p.Command, "router") {
-				syscall.Kill(p.PID, syscall.SIGKILL)
-			}
-		}
-	}()
+	})
 	eventually(r.T, name+" serves", time.Minute, func() bool {
 		answer, err := http.Get(s.url + "/readiness")
 		if err == nil {
@@ -157,7 +154,7 @@ func (r *recording) before(name string, program ...string) {
 	routed := s.record(name)
 	routed.streams()
 	routed.ask("workers.json", "/workers", "")
-	routed.url = "http://" + r.host.IP + ":9001"
+	routed.url = fmt.Sprintf("http://%s:%d", r.host.IP, port+1)
 	routed.ask("metrics.txt", "/metrics", "")
 	routed.done(name + " before one vLLM, `" + strings.Join(argv, " ") + "`.")
 }
@@ -184,9 +181,8 @@ func TestRecordVLLM(t *testing.T) {
 		r.fails("max-model-len-too-large", serves, "--max-model-len", "100000")
 		r.fails("kv-cache-too-small", serves, "--num-gpu-blocks-override", "4")
 		r.fails("port-taken", serves)
-		for router, program := range map[string][]string{"vllm-router-0.1.17": {"vllm-router"}, "sglang-router-0.3.2": {"python3", "-m", "sglang_router.launch_router"}} {
-			r.before(router, program...)
-		}
+		r.before("vllm-router-0.1.17", 9000, "vllm-router")
+		r.before("sglang-router-0.3.2", 9100, "python3", "-m", "sglang_router.launch_router")
 		r.done("vLLM " + version + " on processors, `" + strings.Join(serves, " ") + " --enable-prompt-tokens-details` with VLLM_SERVER_DEV_MODE=1.")
 	}
 }
