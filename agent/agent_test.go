@@ -254,9 +254,10 @@ func TestLeaseIsExclusive(t *testing.T) {
 func TestLeaseRunsOut(t *testing.T) {
 	dir := shortDir(t)
 	a, ended := serve(t, dir)
-	hold(t, a, lease("run", "store", 300*time.Millisecond))
+	hold(t, a, lease("run", "store", time.Hour))
 	name, err := Processes{a}.Start(t.Context(), shell("trap 'exit 0' TERM; while :; do sleep 0.05; done"))
 	check(t, err)
+	hold(t, a, lease("run", "store", 300*time.Millisecond))
 	pid := pidOf(t, dir, name)
 	check(t, <-ended)
 	if birth(pid) != "" {
@@ -272,10 +273,11 @@ func TestUncleanWithoutCaller(t *testing.T) {
 	dir := shortDir(t)
 	port, pid := leftBehind(t, dir)
 	a, ended := serveAs(t, Config{Dir: dir, Release: 100 * time.Millisecond})
-	hold(t, a, lease("run", "store", 300*time.Millisecond))
+	hold(t, a, lease("run", "store", time.Hour))
 	ct := shell("sleep 1000")
 	ct.Listens = []int{port}
 	begin(t, a, ct)
+	hold(t, a, lease("run", "store", 300*time.Millisecond))
 	unclean := new(provision.UncleanError)
 	if err := <-ended; !errors.As(err, &unclean) {
 		t.Errorf("Serve = %v, want that the host is unclean", err)
