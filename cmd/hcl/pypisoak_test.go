@@ -30,7 +30,7 @@ func TestSoakPyPI(t *testing.T) {
 			takes = time.Since(begun)
 		}
 		kinds, alive := []string{"hcl"}, map[string][]testhost.Process{}
-		for _, kind := range []string{"--port 20000", "--port 20064", "VLLM::EngineCore", "VLLM::Worker", "vllm-router"} {
+		for _, kind := range []string{"--port 20000", "--port 20064", "VLLM::EngineCore", "VLLM::Worker", "vllm::router"} {
 			if alive[kind] = s.named(kind); len(alive[kind]) > 0 {
 				kinds = append(kinds, kind)
 			}
