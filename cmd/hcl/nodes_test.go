@@ -194,7 +194,7 @@ var nodesFaults = []nodesFault{
 		says: []string{"router", "no healthy workers"}},
 	{name: "a router says that a dead worker is well", edit: append([]string{`timeout = "60s"`, `timeout = "15s"`}, environment("router", "HCL_SIM_COUNT_DEAD", "true")...), at: isStarting,
 		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j REJECT"), undo: onNode(2, "iptables -F INPUT"),
-		says: []string{"router", "no worker answers"}},
+		says: []string{"router", "connect: connection refused"}},
 	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 16 requests"}},
 	{name: "wrong text with 200", often: true, edit: environment("decode", "HCL_SIM_WRONG_TEXT", "3"), says: []string{"same prompt at temperature 0 is answered with"}},
 	{name: "a circuit breaker opens", edit: environment("router", "HCL_SIM_BREAK_AFTER", "10"), says: []string{"circuits open"}},
