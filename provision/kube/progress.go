@@ -88,6 +88,9 @@ func look(p pod, of containerStatus, events []event, image string, wait patience
 				return pulling(because{Reason: reason}, events, image, wait)
 			}
 		}
+		if last.isPullFailed() { // its reason comes with the next
+			return pulling(because{}, events, image, wait)
+		}
 		s := seen{says: plain.Line(last.Message)}
 		if says, usual := steps[last.Reason]; usual {
 			s.says = fmt.Sprintf(says, cmp.Or(p.Spec.NodeName, "a node"), image)
@@ -111,11 +114,16 @@ func failedKind(p pod) error {
 	return provision.ErrPodLost
 }
 
+// isPullFailed reports whether the node says that it could not pull an image.
+func (e event) isPullFailed() bool {
+	return e.Reason == "Failed" && strings.Contains(e.Message, "pull image")
+}
+
 // pulling tells a name that nobody has, or may have, from a registry that may be back.
 func pulling(w because, events []event, image string, wait patience) seen {
 	said := w.Message
 	for _, e := range events { // later the node says only that it waits
-		if e.Reason == "InspectFailed" || e.Reason == "Failed" && strings.Contains(e.Message, "pull image") {
+		if e.Reason == "InspectFailed" || e.isPullFailed() {
 			said = e.Message
 		}
 	}

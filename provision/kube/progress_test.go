@@ -34,6 +34,8 @@ func TestLook(t *testing.T) {
 		"grows": {pod: `{"status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}}`,
 			events: []event{{Reason: "FailedScheduling", Message: "no"}, {Reason: "TriggeredScaleUp", Message: "pod triggered scale-up: [{gpu 0->1 (max: 4)}]"}},
 			kind:   provision.ErrNoRoom, later: true, says: "no node yet: pod triggered scale-up: [{gpu 0->1 (max: 4)}]", why: "node_selector and tolerations"},
+		"no tag yet": {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Warning", Reason: "Failed", Message: "Failed to pull image \"x\": not found"}},
+			kind: provision.ErrImageNotFound, why: "image x cannot be pulled: Failed to pull image \"x\": not found: is its name right?"},
 		"pulls":    {pod: `{"spec": {"nodeName": "node1"}}`, events: []event{{Type: "Normal", Reason: "Pulling", Message: "Pulling image \"x\""}}, says: "node1 pulls x"},
 		"no name":  {pod: waits("ErrImagePull", "failed to resolve reference x: not found"), kind: provision.ErrImageNotFound, why: "image x cannot be pulled: failed to resolve reference x: not found: is its name right?"},
 		"no login": {pod: waits("ErrImagePull", "authorization failed: 401 Unauthorized"), kind: provision.ErrImageNotFound, why: "image_pull_secrets of the block names secrets with a login"},
