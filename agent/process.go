@@ -37,7 +37,8 @@ type process struct {
 type kept struct {
 	Name string `json:"name"`
 	identity
-	Reaper     identity          `json:"reaper"` // it leads the session
+	Reaper     identity          `json:"reaper"`    // it leads the session
+	Temporary  string            `json:"temporary"` // directory of what it and its tree put there for a while
 	Labels     map[string]string `json:"labels"`
 	StopSignal string            `json:"stop_signal"`
 	StopGrace  time.Duration     `json:"stop_grace"`
@@ -308,7 +309,7 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	p.mu.Lock()
 	delete(p.all, name)
 	p.mu.Unlock()
-	return os.RemoveAll(pr.dir)
+	return errors.Join(os.RemoveAll(pr.Temporary), os.RemoveAll(pr.dir))
 }
 
 // kill kills what is left of a process's tree until nothing is.

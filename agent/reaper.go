@@ -110,6 +110,19 @@ func (o *order) begin() (who identity, err error) {
 	if err != nil {
 		return who, err
 	}
+	// Engines that are killed leave sockets and files there. It is not in this directory: a socket's path may have 107
+	// characters.
+	if o.Kept.Temporary, err = os.MkdirTemp("", "hcl-"); err != nil {
+		return who, fmt.Errorf("make a directory for temporary files: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(o.Kept.Temporary))
+		}
+	}()
+	if err := os.Setenv("TMPDIR", o.Kept.Temporary); err != nil {
+		return who, err
+	}
 	o.Kept.Reaper, o.Kept.Started = identityOf(os.Getpid()), time.Now()
 	if err := o.Kept.save("."); err != nil { // and when the agent has cleared up meanwhile, that is all
 		return who, err

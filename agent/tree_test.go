@@ -53,6 +53,8 @@ func branch(role, dir string) {
 		start("worker", false)
 		start("helper", true)
 	case "worker":
+		_, err := os.MkdirTemp("", tempOf(dir))
+		must(err)
 		f, err := os.OpenFile(filepath.Join(shared, segmentOf(dir)), os.O_CREATE|os.O_RDWR, 0o600)
 		must(err)
 		must(f.Truncate(4096))
@@ -73,6 +75,8 @@ func branch(role, dir string) {
 
 func segmentOf(dir string) string { return "psm_" + filepath.Base(dir) }
 
+func tempOf(dir string) string { return "socket-" + filepath.Base(dir) }
+
 // branched starts such an engine, and returns its processes.
 func branched(t *testing.T, a *Client) (server, worker, daemon int) {
 	t.Helper()
@@ -91,7 +95,21 @@ func branched(t *testing.T, a *Client) (server, worker, daemon int) {
 		}
 	}
 	segment := filepath.Join(shared, segmentOf(dir))
+	temporary := func() (found []string) {
+		for _, below := range []string{"", "hcl-*"} {
+			all, err := filepath.Glob(filepath.Join(os.TempDir(), below, tempOf(dir)+"*"))
+			check(t, err)
+			found = append(found, all...)
+		}
+		return found
+	}
+	if len(temporary()) != 1 {
+		t.Errorf("temporary files: %q", temporary())
+	}
 	t.Cleanup(func() {
+		if left := temporary(); len(left) > 0 {
+			t.Errorf("temporary files are left: %q", left)
+		}
 		for _, pid := range []int{server, worker, daemon} {
 			if birth(pid) != "" {
 				t.Errorf("process %d lives", pid)

@@ -125,8 +125,29 @@ func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 		"%ENV%", strings.Join(env, ", ")).Replace(lab)
 	s := &scene{person: newPerson(t, host, lab), host: host}
 	s.lease = 40 * time.Second // and what an engine may take to stop, on a machine that does much else
-	s.looks = func() []string { return slices.Concat(s.leftOn(host), s.titles(""), segments(t, host)) }
+	before := listening(t, host)
+	ofHost := func(port string) bool { return slices.Contains(before, port) }
+	s.looks = func() []string {
+		left := slices.Concat(s.leftOn(host), segments(t, host), slices.DeleteFunc(listening(t, host), ofHost))
+		all, err := host.Processes()
+		must(t, err)
+		for _, p := range all {
+			left = append(left, p.Command)
+		}
+		return left
+	}
 	return s
+}
+
+// listening are the ports of a host at which somebody listens.
+func listening(t *testing.T, host *testhost.Host) (ports []string) {
+	t.Helper()
+	out, err := host.Command("ss", "-Hltun").Output()
+	must(t, err)
+	for line := range strings.Lines(string(out)) {
+		ports = append(ports, "port "+strings.Fields(line)[4])
+	}
+	return ports
 }
 
 // titles are the processes of real engines that hold a word: those of Python, by whatever they call themselves.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"math/rand/v2"
-	"strconv"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,46 +14,101 @@ import (
 	"hclbench/testhost/pypi"
 )
 
-// TestSoakPyPI kills hcl or a process of real prefill, decode and router at random moments, once in each of many applies.
-// Whoever it is, nothing is left.
+// soaked is a lab with one cell of a real engine, which is applied again and again.
+type soaked struct {
+	*scene
+	name     string
+	requests int
+	takes    time.Duration // an apply, or more
+}
+
+// TestSoakPyPI kills hcl, its agent, a reaper, or a process of real prefill, decode, servers and routers, at a random moment
+// of its life, one in each of many applies. Whoever it is, nothing is left.
 func TestSoakPyPI(t *testing.T) {
 	pypi.Room(t, 2)
-	lab := strings.NewReplacer("%ROUTERS%", pypi.Routers(t), "[group.split, group.whole]", "[group.split]",
-		`UCX_NET_DEVICES = "lo"`, `UCX_NET_DEVICES = "lo", ROUND = "0"`).Replace(groupLab)
-	s := newReal(t, lab, pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal))
-	takes, times := 90*time.Second, map[string]int{}
-	for round := range soaks(t, 10) {
-		s.edit(`ROUND = "`+strconv.Itoa(round)+`"`, `ROUND = "`+strconv.Itoa(round+1)+`"`) // other engines, with nothing measured
-		begun := time.Now()
-		s.begin()
-		select {
-		case <-time.After(time.Duration(rand.Float64() * float64(takes))):
-		case <-s.ended:
-			takes = time.Since(begun)
-		}
-		kinds, alive := []string{"hcl"}, map[string][]testhost.Process{}
-		for _, kind := range []string{"--port 20000", "--port 20064", "VLLM::EngineCore", "VLLM::Worker", "vllm::router"} {
-			if alive[kind] = s.named(kind); len(alive[kind]) > 0 {
-				kinds = append(kinds, kind)
+	soak := func(name, lab string, engine pypi.Engine, oldnew ...string) *soaked {
+		lab = strings.NewReplacer(append(oldnew, "%ROUTERS%", pypi.Routers(t), "[2, 4]", "[4]", "= 64", "= 96", "= 24", "= 96")...).Replace(lab)
+		s := &soaked{newReal(t, lab, engine), name, 96, 2 * time.Minute}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("%s: what the last apply has said:\n%s", name, s.told())
 			}
+		})
+		return s
+	}
+	vllm, sglang := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal), pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
+	split := soak("prefill and decode", groupLab, vllm, "[group.split, group.whole]", "[group.split]")
+	whole := soak("two vLLM", groupLab, vllm, "[group.split, group.whole]", "[group.whole]")
+	alone := soak("SGLang", sglangLab, sglang, `["a", "b"]`, `["a"]`)
+	type victim struct {
+		of   *soaked
+		word string // in its title
+	}
+	victims := []victim{
+		{split, "hcl"}, {split, " agent "}, {split, " reaper "}, {split, "vllm::router"},
+		{split, "--port 20000"}, {split, "--port 20064"}, {split, "VLLM::EngineCore"}, {split, "VLLM::Worker"},
+		{whole, "hcl"}, {whole, "sglang::router"}, {whole, "vllm serve"}, {whole, "VLLM::EngineCore"}, {whole, "VLLM::Worker"},
+		{alone, "hcl"}, {alone, " agent "}, {alone, " reaper "}, {alone, "launch_server"}, {alone, "sglang::scheduler"}, {alone, "sglang::detokenizer"},
+	}
+	killed := map[string]int{}
+	for round, rounds := 0, soaks(t, len(victims)); round < rounds; {
+		if round%len(victims) == 0 {
+			rand.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
 		}
-		victim, phase, at := kinds[rand.IntN(len(kinds))], s.phase(), time.Now()
-		if victim == "hcl" {
-			s.cmd.Process.Kill() // it may have ended
-			<-s.ended
-			s.gone(s.lease + time.Minute)
-		} else {
-			of := alive[victim]
-			syscall.Kill(of[rand.IntN(len(of))].PID, syscall.SIGKILL) // so may it
-			s.end(15 * time.Minute)                                   // an engine that was lost is started again
-			s.gone(0)
+		v := victims[round%len(victims)]
+		if !v.of.kills(v.word) {
+			continue // it was gone, as the next moments are earlier
 		}
-		times[victim]++
-		t.Logf("round %d: %s killed after %.0f s, in %s; exit %d, all gone %.0f s later", round+1, victim, at.Sub(begun).Seconds(), phase,
-			s.cmd.ProcessState.ExitCode(), time.Since(at).Seconds())
-		if t.Failed() {
-			t.Fatalf("what apply has said:\n%s", s.told())
+		round++
+		killed[strings.TrimSpace(v.word)]++
+		t.Logf("round %d of %d, nothing is left; killed so far: %v", round, rounds, killed)
+	}
+}
+
+// kills applies the lab and kills a process whose title has a word. It returns false where that had ended before.
+func (s *soaked) kills(word string) bool {
+	s.Helper()
+	must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl"))) // of the last round, so that it measures anew
+	begun := time.Now()
+	s.begin()
+	alive := func() []testhost.Process {
+		all, err := s.host.Processes()
+		must(s, err)
+		return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, word) })
+	}
+	over := func() bool {
+		select {
+		case <-s.ended:
+			return true
+		default:
+			return false
 		}
 	}
-	t.Logf("killed, by kind: %v", times)
+	if word != "hcl" {
+		eventually(s.T, word+" is there", 5*time.Minute, func() bool { return len(alive()) > 0 || over() })
+	}
+	born := time.Since(begun)
+	select {
+	case <-time.After(time.Duration(rand.Float64() * float64(s.takes-born))):
+	case <-s.ended:
+	}
+	phase, after, dead, within := s.phase(), time.Since(begun), error(syscall.ESRCH), time.Duration(0)
+	if word == "hcl" {
+		dead, within = s.cmd.Process.Kill(), s.lease+time.Minute
+	} else if now := alive(); len(now) > 0 {
+		dead = syscall.Kill(now[rand.IntN(len(now))].PID, syscall.SIGKILL)
+	}
+	code := s.end(15 * time.Minute)
+	took := time.Since(begun)
+	s.gone(within)
+	measured := s.whole(s.requests)
+	if dead != nil {
+		s.takes = took
+	}
+	s.Logf("%s: %s killed (%v) after %.1f s, in %s; exit %d after %.1f s, %d cells measured, all gone after %.1f s", s.name, word, dead,
+		after.Seconds(), phase, code, took.Seconds(), measured, time.Since(begun).Seconds())
+	if code == exitDone && measured == 0 {
+		s.Fatal("nothing is measured, and nobody is told")
+	}
+	return dead == nil
 }
