@@ -18,8 +18,16 @@ import re
 import sys
 import zipfile
 
+try:  # what pip has for itself: it reads as the user has told it to, by which proxy and from which mirror
+    from pip._internal.commands.download import DownloadCommand
+    from pip._internal.index.collector import parse_links
+    from pip._internal.models.link import Link
+    from pip._internal.network.lazy_wheel import HTTPRangeRequestUnsupported, LazyZipOverHTTP
+    from pip._vendor.packaging.version import Version
+except ImportError as e:
+    sys.exit(f"pip of {sys.executable} cannot be used: {e}. Versions 23.0 and 23.2 can")
+
 TABLES = pathlib.Path(__file__).resolve().parent.parent / "engines" / "setting"
-COLUMNS = "name aliases type choices default first last deprecated instead note".split()
 
 # By engine: the file whose function makes the parser, more files in which classes and constants stand, and where
 # its variables are.
@@ -39,34 +47,45 @@ ENGINES = {
 }
 
 
-def wheel(project, version):
-    """The wheel of a version, of which only what is asked for is read."""
-    from pip._internal.commands.download import DownloadCommand
-    from pip._internal.models.link import Link
-    from pip._internal.network.lazy_wheel import LazyZipOverHTTP
+class Wheels:
+    """The wheels of a project where pip finds packages, of which only what is asked for is read."""
 
-    found = {}
+    def __init__(self, project):
+        self.project, self.links, pages = project, {}, []
 
-    class Command(DownloadCommand):
-        def run(self, options, args):
-            session = self._build_session(options)
-            finder = self._build_package_finder(options, session, ignore_requires_python=True)
-            for index in finder._link_collector.search_scope.get_index_urls_locations(project):
-                from pip._internal.index.collector import parse_links
+        class Command(DownloadCommand):
+            def run(self, options, args):
+                self.session = self._build_session(options)
+                collector = self._build_package_finder(options, self.session, ignore_requires_python=True)._link_collector
+                for index in collector.search_scope.get_index_urls_locations(project):
+                    pages.append(collector.fetch_response(Link(index)))
+                return 0
 
-                page = finder._link_collector.fetch_response(Link(index))
-                for link in parse_links(page) if page else ():
-                    if link.is_wheel and link.filename.split("-")[1] == version:
-                        found[link.filename] = link
-            if found:
-                first = min(found, key=lambda name: ("x86_64" not in name and "none-any" not in name, name))
-                found["zip"] = zipfile.ZipFile(LazyZipOverHTTP(found[first].url_without_fragment, session))
-            return 0
+        command = Command("download", "")
+        command.main([project])
+        self.session = command.session
+        if not any(pages):
+            sys.exit(f"PyPI is not reached: say by which proxy (HTTPS_PROXY) or mirror (PIP_INDEX_URL) it has {project}")
+        for page in filter(None, pages):
+            for link in parse_links(page):
+                if link.is_wheel:
+                    self.links.setdefault(Version(link.filename.split("-")[1]), []).append(link)
 
-    Command("download", "").main([project])
-    if "zip" not in found:
-        sys.exit(f"PyPI has no wheel of {project} {version}")
-    return found["zip"]
+    def open(self, version):
+        if version not in self.links:
+            sys.exit(f"PyPI has no wheel of {self.project} {version}: the newest are {' '.join(map(str, sorted(self.links)[-5:]))}")
+        first = min(self.links[version], key=lambda link: ("x86_64" not in link.filename and "none-any" not in link.filename, link.filename))
+        try:
+            return zipfile.ZipFile(LazyZipOverHTTP(first.url_without_fragment, self.session))
+        except HTTPRangeRequestUnsupported:
+            sys.exit(f"{first.url_without_fragment}: a mirror that gives no parts of files cannot be read: say another (PIP_INDEX_URL)")
+
+
+def parsed(archive, name):
+    try:
+        return ast.parse(archive.read(name))
+    except SyntaxError as e:
+        sys.exit(f"{name}: {e}: it may be written for a newer Python than this, {sys.version.split()[0]}")
 
 
 class Source:
@@ -75,8 +94,8 @@ class Source:
     def __init__(self, archive, engine):
         parsers, more, _ = ENGINES[engine]
         names = archive.namelist()
-        self.parsers = [ast.parse(archive.read(n)) for n in parsers if n in names]
-        trees = self.parsers + [ast.parse(archive.read(n)) for n in names if re.fullmatch(more, n)]
+        self.parsers = [parsed(archive, n) for n in parsers if n in names]
+        trees = self.parsers + [parsed(archive, n) for n in names if re.fullmatch(more, n)]
         self.classes, self.constants = {}, {}
         for tree in trees:
             for node in tree.body:
@@ -322,7 +341,7 @@ def variables(archive, engine):
     if not path or path not in archive.namelist():
         return []
     content, found = archive.read(path).decode(), set()
-    for node in ast.walk(ast.parse(content)):
+    for node in ast.walk(parsed(archive, path)):
         names = []
         if engine == "vllm" and isinstance(node, ast.Dict):
             names = [k.value for k in node.keys if isinstance(k, ast.Constant)]
@@ -408,29 +427,40 @@ class Table:
         self.path.write_text("\n".join(lines) + "\n")
 
 
-def read(engine, version):
-    """What a version has, by the file of the table."""
-    archive = wheel(engine, version)
+def read(engine, archive):
+    """What a wheel has, by the file of the table, and in which of the files that the engine is known to declare it."""
     found = {engine: options(Source(archive, engine), engine)}
     if listed := variables(archive, engine):
         found[engine + "-env"] = listed
-    return found
+    parsers, _, listing = ENGINES[engine]
+    return found, {*parsers, listing} & set(archive.namelist())
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     arguments.add_argument("--compare", action="store_true", help="write nothing")
     arguments.add_argument("engine", choices=ENGINES)
-    arguments.add_argument("version")
+    arguments.add_argument("version", type=Version)
     a = arguments.parse_args()
-    found = read(a.engine, a.version)
-    for name, settings in found.items():
-        table = Table(name)
-        gone, new = table.differences(settings)
-        print(f"{name} {a.version}: {len(settings)} settings. Against {table.versions[-1]} there are no more:",
+    wheels = Wheels(a.engine)
+    found, files = read(a.engine, wheels.open(a.version))
+    tables = {name: Table(name) for name in found}
+    for name, table in tables.items():
+        gone, new = table.differences(found[name])
+        print(f"{name} {a.version}: {len(found[name])} settings. Against {table.versions[-1]} there are no more:",
               " ".join(gone) or "none", "\n  and new:", " ".join(new) or "none")
-        if not a.compare and a.version not in table.versions:
-            table.update(a.version, settings, read(a.engine, table.versions[-1])[name])
+    newest = Version(tables[a.engine].versions[-1])
+    if a.compare or a.version == newest:
+        return
+    if a.version < newest:
+        sys.exit(f"The tables are read up to {newest}: spans of versions grow at their ends only")
+    before, known = read(a.engine, wheels.open(newest))
+    if moved := known - files:
+        sys.exit(f"{a.version} has no {' '.join(moved)}: say in ENGINES where its settings are now")
+    if skipped := [str(v) for v in sorted(wheels.links) if newest < v < a.version and not v.is_prerelease]:
+        print(f"What came or went after {newest} is told of {a.version}. Releases between, to be read first if that matters:", " ".join(skipped))
+    for name, table in tables.items():
+        table.update(str(a.version), found[name], before[name])
 
 
 if __name__ == "__main__":
