@@ -177,7 +177,7 @@ type server struct {
 func newServer(ctx context.Context, quit context.CancelFunc, cfg Config) *server {
 	w := &works{ctx: ctx}
 	l := &lessor{
-		dir: cfg.Dir, ctx: ctx, quit: quit, over: make(chan struct{}), log: cfg.Log, ended: readEnded(cfg.Dir),
+		dir: cfg.Dir, ctx: ctx, quit: quit, over: make(chan struct{}), notes: make(chan chan<- struct{}, 1), log: cfg.Log, ended: readEnded(cfg.Dir),
 		unclaimed: cmp.Or(cfg.Unclaimed, Unclaimed),
 		machine:   machine{dir: cfg.Dir, cache: cfg.Cache, locks: cfg.Reservations, log: cfg.Log},
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -154,7 +153,7 @@ func (c *claim) left() life {
 		return life{}
 	case n.Boot == boot() && n.Over > now:
 		n.Lease.Expires = time.Now().Add(n.Over - now)
-		return life{phase: leased, lease: n.Lease, since: time.Now().Add(n.Since - now)}
+		return life{phase: leased, lease: n.Lease, claim: n.ID, since: time.Now().Add(n.Since - now)}
 	default:
 		return life{phase: expired, lease: n.Lease}
 	}
@@ -182,19 +181,16 @@ func Left(ctx context.Context, c *reach.Conn, lab string) (left []provision.Foun
 	return left, nil
 }
 
-// hold notes the lease of a run, and returns the claim's id. anew: it is the run's first.
-func (c *claim) hold(l Lease, anew bool) string {
+// hold notes who has the lease, and until when.
+func (c *claim) hold(l life) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := sinceBoot()
-	if anew {
-		c.note.ID, c.note.Boot, c.note.Since = rand.Text(), boot(), now
+	if c.note.ID != l.claim {
+		c.note.ID, c.note.Boot, c.note.Since = l.claim, boot(), now
 	}
-	c.note.Lease, c.note.Over = l, now+time.Until(l.Expires)
-	if err := c.save(); err != nil { // a disk without room must not end what is measured
-		c.log.Warn("note until when the claim lasts", "err", err)
-	}
-	return c.note.ID
+	c.note.Lease, c.note.Over = l.lease, now+time.Until(l.lease.Expires)
+	c.keep() // a disk without room must not end what is measured
 }
 
 // save writes the note. The caller holds c.mu.

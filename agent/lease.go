@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/flow"
 	"hclbench/load"
 )
 
@@ -47,6 +49,7 @@ const (
 type life struct {
 	phase phase
 	lease Lease     // of leased and expired, and of who has released it
+	claim string    // its id: another for each run
 	since time.Time // of the run's first lease
 	by    *ending   // of released: what else is asked; nil: nothing
 }
@@ -66,6 +69,9 @@ type lessor struct {
 	claim     *claim
 	log       *slog.Logger
 
+	notes     chan chan<- struct{} // asks for the life to be noted; who sends more than nil is told when it is
+	stopNotes func()
+
 	mu      sync.Mutex
 	life    life
 	ended   map[string]string // runs whose lease somebody has ended, and who
@@ -75,6 +81,7 @@ type lessor struct {
 
 // goOn has the agent stand where one that was killed has left its claim.
 func (o *lessor) goOn(left life) {
+	o.stopNotes = flow.Beside(o.ctx, o.keepNotes)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.life = left
@@ -82,9 +89,11 @@ func (o *lessor) goOn(left life) {
 	case leased:
 		o.log.Warn("going on with the lease of an agent that was killed", "lab", left.lease.Lab, "run", left.lease.Run)
 		if left.lease.Reserve {
-			if by, err := o.machine.reserve(left.lease); err != nil || by != nil {
+			by, err := o.machine.reserve()
+			if err != nil || by != nil {
 				o.log.Warn("the machine is not reserved again yet", "by", by, "err", err)
 			}
+			o.notes <- nil
 		}
 		o.expiry = time.AfterFunc(time.Until(left.lease.Expires), o.expired)
 	case expired:
@@ -95,9 +104,32 @@ func (o *lessor) goOn(left life) {
 	}
 }
 
+// keepNotes writes down who has the lease, and until when. Nobody else does, so that the last is what stands there.
+// A renewal does not wait for it: a disk may hang for longer than a lease lasts, and must not end what is measured.
+func (o *lessor) keepNotes(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case done := <-o.notes:
+			o.mu.Lock()
+			l, m := o.life, o.machine
+			o.mu.Unlock()
+			if l.phase == leased || l.phase == expired {
+				m.note(l.lease)
+				o.claim.hold(l)
+			}
+			if done != nil {
+				close(done)
+			}
+		}
+	}
+}
+
 // final is the life at its end, when the agent's context is over.
 func (o *lessor) final() life {
 	o.expiry.Stop()
+	o.stopNotes()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.life
@@ -189,38 +221,61 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	if want.TTL <= 0 {
 		return fail(http.StatusBadRequest, "a lease of %s is none", want.TTL)
 	}
+	now, anew, err := o.grant(want)
+	if err != nil {
+		return err
+	}
+	if !anew {
+		select {
+		case o.notes <- nil:
+		default: // it is asked for already
+		}
+		return reply(w, now)
+	}
+	noted := make(chan struct{})
+	select {
+	case o.notes <- noted:
+		<-noted
+		return reply(w, now)
+	case <-o.ctx.Done():
+		return errEnding
+	}
+}
+
+// grant gives or renews the lease. anew: it is the run's first.
+func (o *lessor) grant(want Lease) (now granted, anew bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.life.ending() || o.ctx.Err() != nil {
-		return errEnding
+		return now, false, errEnding
 	}
 	if by, ok := o.ended[want.Run]; ok {
-		return &refusal{Ended: by}
+		return now, false, &refusal{Ended: by}
 	}
 	was := o.life
 	if was.phase == leased && was.lease.Store != want.Store {
-		return &refusal{Lease: was.lease}
+		return now, false, &refusal{Lease: was.lease}
 	}
-	now, next := time.Now(), was
-	anew := was.phase == idle || was.lease.Run != want.Run
+	at, next := time.Now(), was
+	anew = was.phase == idle || was.lease.Run != want.Run
 	if anew {
-		next.since = now
+		next.since, next.claim = at, rand.Text()
 	}
-	want.Expires = now.Add(time.Duration(want.TTL))
+	want.Expires = at.Add(time.Duration(want.TTL))
 	most := time.Duration(want.MaxDuration)
 	if end := next.since.Add(most + min(most/10, overrun)); want.MaxDuration > 0 && end.Before(want.Expires) {
 		want.Expires = end
 	}
 	if want.Reserve {
-		by, err := o.machine.reserve(want)
+		by, err := o.machine.reserve()
 		if err != nil {
-			return err
+			return now, false, err
 		}
 		if by != nil {
 			if was.phase == idle { // whoever waits asks again, and the agent stays for that
 				o.expiry.Reset(o.unclaimed)
 			}
-			return &refusal{Lease: *by}
+			return now, false, &refusal{Lease: *by}
 		}
 	}
 	if anew {
@@ -232,7 +287,7 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	next.phase, next.lease = leased, want
 	o.life = next
 	o.expiry.Reset(time.Until(want.Expires))
-	return reply(w, granted{want, o.claim.hold(want, anew)})
+	return granted{want, next.claim}, anew, nil
 }
 
 // ending is what is asked when somebody else than its holder ends a lease, as `hcl destroy` does.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ func TestEndedIsBounded(t *testing.T) {
 func TestEndsWhileItMakes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	c := openClaim(ctx, Config{Dir: shortDir(t), Log: slog.New(slog.DiscardHandler)}, &processes{})
-	c.hold(lease("run", "store", time.Hour), true)
+	c.hold(life{lease: lease("run", "store", time.Hour), claim: "c"})
 	want := newMemberOrder(provision.Process, shell("exit 0"))
 	c.works["p"] = &work{sum: want.sum(), done: make(chan struct{})} // under way
 	cancel()
@@ -140,7 +141,7 @@ func TestDaemonOutOfReach(t *testing.T) {
 		dialled <- err
 	}()
 	eventually(t, "the daemon is looked for", func() bool { return text(begun) != "" })
-	c.hold(lease("run", "store", time.Hour), true)
+	c.hold(life{lease: lease("run", "store", time.Hour), claim: "c"})
 	cancel()
 	if err := <-dialled; !errors.Is(err, context.Canceled) {
 		t.Errorf("daemon = %v, want that nobody waits any more", err)
@@ -258,10 +259,12 @@ func TestAgentKilledAmidAClaim(t *testing.T) {
 	if a.Claim() != claimed {
 		t.Error("the claim is another now, though its lease was never over")
 	}
-	l.TTL = load.Duration(time.Nanosecond)
-	a.claim(t.Context(), l) // its answer may not come
-	cmd.Process.Kill()
+	check(t, cmd.Process.Kill())
 	cmd.Wait()
+	var note claimNote
+	check(t, readJSON(filepath.Join(dir, claimName), &note))
+	note.Over = sinceBoot()
+	check(t, writeJSON(filepath.Join(dir, claimName), note, 0o600))
 	spawn(t, dir, shared)
 	eventually(t, "the next agent has ended the claim and itself", func() bool {
 		return birth(pid) == "" && text(filepath.Join(dir, claimName)) == "" && !Answers(dir)
@@ -301,7 +304,7 @@ func TestDestroyBesideAnEnd(t *testing.T) {
 func TestNoteAfterTheEnd(t *testing.T) {
 	dir := shortDir(t)
 	c := openClaim(t.Context(), Config{Dir: dir, Log: slog.New(slog.DiscardHandler)}, nil)
-	c.hold(lease("run", "store", time.Hour), true)
+	c.hold(life{lease: lease("run", "store", time.Hour), claim: "c"})
 	check(t, c.forget())
 	c.keep()
 	if note := text(c.file()); note != "" {
@@ -471,6 +474,37 @@ func TestNamesOfFiles(t *testing.T) {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (r roundTrip) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
+
+// TestRenewedWhileTheDiskHangs: a disk that hangs keeps no renewal waiting.
+func TestRenewedWhileTheDiskHangs(t *testing.T) {
+	image, dir := filepath.Join(t.TempDir(), "disk"), shortDir(t)
+	command := func(argv ...string) {
+		t.Helper()
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%q: %v: %s", argv, err, out)
+		}
+	}
+	check(t, os.WriteFile(image, nil, 0o600))
+	check(t, os.Truncate(image, 16<<20))
+	command("mkfs.ext4", "-q", image)
+	command("mount", "-o", "loop", image, dir)
+	t.Cleanup(func() { command("umount", dir) })
+	a, ended := serve(t, dir)
+	l := lease("run", "store", time.Hour)
+	l.Reserve = true
+	hold(t, a, l)
+	command("fsfreeze", "--freeze", dir)
+	thaw := sync.OnceFunc(func() { command("fsfreeze", "--unfreeze", dir) })
+	defer thaw()
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		check(t, a.Lease(ctx, l))
+	}
+	thaw()
+	check(t, a.Release(t.Context(), 0))
+	check(t, <-ended)
+}
 
 // TestNotLetIn: a host that shows another key in the middle of a run, or refuses the login, is asked once, for whatever it is.
 func TestNotLetIn(t *testing.T) {

@@ -49,7 +49,7 @@ func preparer(t *testing.T, dir string) *Client {
 func TestPrepare(t *testing.T) {
 	first, second, shared := shortDir(t), shortDir(t), shortDir(t)
 	balancing := kernel(t, shared)
-	spawn(t, first, shared)
+	cmd := spawn(t, first, shared)
 	a := preparer(t, first)
 
 	if _, err := a.Prepare(t.Context()); err == nil || !strings.Contains(err.Error(), "not reserved") {
@@ -71,9 +71,10 @@ func TestPrepare(t *testing.T) {
 	if err := a.Release(t.Context(), 0); err != nil || balancing() != "1" {
 		t.Errorf("Release = %v, balancing %s", err, balancing())
 	}
+	cmd.Wait()
 
 	// The lease runs out.
-	cmd := spawn(t, first, shared)
+	cmd = spawn(t, first, shared)
 	set(a)
 	l.TTL /= 3600
 	hold(t, a, l)

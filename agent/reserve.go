@@ -62,9 +62,8 @@ type machine struct {
 	reservation       *os.File // locked; nil: the machine is not reserved
 }
 
-// reserve takes the machine for a lease, or notes its new end. held is the lease
-// that has the machine already.
-func (m *machine) reserve(l Lease) (held *Lease, err error) {
+// reserve takes the machine, unless it has it. held is the lease of another that has it already.
+func (m *machine) reserve() (held *Lease, err error) {
 	if m.reservation != nil && !stands(m.reservation) {
 		m.log.Warn("somebody has removed the lock file of the machine's reservation", "path", m.reservation.Name())
 		m.giveBack()
@@ -85,6 +84,14 @@ func (m *machine) reserve(l Lease) (held *Lease, err error) {
 		}
 		m.reservation = r
 	}
+	return nil, nil
+}
+
+// note says for which lease the machine is reserved, and until when, if it is.
+func (m *machine) note(l Lease) {
+	if m.reservation == nil {
+		return
+	}
 	me := identityOf(os.Getpid())
 	if err := writeJSON(filepath.Join(m.dir, standingName), standing{me, sinceBoot() + time.Until(l.Expires)}, 0o600); err != nil {
 		m.log.Warn("note until when the machine is reserved", "err", err)
@@ -93,7 +100,6 @@ func (m *machine) reserve(l Lease) (held *Lease, err error) {
 	if err := writeJSON(wordsOf(m.reservation.Name(), os.Getuid()), words, 0o644); err != nil {
 		m.log.Warn("tell others who has reserved the machine", "err", err)
 	}
-	return nil, nil
 }
 
 func (m *machine) reservationPath() string {

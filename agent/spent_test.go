@@ -45,7 +45,7 @@ func TestSpent(t *testing.T) {
 	c := openClaim(t.Context(), Config{Dir: dir, Log: log}, p)
 	t.Cleanup(func() { check(t, p.stopAll(t.Context())) })
 	l := lease("run", "store", time.Hour)
-	c.hold(l, true)
+	c.hold(life{lease: l, claim: "c"})
 	spent := c.spent()
 	read := func() (engine time.Duration) {
 		t.Helper()
