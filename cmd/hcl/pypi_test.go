@@ -16,7 +16,7 @@ import (
 
 // realLab is a real vLLM for each of its deployments, in a process of a host without Docker.
 const realLab = `
-lab "fault" { lease = "20s" }
+lab "fault" { lease = "30s" }
 host "box" {
   %HOST%
   runtime = "process"
@@ -54,7 +54,7 @@ var sglangLab = strings.NewReplacer(`engine "vllm" "all"`, `engine "sglang" "all
 
 // groupLab is a real vLLM for prefill and one for decode behind vLLM's router, and two that do both behind SGLang's.
 const groupLab = `
-lab "fault" { lease = "20s" }
+lab "fault" { lease = "30s" }
 host "box" {
   %HOST%
   runtime = "process"
