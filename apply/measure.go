@@ -213,7 +213,7 @@ func (m *measurement) hangs(ctx context.Context, server *server, patience time.D
 		is, answers := now[worker]
 		did := is.since(was)
 		switch {
-		case worker.Role != engines.Prefill && (did[generated] > 0 || did[read] > 0):
+		case worker.Role != engines.Prefill && (did[generated] > 0 || did[prompted] > 0):
 			return nil
 		case !answers && worker.name != "":
 			silent = append(silent, worker.name)

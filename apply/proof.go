@@ -26,24 +26,26 @@ import (
 // before it has counted.
 type tally map[string]float64
 
-// The entries of a tally, see [engines.Proof].
+// The entries of a tally.
 const (
-	read      = "read"
-	fetched   = "fetched"
-	handed    = "handed"
-	generated = "generated"
-	lost      = "failures"
+	prompted  = telemetry.PromptTokens
+	computed  = telemetry.Computed
+	elsewhere = telemetry.CachedOutside // whoever tells it tells all that is not computed
+	handed    = telemetry.HandedOver
+	generated = telemetry.Generated
+	lost      = telemetry.Failures
+	retried   = telemetry.Retried
 	began     = "began" // no count: when the process did, in seconds since 1970
 )
 
 // tally asks the members for their counts, side by side. One that cannot be asked has none.
 func (e *engine) tally(ctx context.Context) map[*member]tally {
 	counts := flow.Map(e.members, func(m *member) tally {
-		p := engines.ProofOf(m.Member.Member)
-		if p == nil || !m.Answers {
+		counts := engines.Counts(m.Member.Member)
+		if counts == nil || !m.Answers {
 			return nil
 		}
-		return e.count(ctx, m, p)
+		return e.count(ctx, m, counts)
 	})
 	all := map[*member]tally{}
 	for i, t := range counts {
@@ -62,28 +64,23 @@ func (e *engine) tallyWithin(ctx context.Context, patience time.Duration) map[*m
 }
 
 // count asks one member; nil: it does not answer.
-func (e *engine) count(ctx context.Context, m *member, p *engines.Proof) tally {
+func (e *engine) count(ctx context.Context, m *member, counts *telemetry.Exports) tally {
 	s := m.server(e)
 	defer s.close()
-	s.base = engines.CountsAt(m.Member.Member)
-	var text []byte
-	if err := s.get(ctx, "/metrics", &text); err != nil {
+	text, err := s.read(ctx, counts.URL)
+	if err != nil {
 		e.debug("the counts of "+m.name+" are not known", err)
 		return nil
 	}
-	return countsOf(p, string(text))
+	return countsOf(counts, string(text))
 }
 
 // countsOf are those of a page of metrics.
-func countsOf(p *engines.Proof, page string) tally {
-	t := tally{}
-	for name, counters := range map[string][]engines.Counter{
-		read: p.Read, fetched: p.Fetched, handed: p.Handed, generated: p.Generated, lost: p.Failures,
-	} {
-		for _, c := range counters {
-			if n, ok := telemetry.Sum(page, c.Name, c.Label); ok {
-				t[name] += n
-			}
+func countsOf(counts *telemetry.Exports, page string) tally {
+	all, t := counts.Values(page), tally{}
+	for _, name := range []string{prompted, computed, elsewhere, handed, generated, lost, retried} {
+		if n, ok := all[name]; ok {
+			t[name] = n
 		}
 	}
 	if at, ok := startOf(page); ok {
@@ -121,7 +118,7 @@ func (t tally) anew(before tally) bool {
 // shows reports whether it would show in its counts that a member has served: decode reads no prompts.
 func (m *member) shows(t tally) bool {
 	_, writes := t[generated]
-	_, reads := t[read]
+	_, reads := t[prompted]
 	return writes || reads && m.Role != engines.Decode
 }
 
@@ -234,8 +231,8 @@ var ofMember = []func(share, demand) string{
 	},
 	func(s share, a demand) string {
 		rest := float64(engines.BlockSize(s.Engine) * a.requests)
-		if _, fetches := s.did[fetched]; fetches && s.Role == engines.Decode && s.did[read] > slack*a.prompts+rest {
-			return fmt.Sprintf("it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", s.did[read], a.prompts)
+		if _, tells := s.did[elsewhere]; tells && s.Role == engines.Decode && s.did[computed] > slack*a.prompts+rest {
+			return fmt.Sprintf("it has read %.0f of %.0f tokens of prompts itself, which was for prefill to do", s.did[computed], a.prompts)
 		}
 		return ""
 	},
@@ -274,6 +271,10 @@ func (e *engine) compare(before, now map[*member]tally, cell agent.Measured) (wr
 			if what := rule(s, a); s.was != nil && what != "" {
 				wrong = append(wrong, m.says(what))
 			}
+		}
+		if n := s.did[retried]; n > 0 {
+			strange = append(strange, m.says(fmt.Sprintf("it has sent %s again, which had failed: their latencies are those of "+
+				"all attempts", plain.Count(int(n), "request"))))
 		}
 	}
 	for _, rule := range ofAll {
@@ -318,7 +319,7 @@ func (e *engine) unproved(told map[*member]tally) (doubt []string) {
 // unseenLosses is what counts that were told leave open; empty: nothing.
 func unseenLosses(told map[*member]tally) (open string) {
 	for m, counts := range told {
-		if _, has := counts[lost]; engines.ProofOf(m.Member.Member).ShowsZero && m.half() && !has {
+		if _, has := counts[lost]; engines.ShowsZero(m.Member.Member) && m.half() && !has {
 			open = max(open, m.says("this version does not count transfers of its KV cache that fail, "+
 				"so that only its log tells of them"))
 		}
@@ -384,12 +385,11 @@ func (e *engine) left(ctx context.Context) []string {
 		}
 		s := m.server(e)
 		defer s.close()
-		var text []byte
-		if err := s.get(ctx, "/metrics", &text); err != nil {
+		now, err := names.Read(ctx, s.read)
+		if err != nil {
 			e.debug("what is left in "+m.name+" is not known", err)
 			return ""
 		}
-		now := names.Values(string(text))
 		switch requests, used := now[telemetry.Running]+now[telemetry.Waiting], now[telemetry.KVCache]; {
 		case requests > 0:
 			return m.says(plain.Count(int(requests), "request") + " of before the cell had not ended when it began")

@@ -41,7 +41,7 @@ func TestWarmupIsCounted(t *testing.T) {
 	} {
 		e, prefill, decode := split(c.kind)
 		before := map[*member]tally{prefill: {}, decode: {}}
-		now := map[*member]tally{prefill: {handed: c.handed}, decode: {read: c.itself, fetched: 80 * 512, generated: 800}}
+		now := map[*member]tally{prefill: {handed: c.handed}, decode: {computed: c.itself, elsewhere: 80 * 512, generated: 800}}
 		wrong, strange := e.compare(before, now, agent.Measured{Summary: warmed(64), Records: records})
 		got := strings.Join(append(wrong, strange...), "; ")
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
@@ -77,22 +77,22 @@ func TestRealCounters(t *testing.T) {
 		m    *member
 		want tally
 	}{
-		"vllm-decode-idle":     {decode, tally{read: 0, fetched: 0, generated: 0, lost: 0, began: 1795437949.07}},
-		"vllm-decode":          {decode, tally{read: 2, fetched: 4870, generated: 285, lost: 0, began: 1795439730.35}},
-		"vllm-prefill":         {prefill, tally{read: 6664, fetched: 0, generated: 29, lost: 0, began: 1795439730.34}},
-		"vllm":                 {&alone, tally{read: 30915, fetched: 0, generated: 6861, began: 1795437907.03}},
-		"vllm-two-api-servers": {&alone, tally{read: 1026, fetched: 0, generated: 358}},
-		"sglang":               {&sglang, tally{read: 31567, generated: 11107}},
+		"vllm-decode-idle":     {decode, tally{prompted: 0, computed: 0, elsewhere: 0, generated: 0, lost: 0, began: 1795437949.07}},
+		"vllm-decode":          {decode, tally{prompted: 5128, computed: 2, elsewhere: 0, generated: 285, lost: 0, began: 1795439730.35}},
+		"vllm-prefill":         {prefill, tally{prompted: 6920, computed: 6664, elsewhere: 0, generated: 29, lost: 0, began: 1795439730.34}},
+		"vllm":                 {&alone, tally{prompted: 31939, computed: 30915, elsewhere: 0, generated: 6861, began: 1795437907.03}},
+		"vllm-two-api-servers": {&alone, tally{prompted: 1026, computed: 1026, elsewhere: 0, generated: 358}},
+		"sglang":               {&sglang, tally{prompted: 31567, computed: 27305, generated: 11107}},
 	} {
-		if got := countsOf(engines.ProofOf(c.m.Member.Member), page(t, name+".txt")); !maps.Equal(got, c.want) {
+		if got := countsOf(engines.Counts(c.m.Member.Member), page(t, name+".txt")); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	idle, used := countsOf(engines.ProofOf(decode.Member.Member), page(t, "vllm-decode-idle.txt")), countsOf(engines.ProofOf(decode.Member.Member), page(t, "vllm-decode.txt"))
+	idle, used := countsOf(engines.Counts(decode.Member.Member), page(t, "vllm-decode-idle.txt")), countsOf(engines.Counts(decode.Member.Member), page(t, "vllm-decode.txt"))
 	if got := idleAmong(map[*member]tally{decode: idle}, map[*member]tally{decode: idle}); len(got) != 1 {
 		t.Errorf("idle: %q", got)
 	}
-	renamed := countsOf(engines.ProofOf(decode.Member.Member), strings.ReplaceAll(page(t, "vllm-decode.txt"), "vllm:", "vllm_"))
+	renamed := countsOf(engines.Counts(decode.Member.Member), strings.ReplaceAll(page(t, "vllm-decode.txt"), "vllm:", "vllm_"))
 	if got := idleAmong(map[*member]tally{decode: renamed}, map[*member]tally{decode: renamed}); got != nil {
 		t.Errorf("of a version with other names nobody can say that it is idle: %q", got)
 	}
@@ -105,6 +105,20 @@ func TestRealCounters(t *testing.T) {
 	}
 }
 
+// TestRetried: requests that a router has sent again are a doubt, and no proof that the engine works otherwise than planned.
+func TestRetried(t *testing.T) {
+	e, _, _ := split(engines.VLLM)
+	router := &member{Member: plan.Member{Member: engines.Member{Role: engines.Route, Answers: true, Engine: &engines.Engine{Kind: engines.VLLM, Router: true},
+		Ports: []engines.NamedPort{{Name: "metrics", Number: 1}}}}, name: "router"}
+	e.members = append(e.members, router)
+	again := countsOf(engines.Counts(router.Member.Member), "vllm_router_retries_total{route=\"/v1/completions\"} 3\n")
+	wrong, strange := e.compare(map[*member]tally{router: {}}, map[*member]tally{router: again}, agent.Measured{})
+	const want = "router: it has sent 3 requests again, which had failed: their latencies are those of all attempts"
+	if wrong != nil || len(strange) != 1 || strange[0] != want {
+		t.Errorf("wrong %q, strange %q, want %q", wrong, strange, want)
+	}
+}
+
 // TestIdleUnseen: an engine that shows no counter before it counts is idle where others of its kind show
 // theirs, and nobody knows where none does.
 func TestIdleUnseen(t *testing.T) {
@@ -112,7 +126,7 @@ func TestIdleUnseen(t *testing.T) {
 	for _, m := range []*member{prefill, decode} {
 		m.Engine.Flags = []engines.Flag{{Name: "enable-metrics"}}
 	}
-	got := idleAmong(nil, map[*member]tally{prefill: {read: 8}, decode: {}})
+	got := idleAmong(nil, map[*member]tally{prefill: {prompted: 8}, decode: {}})
 	none := idleAmong(nil, map[*member]tally{prefill: {}, decode: {}})
 	if !slices.Equal(got, []string{"decode 0"}) || none != nil {
 		t.Errorf("%q, and where the names are not known %q", got, none)
@@ -121,15 +135,15 @@ func TestIdleUnseen(t *testing.T) {
 
 // TestBegunAnew: counters that are lower, gone, or of another process are those of an engine that was started again.
 func TestBegunAnew(t *testing.T) {
-	was := tally{generated: 8, read: 256, began: 100}
+	was := tally{generated: 8, prompted: 256, began: 100}
 	for name, c := range map[string]struct {
 		is   tally
 		want bool
 	}{
-		"the same":        {tally{generated: 9, read: 300, lost: 1, began: 101}, false},
-		"lower":           {tally{generated: 7, read: 300, began: 100}, true},
-		"idle":            {tally{read: 300, began: 100}, true},
-		"another process": {tally{generated: 900, read: 30000, began: 160}, true},
+		"the same":        {tally{generated: 9, prompted: 300, lost: 1, began: 101}, false},
+		"lower":           {tally{generated: 7, prompted: 300, began: 100}, true},
+		"idle":            {tally{prompted: 300, began: 100}, true},
+		"another process": {tally{generated: 900, prompted: 30000, began: 160}, true},
 		"nothing":         {tally{}, true},
 	} {
 		if got := c.is.anew(was); got != c.want {
@@ -178,8 +192,8 @@ func TestUnproved(t *testing.T) {
 		told map[*member]tally
 		want string
 	}{
-		{map[*member]tally{prefill: {read: 1}, decode: {generated: 1}}, ""},
-		{map[*member]tally{prefill: {read: 1}}, "decode 0: nothing proves what it does in the group: its counters cannot be had"},
+		{map[*member]tally{prefill: {prompted: 1}, decode: {generated: 1}}, ""},
+		{map[*member]tally{prefill: {prompted: 1}}, "decode 0: nothing proves what it does in the group: its counters cannot be had"},
 		{nil, "prefill 0: nothing proves what it and 1 more do in the group: its counters cannot be had"},
 	} {
 		if got := strings.Join(e.unproved(c.told), "; "); got != c.want {

@@ -302,14 +302,13 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 // idleAmong are the workers that have counted nothing since, of those that would show it. Some show no
 // counter before it counts: of them the others tell whether its name is known.
 func idleAmong(before, now map[*member]tally) (names []string) {
-	known := map[*engines.Proof]bool{}
+	known := map[string]bool{} // by kind
 	for m, n := range now {
-		p := engines.ProofOf(m.Member.Member)
-		known[p] = known[p] || !p.ShowsZero && m.shows(n)
+		known[m.Engine.Kind] = known[m.Engine.Kind] || !engines.ShowsZero(m.Member.Member) && m.shows(n)
 	}
 	for m, n := range now {
-		did, shows := n.since(before[m]), m.shows(n) || known[engines.ProofOf(m.Member.Member)]
-		if !m.Engine.Router && shows && did[generated] == 0 && did[read] == 0 {
+		did, shows := n.since(before[m]), m.shows(n) || known[m.Engine.Kind]
+		if !m.Engine.Router && shows && did[generated] == 0 && did[prompted] == 0 {
 			names = append(names, m.name)
 		}
 	}

@@ -90,6 +90,14 @@ func (s *server) get(ctx context.Context, path string, out any) error {
 	return s.do(ctx, "GET", path, nil, out)
 }
 
+// read fetches what is at a URL, as it is.
+func (s *server) read(ctx context.Context, url string) (text []byte, err error) {
+	at := *s
+	at.base = url
+	err = at.get(ctx, "", &text)
+	return text, err
+}
+
 func (s *server) do(ctx context.Context, method, path string, in []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(in))
 	if err != nil {

@@ -45,7 +45,9 @@ func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job
 		job = telemetry.Plan{Host: true, Others: own, Engines: more}
 		if e := engines.Exports(d.Engine); e != nil && !d.Grouped() {
 			if l.From != nil {
-				e.URL = strings.Replace(e.URL, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
+				for _, url := range []*string{&e.URL, &e.Loads} {
+					*url = strings.Replace(*url, engines.BaseURL(d.Engine), l.Target.BaseURL, 1)
+				}
 			}
 			job.Engines = append(job.Engines, *e)
 		}
@@ -70,6 +72,9 @@ func readWhile(d *plan.Deployment, c *plan.Cell, more ...telemetry.Exports) (job
 func exportsOn(d *plan.Deployment, h *provision.Host) (all []telemetry.Exports) {
 	for _, m := range d.Members {
 		e := engines.Exports(m.Engine)
+		if m.Engine.Router {
+			e = engines.Counts(m.Member)
+		}
 		if m.Host != h || e == nil || !m.Answers {
 			continue
 		}

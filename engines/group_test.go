@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hclbench/provision"
+	"hclbench/telemetry"
 	"hclbench/testhost/golden"
 )
 
@@ -476,16 +477,17 @@ func TestProof(t *testing.T) {
 		r.engine.Flags = append(flagsOf("disable-log-stats"), r.engine.Flags...)
 	}
 	for name, want := range map[string]string{
-		"recipe-c": "prefill vllm:generation_tokens_total, prefill vllm:generation_tokens_total, decode vllm:generation_tokens_total, router smg_worker_retries_total",
-		"recipe-a": "prefill nothing, prefill nothing, decode nothing, router smg_worker_retries_total", // without enable-metrics
+		"recipe-c": "prefill vllm:generation_tokens_total, prefill vllm:generation_tokens_total, decode vllm:generation_tokens_total, router vllm_router_retries_total",
+		"recipe-a": "prefill nothing, prefill nothing, decode nothing, router vllm_router_retries_total", // without enable-metrics
 		"trtllm":   "prefill nothing, decode nothing, router nothing",
-		"silent":   "prefill nothing, decode nothing, router smg_worker_retries_total",
+		"silent":   "prefill nothing, decode nothing, router vllm_router_retries_total",
 	} {
 		var got []string
 		for _, m := range Members(all[name]) {
 			first := "nothing"
-			if p := ProofOf(m); p != nil {
-				first = slices.Concat(p.Generated, p.Failures)[0].Name
+			if counts := Counts(m); counts != nil {
+				i := slices.IndexFunc(counts.Quantities, func(q telemetry.Quantity) bool { return q.Name == telemetry.Generated || q.Name == telemetry.Retried })
+				first = counts.Quantities[i].Under[0]
 			}
 			got = append(got, m.Role+" "+first)
 		}
@@ -504,7 +506,7 @@ func TestProof(t *testing.T) {
 		}
 	}
 	router := Members(all["recipe-a"])[3]
-	if at := CountsAt(router); at != "http://127.0.0.1:20203" || Workers(router.Engine) != "/workers" {
+	if at := countsAt(router); at != "http://127.0.0.1:20203" || Workers(router.Engine) != "/workers" {
 		t.Errorf("SGLang's router tells its counters at %s and its workers at %q", at, Workers(router.Engine))
 	}
 	discovers := Members(all["vllm-mori"])[2].Engine

@@ -7,7 +7,6 @@ import (
 
 	"hclbench/engines/setting"
 	"hclbench/provision"
-	"hclbench/telemetry"
 )
 
 // kind is what sets one engine kind apart: a row of a table, not a plugin. Its functions
@@ -42,9 +41,8 @@ type kind struct {
 	health      string                 // path that answers 200 once the server is up; empty: none
 	healthEvery time.Duration          // never ask more often than this
 	reset       reset
-	generate    bool                               // it may have SGLang's /generate
-	exports     func(e *Engine) *telemetry.Exports // without the URL; nil: nothing
-	tells       func(e *Engine) []string           // paths at which it says what it runs with, the newest first
+	generate    bool                     // it may have SGLang's /generate
+	tells       func(e *Engine) []string // paths at which it says what it runs with, the newest first
 	// bench is its offline benchmark: how it is started, and with which flags; nil: it has none.
 	bench func(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 }
@@ -128,21 +126,6 @@ func ServedConfig(e *Engine) []string {
 		return tells(e)
 	}
 	return nil
-}
-
-// Exports says where the engine, as it is started, exports its counters, and under
-// which names; nil when it does not. To ask is no probe: no request is made of the
-// engine's scheduler.
-func Exports(e *Engine) *telemetry.Exports {
-	names := kinds[e.Kind].exports
-	if names == nil {
-		return nil
-	}
-	out := names(e)
-	if out != nil {
-		out.URL = BaseURL(e) + "/metrics"
-	}
-	return out
 }
 
 // Runtime says how the engine is run: as a container or as a process of the

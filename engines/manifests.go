@@ -2,12 +2,9 @@ package engines
 
 import (
 	"cmp"
-	"net"
-	"strconv"
 	"strings"
 
 	"hclbench/provision"
-	"hclbench/telemetry"
 )
 
 // Manifests is what an engine of kind [Operated] is made of: objects of a cluster, from which
@@ -22,29 +19,6 @@ type Manifests struct {
 // ByOthers reports whether hcl starts no server of the engine: it is there, or operators of a
 // cluster start it.
 func ByOthers(e *Engine) bool { return e.Kind == External || e.Kind == Operated }
-
-// PodExports is where a pod of a role exports its counters, and under which names; nil: nowhere that
-// is known. name is what its series are of: "decode 0".
-func PodExports(r provision.PodRole, ip, name string) *telemetry.Exports {
-	if r.Port == 0 || ip == "" {
-		return nil
-	}
-	out := map[string]func() *telemetry.Exports{VLLM: vllmExports, SGLang: sglangExports}[r.Engine]()
-	out.Of, out.URL = name, "http://"+net.JoinHostPort(ip, strconv.Itoa(r.Port))+"/metrics"
-	OfRole(out, r.Name)
-	return out
-}
-
-// OfRole leaves out what a role does not do: decode looks up no prompts, and prefill drafts no tokens.
-// That would dilute the shares.
-func OfRole(e *telemetry.Exports, role string) {
-	switch role {
-	case Decode:
-		e.Hits, e.Queries = nil, nil
-	case Prefill:
-		e.Accepted, e.Drafted, e.Drafts, e.AcceptRate, e.StepTokens = nil, nil, nil, nil, nil
-	}
-}
 
 // Counted are the kinds whose counters hcl knows.
 func Counted() []string { return []string{VLLM, SGLang} }

@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"hclbench/engines/setting"
-	"hclbench/telemetry"
 )
 
 var sglang = kind{
@@ -34,31 +31,12 @@ var sglang = kind{
 	healthEvery: 2 * time.Second,
 	reset:       reset{path: "/flush_cache"},
 	generate:    true,
-	exports: func(e *Engine) *telemetry.Exports {
-		if !e.isOn(setting.Counters) {
-			return nil
-		}
-		return sglangExports()
-	},
-	tells: func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
-	bench: sglangBench,
+	tells:       func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
+	bench:       sglangBench,
 
 	rank:         sglangRank,
 	transfers:    []string{"mooncake", "nixl", "mori"},
 	disaggregate: sglangSplit,
-}
-
-// sglangExports are the names of srt/metrics/collector.py.
-func sglangExports() *telemetry.Exports {
-	return &telemetry.Exports{
-		Running:    []string{"sglang:num_running_reqs"},
-		Waiting:    []string{"sglang:num_queue_reqs"},
-		KVCache:    []string{"sglang:token_usage"},
-		Hits:       []string{"sglang:cached_tokens_total"},
-		Queries:    []string{"sglang:prompt_tokens_total"},
-		AcceptRate: []string{"sglang:spec_accept_rate"},
-		StepTokens: []string{"sglang:spec_accept_length"},
-	}
 }
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,

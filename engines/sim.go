@@ -9,7 +9,6 @@ import (
 
 	"hclbench/engines/setting"
 	"hclbench/provision"
-	"hclbench/telemetry"
 )
 
 var simulated = kind{
@@ -24,16 +23,7 @@ var simulated = kind{
 	health:   "/health",
 	reset:    reset{path: "/reset_prefix_cache"},
 	generate: true,
-	exports: func(e *Engine) *telemetry.Exports {
-		switch e.speaksAs() {
-		case VLLM:
-			return vllmExports()
-		case SGLang:
-			return sglangExports()
-		}
-		return nil // as TensorRT-LLM it tells no iterations
-	},
-	bench: simBench,
+	bench:    simBench,
 
 	rank: func(e *Engine, s *spot) (answers bool) {
 		if e.speaksAs() == SGLang {

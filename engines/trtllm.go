@@ -10,7 +10,6 @@ import (
 
 	"hclbench/engines/setting"
 	"hclbench/provision"
-	"hclbench/telemetry"
 )
 
 var trtllm = kind{
@@ -25,7 +24,6 @@ var trtllm = kind{
 
 	modelID: lastElement,
 	health:  "/health",
-	exports: func(*Engine) *telemetry.Exports { return &telemetry.Exports{Iterations: true} },
 	tells:   models,
 	bench:   trtllmBench,
 

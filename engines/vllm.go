@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"hclbench/engines/setting"
-	"hclbench/telemetry"
 )
 
 // vllmDevMode opens vLLM's requests that are not for users: the cache reset and
@@ -32,7 +31,6 @@ var vllm = kind{
 	modelID: servedName,
 	health:  "/health",
 	reset:   reset{"/reset_prefix_cache", vllmDevMode},
-	exports: func(*Engine) *telemetry.Exports { return vllmExports() },
 	tells: func(e *Engine) []string {
 		if e.hasEnv(vllmDevMode) {
 			return []string{"/server_info?config_format=json", "/v1/models"}
@@ -45,21 +43,6 @@ var vllm = kind{
 	shortPrefill: true,
 	transfers:    []string{"nixl", "mooncake", "mori", "p2p_nccl"},
 	disaggregate: vllmSplit,
-}
-
-// vllmExports are the names of vLLM since 0.6 (V0 and V1, vllm/v1/metrics/loggers.py).
-func vllmExports() *telemetry.Exports {
-	return &telemetry.Exports{
-		Running:  []string{"vllm:num_requests_running"},
-		Waiting:  []string{"vllm:num_requests_waiting"},
-		KVCache:  []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
-		Preempt:  []string{"vllm:num_preemptions_total"},
-		Hits:     []string{"vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"},
-		Queries:  []string{"vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"},
-		Accepted: []string{"vllm:spec_decode_num_accepted_tokens_total"},
-		Drafted:  []string{"vllm:spec_decode_num_draft_tokens_total"},
-		Drafts:   []string{"vllm:spec_decode_num_drafts_total"},
-	}
 }
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,

@@ -6,35 +6,62 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// Exports says what an engine exports, and under which names: of each list, the
-// first that is there counts, because versions differ in spelling.
+// Exports says what an engine or a router exports, and under which names.
 type Exports struct {
 	Of  string `json:"of,omitempty"` // whose they are, as series call it; empty: [Engine]
 	URL string `json:"url"`
 	// Iterations says that the answer is no text of Prometheus, but TensorRT-LLM's
 	// JSON list of the iterations since it was last asked.
 	Iterations bool `json:"iterations,omitempty"`
+	// Loads is where SGLang's scheduler says what it works on at the moment, which its gauges tell
+	// late; empty: nowhere. A version that does not know it is asked once.
+	Loads      string     `json:"loads,omitempty"`
+	Quantities []Quantity `json:"quantities,omitempty"`
 
-	Running  []string `json:"running,omitempty"`
-	Waiting  []string `json:"waiting,omitempty"`
-	KVCache  []string `json:"kv_cache,omitempty"` // share in use, 0 to 1
-	Preempt  []string `json:"preemptions,omitempty"`
-	Hits     []string `json:"prefix_hits,omitempty"`    // counter: prompt tokens found in the prefix cache
-	Queries  []string `json:"prefix_queries,omitempty"` // counter: prompt tokens that were looked up
-	Accepted []string `json:"accepted,omitempty"`       // counter: drafted tokens that were accepted
-	Drafted  []string `json:"drafted,omitempty"`        // counter: drafted tokens
-	Drafts   []string `json:"drafts,omitempty"`         // counter: steps that had a draft
+	tellsLoads bool
+	drawn      iterations
+}
 
-	// Of engines that count none of these: of the last steps, the share of drafted
-	// tokens that were accepted, and the tokens that a step brought; 0 before the first.
-	AcceptRate []string `json:"accept_rate,omitempty"`
-	StepTokens []string `json:"tokens_per_step,omitempty"`
+// Quantity is what an engine tells of itself, and under which names.
+type Quantity struct {
+	Name string `json:"name"` // one of this package's; the values of several rows of one name are added up
+	Kind Kind   `json:"kind"`
+	// Under are selectors of Prometheus, `name{label="value"}`; of these the first that is there counts, because
+	// versions differ in spelling. `name{label}` is, of a [Size], the number in that label, and of a [Counter]
+	// each value of the label apart.
+	Under []string `json:"under,omitempty"`
+	Scale float64  `json:"scale,omitempty"` // what they tell, times this, is in the quantity's unit; 0: it is
+}
+
+// Kind is what the number of a quantity means.
+type Kind string
+
+// The kinds. Those of the moment become series; of the others it counts by how much they grew.
+const (
+	Gauge     Kind = "gauge"     // of the moment; ranks are added up
+	Level     Kind = "level"     // of the moment; the mean of ranks
+	Recent    Kind = "recent"    // likewise, of the newest steps: 0 before the first
+	Counter   Kind = "counter"   // only grows
+	Histogram Kind = "histogram" // name_sum and name_count
+	Size      Kind = "size"      // stays as long as the server runs
+)
+
+// kindOf is that of a quantity; empty: it is not told.
+func (e *Exports) kindOf(name string) Kind {
+	i := slices.IndexFunc(e.Quantities, func(q Quantity) bool { return q.Name == name })
+	if i < 0 {
+		return ""
+	}
+	return e.Quantities[i].Kind
 }
 
 // name is what series are of.
@@ -47,12 +74,10 @@ const counted = "counters of "
 
 func isCounter(of string) bool { return strings.HasPrefix(of, counted) }
 
+// How values are called besides by the name of their quantity.
 const (
-	hits     = "prefix_hits"
-	queries  = "prefix_queries"
-	accepted = "accepted"
-	drafted  = "drafted"
-	drafts   = "drafts"
+	times   = "times of " // how many values of a histogram there were
+	apartBy = ":"         // between a name and the value of a label
 )
 
 const (
@@ -60,159 +85,235 @@ const (
 	maxExports = 16 << 20 // bytes of one answer
 )
 
-// source asks the engine. Shares are those since the reading before.
-func (e *Exports) source() Source {
+// asked is an engine that is asked again and again.
+type asked struct {
+	Exports
+	client *http.Client
+	before map[string]float64
+}
+
+func newAsked(e Exports) *asked {
 	// The engine itself is asked: by way of no proxy, and nobody that it names.
-	client := &http.Client{
+	return &asked{Exports: e, before: map[string]float64{}, client: &http.Client{
 		Timeout:       askWithin,
 		Transport:     &http.Transport{IdleConnTimeout: askWithin},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// read asks once.
+func (a *asked) read(ctx context.Context) ([]Reading, error) {
+	values, err := a.Read(ctx, a.ask)
+	if err != nil {
+		return nil, fmt.Errorf("read what %s exports: %w", cmp.Or(a.Of, "the engine"), err)
 	}
-	before := map[string]float64{}
-	var drawn iterations
-	return polled(1, func(ctx context.Context) ([]Reading, error) {
-		text, err := e.ask(ctx, client)
-		if err != nil {
-			return nil, fmt.Errorf("ask what %s exports: %w", cmp.Or(e.Of, "the engine"), err)
+	return a.readings(values, a.before), nil
+}
+
+// Read is what the engine tells, by the names of quantities; get asks a URL.
+func (e *Exports) Read(ctx context.Context, get func(ctx context.Context, url string) ([]byte, error)) (map[string]float64, error) {
+	text, err := get(ctx, e.URL)
+	if err != nil {
+		return nil, err
+	}
+	if e.Iterations {
+		return e.drawn.read(text)
+	}
+	values := e.Values(string(text))
+	if e.Loads == "" {
+		return values, nil
+	}
+	text, err = get(ctx, e.Loads)
+	switch {
+	case err == nil && readLoads(text, values):
+		e.tellsLoads = true
+	case e.tellsLoads: // no number of another meaning among those that it has told
+		for _, name := range []string{Running, Waiting, KVCache} {
+			delete(values, name)
 		}
-		var values map[string]float64
-		if e.Iterations {
-			if values, err = drawn.read(text); err != nil {
-				return nil, fmt.Errorf("read what %s exports: %w", cmp.Or(e.Of, "the engine"), err)
-			}
-		} else {
-			values = e.Values(string(text))
+	default:
+		e.Loads = ""
+	}
+	return values, nil
+}
+
+// readLoads reads the answer of SGLang's /v1/loads, an entry for each rank of data parallel.
+func readLoads(text []byte, values map[string]float64) bool {
+	var told struct {
+		Loads []struct {
+			Running *float64 `json:"num_running_reqs"`
+			Waiting *float64 `json:"num_waiting_reqs"`
+			Used    float64  `json:"num_used_tokens"`
+			Most    float64  `json:"max_total_num_tokens"`
+		} `json:"loads"`
+	}
+	if json.Unmarshal(text, &told) != nil || len(told.Loads) == 0 {
+		return false
+	}
+	var running, waiting, used, most float64
+	for _, l := range told.Loads {
+		if l.Running == nil || l.Waiting == nil {
+			return false
 		}
-		return e.readings(values, before), nil
-	})
+		running, waiting, used, most = running+*l.Running, waiting+*l.Waiting, used+l.Used, most+l.Most
+	}
+	values[Running], values[Waiting] = running, waiting
+	if most > 0 {
+		values[KVCache] = used / most
+	}
+	return true
 }
 
 // readings are those of values, by their names. Shares are those of what has come since before,
 // which is brought up to date.
 func (e *Exports) readings(values, before map[string]float64) (readings []Reading) {
-	for _, name := range []string{Running, Waiting, KVCache, Preemptions, Accepted, StepTokens} {
-		if v, ok := values[name]; ok {
-			readings = append(readings, reading(e.name(), name, v))
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		quantity, _, _ := strings.Cut(strings.TrimPrefix(name, times), apartBy)
+		of := e.counters()
+		switch e.kindOf(quantity) {
+		case Gauge, Level, Recent:
+			of = e.name()
 		}
+		readings = append(readings, reading(of, name, values[name]))
 	}
-	for _, share := range [][3]string{{PrefixHits, hits, queries}, {Accepted, accepted, drafted}} {
+	for _, share := range [][3]string{{PrefixHits, HitTokens, QueriedTokens}, {Accepted, AcceptedTokens, DraftedTokens}} {
 		name, ofPart, ofWhole := share[0], share[1], share[2]
 		part, ok := values[ofPart]
 		whole, ok2 := values[ofWhole]
 		if !ok || !ok2 {
 			continue
 		}
-		readings = append(readings, reading(e.counters(), ofPart, part), reading(e.counters(), ofWhole, whole))
 		if was, there := before[ofWhole]; there && whole > was {
 			readings = append(readings, reading(e.name(), name, (part-before[ofPart])/(whole-was)))
 		}
 		before[ofPart], before[ofWhole] = part, whole
 	}
-	if steps, ok := values[drafts]; ok {
-		readings = append(readings, reading(e.counters(), drafts, steps))
-	}
 	return readings
 }
 
-func (e *Exports) ask(ctx context.Context, client *http.Client) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
+func (a *asked) ask(ctx context.Context, url string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := client.Do(req)
+	resp, err := a.client.Do(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxExports))
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("GET %s: %d %s", e.URL, resp.StatusCode, http.StatusText(resp.StatusCode))
+		err = fmt.Errorf("GET %s: %d %s", url, resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
 	return text, err
 }
 
-// Values are those of a page in Prometheus' text format, by the names of series.
+// Values are those of a page in Prometheus' text format, by the names of quantities. Several engine
+// ranks each have their own.
 func (e *Exports) Values(page string) map[string]float64 {
-	values := map[string]float64{}
-	e.pick(parsePrometheus(page), values)
+	samples, values := parsePrometheus(page), map[string]float64{}
+	for _, q := range e.Quantities {
+		for _, under := range q.Under {
+			if q.read(samples, under, values) {
+				break
+			}
+		}
+	}
 	return values
 }
 
-// pick finds the values by their names. Several engine ranks each have their own:
-// counts are summed, shares averaged.
-func (e *Exports) pick(samples map[string][]float64, values map[string]float64) {
-	for _, p := range []struct {
-		name  string
-		under []string
-	}{
-		{Running, e.Running}, {Waiting, e.Waiting}, {KVCache, e.KVCache}, {Preemptions, e.Preempt},
-		{hits, e.Hits}, {queries, e.Queries}, {accepted, e.Accepted}, {drafted, e.Drafted}, {drafts, e.Drafts},
-		{Accepted, e.AcceptRate}, {StepTokens, e.StepTokens},
-	} {
-		for _, name := range p.under {
-			found := valuesOf(name, samples)
-			if len(found) == 0 {
-				continue
+var selector = regexp.MustCompile(`^([^{]+)(?:\{(\w+)(?:="(.*)")?\})?$`)
+
+// read adds what a selector finds to the values; found says whether there is any.
+func (q Quantity) read(samples map[string][]sample, under string, values map[string]float64) (found bool) {
+	m := selector.FindStringSubmatch(under)
+	name, label, want := m[1], m[2], m[3]
+	scale := cmp.Or(q.Scale, 1)
+	sum := func(name string) (sum, n float64) {
+		for _, s := range valuesOf(name, samples) {
+			if value, has := s.label(label); label == "" || want == "" || has && value == want {
+				sum, n = sum+s.value, n+1
 			}
-			sum := 0.0
-			for _, v := range found {
-				sum += v
+		}
+		return sum, n
+	}
+	if want == "" && label != "" {
+		for _, s := range valuesOf(name, samples) {
+			value, has := s.label(label)
+			if number, err := strconv.ParseFloat(value, 64); q.Kind == Size && has && err == nil {
+				values[q.Name], found = values[q.Name]+scale*number, true
+			} else if q.Kind == Counter && has {
+				values[q.Name+apartBy+value], found = values[q.Name+apartBy+value]+scale*s.value, true
 			}
-			isRecent := p.name == Accepted || p.name == StepTokens
-			if isRecent && sum == 0 {
-				continue // before the first step
-			}
-			if isRecent || p.name == KVCache {
-				sum /= float64(len(found))
-			}
-			values[p.name] = sum
-			break
+		}
+		return found
+	}
+	total, n := sum(name)
+	if q.Kind == Histogram {
+		total, n = sum(name + "_sum")
+	}
+	if n == 0 || q.Kind == Recent && total == 0 {
+		return false
+	}
+	switch q.Kind {
+	case Level, Recent:
+		total /= n
+	case Histogram:
+		count, _ := sum(name + "_count")
+		values[times+q.Name] += count
+	}
+	values[q.Name] += scale * total
+	return true
+}
+
+// sample is a value of Prometheus' text format with its labels, as they are written.
+type sample struct {
+	labels string
+	value  float64
+}
+
+// label is the value of a label.
+func (s sample) label(name string) (value string, has bool) {
+	for rest := s.labels; ; {
+		_, after, found := strings.Cut(rest, name+`="`)
+		if !found {
+			return "", false
+		}
+		begins := strings.TrimSuffix(rest[:len(rest)-len(after)], name+`="`)
+		rest = after
+		if begins == "" || strings.HasSuffix(begins, ",") || strings.HasSuffix(begins, "{") {
+			value, _, _ = strings.Cut(after, `"`)
+			return value, true
 		}
 	}
 }
 
-// Sum adds up what stands under a name in Prometheus' text format, of those alone that have
-// a label, `source="local_compute"`, where one is given; ok is false where there is none.
-// Counters are found with and without "_total".
-func Sum(text, name, label string) (sum float64, ok bool) {
-	var lines []string
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, label) {
-			lines = append(lines, line)
-		}
-	}
-	found := valuesOf(name, parsePrometheus(strings.Join(lines, "")))
-	for _, v := range found {
-		sum += v
-	}
-	return sum, len(found) > 0
-}
-
-// valuesOf are the values of a name. Names of counters end with "_total" in newer forms of the
+// valuesOf are the samples of a name. Names of counters end with "_total" in newer forms of the
 // format, and not in older ones.
-func valuesOf(name string, samples map[string][]float64) []float64 {
+func valuesOf(name string, samples map[string][]sample) []sample {
 	if found := samples[name]; len(found) > 0 {
 		return found
 	}
 	return samples[strings.TrimSuffix(name, "_total")]
 }
 
-// parsePrometheus reads Prometheus' text format, labels left aside: the values of each name.
-func parsePrometheus(text string) map[string][]float64 {
-	samples := map[string][]float64{}
+// parsePrometheus reads Prometheus' text format: the samples of each name.
+func parsePrometheus(text string) map[string][]sample {
+	samples := map[string][]sample{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
 		end := strings.IndexAny(line, "{ \t")
 		if end <= 0 || line[0] == '#' {
 			continue
 		}
-		rest := line[end:]
+		labels, rest := "", line[end:]
 		if rest[0] == '{' {
-			rest = rest[strings.LastIndexByte(rest, '}')+1:]
+			close := strings.LastIndexByte(rest, '}') + 1
+			labels, rest = rest[:close], rest[close:]
 		}
 		value := strings.Fields(rest + " ?")[0]                              // sometimes a time follows
 		if v, err := strconv.ParseFloat(value, 64); err == nil && v-v == 0 { // neither NaN nor infinite
-			samples[line[:end]] = append(samples[line[:end]], v)
+			samples[line[:end]] = append(samples[line[:end]], sample{labels, v})
 		}
 	}
 	return samples
@@ -261,12 +362,12 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 			values[Waiting] = *it.Queued
 		}
 		if c := it.KVCache; c != nil && c.Most > 0 {
-			values[KVCache], values[hits], values[queries] = c.Used/c.Most, c.Reused, c.Reused+c.Missed
+			values[KVCache], values[HitTokens], values[QueriedTokens] = c.Used/c.Most, c.Reused, c.Reused+c.Missed
 		}
 		if it.Draft != nil {
 			t.accepted += it.Draft.Accepted
 			t.drafted += it.Draft.Drafted
-			values[accepted], values[drafted] = t.accepted, t.drafted
+			values[AcceptedTokens], values[DraftedTokens] = t.accepted, t.drafted
 		}
 	}
 	return values, nil
@@ -275,24 +376,53 @@ func (t *iterations) read(text []byte) (map[string]float64, error) {
 // shares adds what an engine's counters grew by within the window, or the mean of what it said of
 // itself; nothing of what it does not tell.
 func (s *Sampler) shares(r *Record, e *Exports, w Window) {
-	s.grew(r, e, PrefixHits, hits, queries, w)
-	if len(e.AcceptRate) > 0 {
+	s.addShare(r, e, PrefixHits, HitTokens, QueriedTokens, w)
+	if e.kindOf(Accepted) == Recent {
 		s.averaged(r, e, Accepted, w)
 		s.averaged(r, e, StepTokens, w)
 		return
 	}
-	s.grew(r, e, Accepted, accepted, drafted, w)
-	s.grew(r, e, StepTokens, accepted, drafts, w)
+	s.addShare(r, e, Accepted, AcceptedTokens, DraftedTokens, w)
+	s.addShare(r, e, StepTokens, AcceptedTokens, Drafts, w)
 }
 
-func (s *Sampler) grew(r *Record, e *Exports, name, part, whole string, w Window) {
-	p, all := s.track(e.counters(), part), s.track(e.counters(), whole)
-	if p == nil || all == nil {
-		return
+// grew is by how much a counter did within the window; ok is false where it was not read, or began anew.
+func (s *Sampler) grew(e *Exports, name string, w Window) (by float64, ok bool) {
+	t := s.track(e.counters(), name)
+	if t == nil {
+		return 0, false
 	}
-	grew := func(t *track) float64 { return t.valueAt(w.To) - t.valueAt(w.From) }
-	share := Share{grew(p), grew(all)}
-	if share.Whole <= 0 || share.Part < 0 {
+	by = t.valueAt(w.To) - t.valueAt(w.From)
+	return by, by >= 0
+}
+
+// counts adds what else they grew by, and how large what stays is.
+func (s *Sampler) counts(r *Record, e *Exports, w Window) {
+	role, _, _ := strings.Cut(e.Of, " ")
+	for _, t := range s.series {
+		name, label, _ := strings.Cut(t.name, apartBy)
+		if t.of != e.counters() || strings.HasPrefix(name, times) ||
+			slices.Contains([]string{HitTokens, QueriedTokens, AcceptedTokens, DraftedTokens, Drafts}, name) {
+			continue
+		}
+		c := Count{Of: role, Name: name, Label: label}
+		if e.kindOf(name) == Size {
+			c.Sum = t.value[len(t.value)-1]
+		} else if by, ok := s.grew(e, t.name, w); ok && w.Known() {
+			c.Sum = by
+			c.Times, _ = s.grew(e, times+t.name, w)
+		}
+		if c.Sum > 0 || c.Times > 0 {
+			r.count(c)
+		}
+	}
+}
+
+func (s *Sampler) addShare(r *Record, e *Exports, name, part, whole string, w Window) {
+	p, ok := s.grew(e, part, w)
+	all, ok2 := s.grew(e, whole, w)
+	share := Share{p, all}
+	if !ok || !ok2 || share.Whole <= 0 {
 		return
 	}
 	if name == StepTokens {

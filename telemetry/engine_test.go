@@ -2,22 +2,26 @@ package telemetry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-var vllmNames = Exports{
-	Running: []string{"vllm:num_requests_running"}, Waiting: []string{"vllm:num_requests_waiting"},
-	KVCache: []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"},
-	Hits:    []string{"vllm:prefix_cache_hits_total"}, Queries: []string{"vllm:prefix_cache_queries_total"},
-}
+var vllmNames = Exports{Quantities: []Quantity{
+	{Running, Gauge, []string{"vllm:num_requests_running"}, 0}, {Waiting, Gauge, []string{"vllm:num_requests_waiting"}, 0},
+	{KVCache, Level, []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"}, 0},
+	{HitTokens, Counter, []string{"vllm:prefix_cache_hits_total"}, 0}, {QueriedTokens, Counter, []string{"vllm:prefix_cache_queries_total"}, 0},
+}}
 
 // readPages is what was read of an engine that has been asked so often, with the page that
 // it gives each time.
@@ -83,7 +87,7 @@ func TestCounterNames(t *testing.T) {
 		"vllm:prefix_cache_hits 1\nvllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries{a=\"b\"} 100\n",
 	} {
 		values := vllmNames.Values(text)
-		if diff := cmp.Diff(map[string]float64{hits: 25, queries: 100}, values); diff != "" {
+		if diff := cmp.Diff(map[string]float64{HitTokens: 25, QueriedTokens: 100}, values); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
 		}
 	}
@@ -95,8 +99,7 @@ func TestExportsSendElsewhere(t *testing.T) {
 	defer other.Close()
 	engine := httptest.NewServer(http.RedirectHandler(other.URL+"/secret", http.StatusFound))
 	defer engine.Close()
-	e := Exports{URL: engine.URL}
-	err := e.source()(t.Context(), time.Millisecond, func(time.Time, ...Reading) {})
+	_, err := newAsked(Exports{URL: engine.URL}).read(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "302 Found") {
 		t.Errorf("error = %v", err)
 	}
@@ -105,22 +108,24 @@ func TestExportsSendElsewhere(t *testing.T) {
 // TestSpeculation is what speculative decoding brings: from counters over the
 // window, or from what the engine says of its newest steps.
 func TestSpeculation(t *testing.T) {
+	counted := Exports{Quantities: []Quantity{{AcceptedTokens, Counter, []string{"accepted"}, 0},
+		{DraftedTokens, Counter, []string{"drafted"}, 0}, {Drafts, Counter, []string{"drafts"}, 0}}}
 	for _, test := range []struct {
 		name  string
 		names Exports
 		page  func(n int64) string
 	}{
-		{"counters", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}},
+		{"counters", counted,
 			func(n int64) string {
 				return fmt.Sprintf("accepted %d\ndrafted %d\ndrafts %d\n", 150*n, 300*n, 100*n)
 			}},
-		{"gauges", Exports{AcceptRate: []string{"rate"}, StepTokens: []string{"length"}}, func(n int64) string {
+		{"gauges", Exports{Quantities: []Quantity{{Accepted, Recent, []string{"rate"}, 0}, {StepTokens, Recent, []string{"length"}, 0}}}, func(n int64) string {
 			if n == 1 { // before the first step
 				return "rate 0\nlength 0\n"
 			}
 			return "rate{tp_rank=\"0\"} 0.4\nrate{tp_rank=\"1\"} 0.6\nlength{tp_rank=\"0\"} 2\nlength{tp_rank=\"1\"} 3\n"
 		}},
-		{"none", Exports{Accepted: []string{"accepted"}, Drafted: []string{"drafted"}, Drafts: []string{"drafts"}},
+		{"none", counted,
 			func(int64) string { return "other 1\n" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,13 +151,13 @@ func TestIterations(t *testing.T) {
 	}{
 		{`[{"iter": 1, "numActiveRequests": 9, "numQueuedRequests": 4, "kvCacheStats": {"usedNumBlocks": 10, "maxNumBlocks": 100, "reusedBlocks": 1, "missedBlocks": 3}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}},
 		   {"iter": 2, "numActiveRequests": 8, "numQueuedRequests": 0, "kvCacheStats": {"usedNumBlocks": 20, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 7}}]`,
-			map[string]float64{Running: 8, Waiting: 0, KVCache: 0.2, hits: 2, queries: 8, accepted: 12, drafted: 20}},
+			map[string]float64{Running: 8, Waiting: 0, KVCache: 0.2, HitTokens: 2, QueriedTokens: 8, AcceptedTokens: 12, DraftedTokens: 20}},
 		{`[{"iter": 3, "attentionDpRank": 0, "numActiveRequests": 4, "numQueuedRequests": 3, "kvCacheStats": {"usedNumBlocks": 30, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}, "inflightBatchingStats": {"numScheduledRequests": 4, "numPausedRequests": 0}},
 		   {"iter": 3, "attentionDpRank": 1, "numActiveRequests": 4, "numQueuedRequests": 0, "kvCacheStats": {"usedNumBlocks": 30, "maxNumBlocks": 100, "reusedBlocks": 2, "missedBlocks": 6}, "specDecodingStats": {"numDraftTokens": 10, "numAcceptedTokens": 5}, "inflightBatchingStats": {"numScheduledRequests": 2, "numPausedRequests": 1}}]`,
-			map[string]float64{Running: 7, Waiting: 3, KVCache: 0.3, hits: 2, queries: 8, accepted: 17, drafted: 30}},
+			map[string]float64{Running: 7, Waiting: 3, KVCache: 0.3, HitTokens: 2, QueriedTokens: 8, AcceptedTokens: 17, DraftedTokens: 30}},
 		{`[]`, map[string]float64{}},
 		{`[{"numActiveRequests": 1, "specDecodingStats": {"numDraftTokens": 5, "numAcceptedTokens": 5}}]`,
-			map[string]float64{Running: 1, accepted: 22, drafted: 35}},
+			map[string]float64{Running: 1, AcceptedTokens: 22, DraftedTokens: 35}},
 	} {
 		got, err := it.read([]byte(c.text))
 		if err != nil {
@@ -187,26 +192,113 @@ func TestExportsAbsent(t *testing.T) {
 	}
 }
 
-func TestSum(t *testing.T) {
-	const text = `# HELP vllm:prompt_tokens_by_source Tokens.
-vllm:prompt_tokens_by_source_total{engine="0",source="local_compute"} 5
-vllm:prompt_tokens_by_source_total{engine="1",source="local_compute"} 7
-vllm:prompt_tokens_by_source_total{engine="0",source="external_kv_transfer"} 100
-vllm:generation_tokens{engine="0"} 3
-`
-	for _, c := range []struct {
-		name, label string
-		want        float64
-		ok          bool
-	}{
-		{"vllm:prompt_tokens_by_source_total", `source="local_compute"`, 12, true},
-		{"vllm:prompt_tokens_by_source_total", "", 112, true},
-		{"vllm:prompt_tokens_by_source_total", `source="other"`, 0, false},
-		{"vllm:generation_tokens_total", "", 3, true},
-		{"vllm:other_total", "", 0, false},
-	} {
-		if got, ok := Sum(text, c.name, c.label); got != c.want || ok != c.ok {
-			t.Errorf("Sum of %s with %s = %g, %v, want %g, %v", c.name, c.label, got, ok, c.want, c.ok)
+// TestCounts: what an engine has counted is what it grew by between the first request and the last answer, whatever
+// was asked between; what did not happen, is not told or stays is no growth.
+func TestCounts(t *testing.T) {
+	e := Exports{Of: "decode 1", Quantities: []Quantity{
+		{QueueTime, Histogram, []string{"queue_seconds"}, 0}, {TransferTime, Histogram, []string{`stage_ms{stage="kv"}`}, 1e-3},
+		{Ended, Counter, []string{"ended_total{why}"}, 0}, {Retried, Counter, []string{"retries_total"}, 0},
+		{CacheTokens, Size, []string{"info{tokens}"}, 0}, {CacheBytes, Size, []string{"info{bytes}"}, 0},
+		{CachedOnGPU, Counter, []string{`cached{source="device"}`, "old_cached"}, 0},
+		{Failures, Counter, []string{"a_failures"}, 0}, {Failures, Counter, []string{"b_failures"}, 0},
+	}}
+	pages := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, <-pages)
+	}))
+	defer server.Close()
+	e.URL = server.URL
+	page := func(n int) string {
+		return fmt.Sprintf(`queue_seconds_sum{engine="0"} %d
+queue_seconds_sum{engine="1"} 0.5
+queue_seconds_count{engine="0"} %d
+queue_seconds_count{engine="1"} 1
+stage_ms_sum{stage="kv"} %d
+stage_ms_count{stage="kv"} %d
+stage_ms_sum{stage="other"} 9000
+stage_ms_count{stage="other"} %d
+ended_total{engine="0",why="length"} %d
+ended_total{engine="1",why="length"} %d
+ended_total{engine="0",why="abort"} 3
+retries_total 2
+info{bytes="None",kind="x",tokens="4096"} 1
+old_cached %d
+a_failures %d
+b_failures %d
+`, 2*n, 4*n, 500*n, n, n, n, n, 7*n, n, n)
+	}
+	s := Start(t.Context(), Plan{Interval: 3600, Engines: []Exports{e}}, nil)
+	pages <- page(1)
+	for begun := time.Now(); ; {
+		s.mu.Lock()
+		read := len(s.series) > 0
+		s.mu.Unlock()
+		if read {
+			break
 		}
+		if time.Since(begun) > 30*time.Second {
+			t.Fatal("the engine is not asked")
+		}
+		runtime.Gosched()
+	}
+	from := time.Now()
+	pages <- page(3)
+	r := s.Stop(Window{Zero: from, From: from, To: from.Add(time.Hour)})
+	want := []Count{
+		{"decode", Failures, "", 4, 0}, {"decode", CacheTokens, "", 4096, 0}, {"decode", TransferTime, "", 1, 2},
+		{"decode", Ended, "length", 4, 0}, {"decode", CachedOnGPU, "", 14, 0}, {"decode", QueueTime, "", 4, 8},
+	}
+	near := cmpopts.EquateApprox(0.01, 0) // the first reading was a moment before the window
+	byName := cmpopts.SortSlices(func(a, b Count) bool { return a.Name < b.Name })
+	if diff := cmp.Diff(want, r.Counts, byName, near); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	r.Add(&Record{Counts: []Count{{"decode", QueueTime, "", 1, 2}, {"prefill", QueueTime, "", 1, 1}}}, "other")
+	sum := map[string]Count{}
+	for _, c := range r.Counts {
+		sum[c.Of+" "+c.Name] = c
+	}
+	if diff := cmp.Diff(Count{"decode", QueueTime, "", 5, 10}, sum["decode queue_time"], near); diff != "" || sum["prefill queue_time"].Sum != 1 {
+		t.Errorf("of two hosts (-want +got):\n%s", diff)
+	}
+}
+
+// TestLoads: what the scheduler says when it is asked counts, not the gauge that tells it late; a server that does not
+// know the question is asked it once, and one that does and fails leaves no gauge in its place.
+func TestLoads(t *testing.T) {
+	loads, err := os.ReadFile("../testdata/real/sglang-0.5.23/loads.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy := strings.NewReplacer(`"num_running_reqs":0`, `"num_running_reqs":4`, `"num_used_tokens":0`, `"num_used_tokens":16384`).Replace(string(loads))
+	e := Exports{URL: "metrics", Loads: "loads", Quantities: []Quantity{{Running, Gauge, []string{"running"}, 0}, {PromptTokens, Counter, []string{"tokens"}, 0}}}
+	answers := map[string]string{"metrics": "running 1\ntokens 7\n"}
+	read := func() map[string]float64 {
+		values, err := e.Read(t.Context(), func(_ context.Context, url string) ([]byte, error) {
+			if answers[url] == "" {
+				return nil, errors.New("404")
+			}
+			return []byte(answers[url]), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return values
+	}
+	for _, c := range []struct {
+		loads string
+		want  map[string]float64
+	}{
+		{busy, map[string]float64{Running: 4, Waiting: 0, KVCache: 0.25, PromptTokens: 7}},
+		{"", map[string]float64{PromptTokens: 7}},
+	} {
+		answers["loads"] = c.loads
+		if diff := cmp.Diff(c.want, read()); diff != "" {
+			t.Errorf("%.40q (-want +got):\n%s", c.loads, diff)
+		}
+	}
+	e.tellsLoads = false
+	if diff := cmp.Diff(map[string]float64{Running: 1, PromptTokens: 7}, read()); diff != "" || e.Loads != "" {
+		t.Errorf("of a version that does not tell (-want +got):\n%s", diff)
 	}
 }

@@ -81,7 +81,7 @@ func polled(atOnce int, read func(ctx context.Context) ([]Reading, error)) Sourc
 	}
 }
 
-func (p Plan) sources(ours Spent) []Source {
+func (p Plan) sources(ours Spent, engines []*asked) []Source {
 	var all []Source
 	if p.Host {
 		if !p.Others {
@@ -92,8 +92,8 @@ func (p Plan) sources(ours Spent) []Source {
 	if p.GPUs != nil {
 		all = append(all, p.GPUs.source())
 	}
-	for i := range p.Engines {
-		all = append(all, p.Engines[i].source())
+	for _, e := range engines {
+		all = append(all, polled(1, e.read))
 	}
 	if len(p.Network) > 0 {
 		all = append(all, (&network{root: "/", names: p.Network}).source())
@@ -121,6 +121,7 @@ func (w Window) By(ahead time.Duration) Window {
 // Sampler reads what a plan says, each source on its own, so that one that hangs holds up no other.
 type Sampler struct {
 	plan    Plan
+	engines []*asked
 	every   time.Duration
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed when all sources have returned
@@ -144,8 +145,11 @@ func Start(ctx context.Context, p Plan, ours Spent) *Sampler {
 	if p.Interval > 0 {
 		s.every = time.Duration(p.Interval * float64(time.Second))
 	}
+	for _, e := range p.Engines {
+		s.engines = append(s.engines, newAsked(e))
+	}
 	var work sync.WaitGroup
-	for _, source := range p.sources(ours) {
+	for _, source := range p.sources(ours, s.engines) {
 		work.Go(func() { s.keepReading(ctx, source) })
 	}
 	go func() {
@@ -217,12 +221,13 @@ func (s *Sampler) Stop(w Window) *Record {
 	s.cancel()
 	select {
 	case <-s.stopped:
+		s.readLast(w)
 	case <-time.After(stopWithin):
 		s.problem(fmt.Sprintf("a tool did not end within %s: a driver may hang", stopWithin))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.plan.sources(nil)) == 0 {
+	if len(s.plan.sources(nil, s.engines)) == 0 {
 		return nil
 	}
 	r := &Record{Interval: s.every.Seconds(), Problems: s.problems}
@@ -234,10 +239,35 @@ func (s *Sampler) Stop(w Window) *Record {
 	if s.plan.GPUs != nil && w.Known() {
 		s.gpus(r, w)
 	}
-	for i := range s.plan.Engines {
-		s.shares(r, &s.plan.Engines[i], w)
+	for _, e := range s.engines {
+		s.shares(r, &e.Exports, w)
+		s.counts(r, &e.Exports, w)
 	}
 	return r
+}
+
+// lastWithin bounds how long engines may take to tell what they have counted in the end.
+const lastWithin = 2 * time.Second
+
+// readLast reads the counters of engines once more where no reading came after the window: what has ended since the
+// last one belongs to it.
+func (s *Sampler) readLast(w Window) {
+	if !w.Known() {
+		return
+	}
+	ctx, done := context.WithTimeout(context.Background(), lastWithin)
+	defer done()
+	var reading sync.WaitGroup
+	for _, e := range s.engines {
+		reading.Go(func() {
+			readings, err := e.read(ctx)
+			if err != nil {
+				s.problem(err.Error())
+			}
+			s.add(w.To, slices.DeleteFunc(readings, func(r Reading) bool { return !isCounter(r.Of) })...)
+		})
+	}
+	reading.Wait()
 }
 
 // within is the series from the window's zero to its end.

@@ -5,7 +5,10 @@
 // plans: whoever samples says what to run and what to ask, and it judges nothing that it reads.
 package telemetry
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Sources of series. A GPU's is "gpu" and its index on the host: "gpu0"; that of a member of an
 // engine of several is its name: "decode 0"; that of a network device is its name: "mlx5_0".
@@ -42,6 +45,48 @@ const (
 	StepTokens  = "tokens_per_step"        // tokens that one step of speculative decoding brings, its own one included
 )
 
+// What engines count, which is no series: see [Count]. Times of requests are in seconds, by the engine's clock.
+const (
+	HitTokens      = "prefix_hits"    // tokens of prompts that were in the prefix cache
+	QueriedTokens  = "prefix_queries" // that were looked up there
+	AcceptedTokens = "accepted"       // drafted tokens that were accepted
+	DraftedTokens  = "drafted"        // drafted tokens
+	Drafts         = "drafts"         // steps that had a draft
+
+	QueueTime   = "queue_time"   // of a request, until it is worked on
+	PrefillTime = "prefill_time" // of a request, from there to its first token
+	DecodeTime  = "decode_time"  // of a request, from there to its last
+	EngineTTFT  = "ttft"
+	EngineTPOT  = "tpot"
+	EngineE2EL  = "e2el"
+
+	PromptTokens  = "prompt_tokens"   // of prompts, wherever they came from
+	Computed      = "prompt_computed" // of these, those that prefill has read
+	CachedOnGPU   = "prompt_cached"   // that were in the cache that it computes with
+	CachedOnHost  = "prompt_cached_host"
+	CachedOnDisk  = "prompt_cached_disk"
+	Fetched       = "prompt_fetched"  // that another instance had read
+	CachedOutside = "prompt_external" // that came from elsewhere, nobody says whence
+	Generated     = "generated_tokens"
+
+	Ended     = "ended"     // requests, by why they did
+	Aborted   = "aborted"   // requests that were given up
+	Refused   = "refused"   // requests, by why
+	Preempted = "preempted" // requests pushed back
+	Failures  = "failures"  // of transfers, that no answer shows
+	Retried   = "retried"   // requests that a router has sent again
+	Errors    = "errors"    // requests that a router answered with an error, by its kind
+
+	Transferred    = "kv_transferred"     // bytes of KV cache, from instance to instance
+	TransferTime   = "kv_transfer_time"   // seconds
+	TransferBlocks = "kv_transfer_blocks" // pieces of memory
+	HandedOver     = "kv_handed_over"     // requests whose KV cache prefill has handed over
+	OffloadLoaded  = "kv_offload_loaded"  // bytes of KV cache that came back from the host or a disk
+	OffloadStored  = "kv_offload_stored"  // bytes that went there
+	CacheTokens    = "kv_cache_tokens"    // that the KV cache has room for
+	CacheBytes     = "kv_cache_bytes"
+)
+
 var units = map[string]string{
 	Power: "W", Utilisation: "%", Memory: "B", Temperature: "°C", SMClock: "MHz", MemoryClock: "MHz", CPU: "%", Steal: "%", Others: "%", Pressure: "%", Sent: "B/s", Received: "B/s",
 }
@@ -67,6 +112,8 @@ type Record struct {
 	PrefixHitRate *float64 `json:"prefix_cache_hit_rate,omitempty"`
 	Acceptance    *float64 `json:"speculative_acceptance,omitempty"`
 	StepTokens    *float64 `json:"tokens_per_step,omitempty"`
+	// Counts are what else engines and routers have counted of the window.
+	Counts []Count `json:"counts,omitempty"`
 	// Shares are what these three are of, summed over the members of an engine, by the series' name.
 	Shares map[string]Share `json:"shares,omitempty"`
 }
@@ -76,6 +123,16 @@ type Record struct {
 type Share struct {
 	Part  float64 `json:"part"`
 	Whole float64 `json:"whole"`
+}
+
+// Count is what an engine has counted over the window, or how large something of it is. What it does not
+// tell, or did not happen, is not there.
+type Count struct {
+	Of    string  `json:"of,omitempty"`    // the role of its members, "decode", over all of which it is summed; empty: the engine
+	Name  string  `json:"name"`            // one of the constants above
+	Label string  `json:"label,omitempty"` // which of several: the reason, in the engine's own word
+	Sum   float64 `json:"sum"`
+	Times float64 `json:"times,omitempty"` // of how many values it is the sum; 0: it is a count
 }
 
 // Add adds what was read on another host over the same window. The energy of one alone would be
@@ -97,6 +154,20 @@ func (r *Record) Add(of *Record, host string) {
 	for name, s := range of.Shares {
 		r.share(name, s)
 	}
+	for _, c := range of.Counts {
+		r.count(c)
+	}
+}
+
+// count adds to a count of the record.
+func (r *Record) count(more Count) {
+	i := slices.IndexFunc(r.Counts, func(c Count) bool { return c.Of == more.Of && c.Name == more.Name && c.Label == more.Label })
+	if i < 0 {
+		r.Counts = append(r.Counts, more)
+		return
+	}
+	r.Counts[i].Sum += more.Sum
+	r.Counts[i].Times += more.Times
 }
 
 // share adds to a share of the record, and says what it is now.
