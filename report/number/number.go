@@ -24,16 +24,31 @@ func Text(v float64) string {
 	return thousands(strconv.FormatFloat(v, 'f', max(0, 2-exponent), 64))
 }
 
-// manyMilliseconds are so many that they are read in seconds.
-const manyMilliseconds = 5000
+// Larger is the unit in which many of another are read.
+type Larger struct {
+	Unit string  `json:"unit"`
+	Per  float64 `json:"per"`  // of the other make one of it
+	Most float64 `json:"most"` // the greatest value is at least so many of the other
+	Some float64 `json:"some"` // and none but 0 is less than that: three digits would begin with zeros
+}
 
-// Unit is the unit in which values of a unit are read of which this is the greatest, and how many of
-// theirs one of it is: many milliseconds are seconds.
-func Unit(unit string, most float64) (string, float64) {
-	if unit == "ms" && most >= manyMilliseconds {
-		return "s", 1000
+// LargerUnits are the units that have a larger one.
+func LargerUnits() map[string]Larger {
+	return map[string]Larger{"ms": {Unit: "s", Per: 1000, Most: 5000, Some: 100}}
+}
+
+// Unit is the unit in which values of a unit are read side by side, and how many of theirs one of it is.
+func Unit(unit string, values ...float64) (string, float64) {
+	larger, most := LargerUnits()[unit], 0.0
+	for _, v := range values {
+		if most = max(most, v); v != 0 && v < larger.Some {
+			return unit, 1
+		}
 	}
-	return unit, 1
+	if larger.Unit == "" || most < larger.Most {
+		return unit, 1
+	}
+	return larger.Unit, larger.Per
 }
 
 // Amount is a value with its unit: "1,234 tok/s", "3.56 s".

@@ -67,9 +67,10 @@ const openRow = row => {
   const names = ["mean", "median", "p90", "p95", "p99", "std", "min", "max"].concat(D.columns.map(c => c.key.match(statistic)?.[1]).filter(Boolean)).filter((n, i, l) => l.indexOf(n) === i);
   const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
   const stats = names.filter(n => timings.some(([t]) => median(`${n}_${t}_ms`, rows) || tooFew(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
-  const spread = m => m && m.sure ? [make("small", {}, `95 %: ${text(m.sure.low)} to ${text(m.sure.high)}`)] : m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low)} to ${text(m.high)}`)] : [];
-  const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "ms"), ...timings.map(([t]) => make("th", { scope: "col", class: "n" }, t.toUpperCase())))),
-    make("tbody", {}, ...stats.map(n => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...timings.map(([t]) => { const m = median(`${n}_${t}_ms`, rows); return make("td", { class: "n" }, m ? text(m.v) : tooFew(`${n}_${t}_ms`, rows) || "–", ...spread(m)); })))));
+  const spread = (m, per) => m && m.sure ? [make("small", {}, `95 %: ${text(m.sure.low / per)} to ${text(m.sure.high / per)}`)] : m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low / per)} to ${text(m.high / per)}`)] : [];
+  const ofTiming = timings.map(([t]) => { const at = stats.map(n => median(`${n}_${t}_ms`, rows)), [unit, per] = unitOf("ms", ...at.flatMap(m => m ? [m.v] : [])); return { t, at, unit, per }; });
+  const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("td"), ...ofTiming.map(({ t, unit }) => make("th", { scope: "col", class: "n" }, `${t.toUpperCase()} ${unit}`)))),
+    make("tbody", {}, ...stats.map((n, i) => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...ofTiming.map(({ t, at, per }) => make("td", { class: "n" }, at[i] ? text(at[i].v / per) : tooFew(`${n}_${t}_ms`, rows) || "–", ...spread(at[i], per)))))));
   const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.sure ? `, in 95 of 100 runs ${between({ ...m, ...m.sure }, c.unit)}` : m.n > 1 && m.high > m.low ? `, ${between(m, c.unit)}` : "") + (m.doubt ? ", suspect" : "")]; });
   const show = make("button", { type: "button" }, "Copy"), link = make("button", { type: "button" }, "Copy link");
   const command = `hcl show ${id.split("@")[0]}${D.sides && value("run") ? " --run " + value("run") : ""}`;

@@ -37,7 +37,9 @@ type data struct {
 	Places    []dataColumn    `json:"places"`    // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
 	Times     dataTimes       `json:"times"`
-	Sides     []string        `json:"sides,omitempty"` // what A and B of a comparison are; their cells are one group
+	// Larger are the units in which many of another are read.
+	Larger map[string]number.Larger `json:"larger"`
+	Sides  []string                 `json:"sides,omitempty"` // what A and B of a comparison are; their cells are one group
 }
 
 type dataSeries struct {
@@ -58,6 +60,8 @@ type dataColumn struct {
 	Title  string   `json:"title"`  // where it stands alone
 	Group  string   `json:"group,omitempty"`
 	Unit   string   `json:"unit,omitempty"`
+	Reads  string   `json:"reads,omitempty"` // the unit in which the table has it, of a figure
+	Per    float64  `json:"per,omitempty"`   // of its own make one of that
 	Better int      `json:"better,omitempty"`
 	Shown  bool     `json:"shown,omitempty"`
 	Figure bool     `json:"figure,omitempty"` // it was measured
@@ -114,7 +118,7 @@ const exact = 1 << 53 // whole numbers below it are themselves as float64
 // of what was measured, or else of what was published.
 func newData(current, stale, published []results.Row, all *figure.Series, listed say.Doubts, layout *figure.Layout) *data {
 	d := &data{Doubts: [][]string{nil}, Suspect: []string{}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
-		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}}
+		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}, Larger: number.LargerUnits()}
 	for _, s := range all.All {
 		hue, marker, dash := s.Looks()
 		d.Series = append(d.Series, dataSeries{Label: s.Label, GPU: s.GPU, Hue: hue, Marker: marker, Dash: dash})
@@ -385,7 +389,7 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 	}
 	metrics := append(figure.Chosen(named), figure.AllMetrics(rows)...)
 	slices.SortStableFunc(metrics, func(a, b figure.Metric) int { return place(a) - place(b) })
-	seen := map[string]bool{}
+	seen, values := map[string]bool{}, map[string][]float64{} // what stands side by side
 	for _, m := range metrics {
 		c := dataColumn{Key: m.Name, Name: m.Short, Title: m.Title, Group: m.Group, Unit: m.Unit, Better: m.Better,
 			Shown: place(m) < len(named), Figure: true, Values: make(numbers, len(rows))}
@@ -402,6 +406,9 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 				c.Needs[i] = float64(n)
 			}
 			known = known || ok
+			if ok {
+				values[m.Group+m.Unit] = append(values[m.Group+m.Unit], v)
+			}
 		}
 		c.bound(m, rows)
 		c.Shown = c.Shown && known
@@ -409,6 +416,11 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 			d.Columns = append(d.Columns, c)
 		}
 		seen[m.Name] = true
+	}
+	for i := range d.Columns {
+		if c := &d.Columns[i]; c.Figure {
+			c.Reads, c.Per = number.Unit(c.Unit, values[c.Group+c.Unit]...)
+		}
 	}
 }
 

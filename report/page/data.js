@@ -36,11 +36,17 @@ const text = v => {
   if (v === 0) return "0";
   if (v > 0 && v < 0.001) return "<0.001";
   const exponent = +v.toExponential(2).split("e")[1];
-  return formats[Math.min(5, Math.max(0, 2 - exponent))].format(v);
+  const digits = Math.min(5, Math.max(0, 2 - exponent));
+  return formats[digits].format(+v.toFixed(digits));
 };
 const short = v => new Intl.NumberFormat("en", { maximumFractionDigits: 6 }).format(v);
-// amount is a value with its unit; many milliseconds are seconds.
-const amount = (v, unit) => unit === "ms" && v >= 5000 ? `${text(v / 1000)} s` : `${text(v)} ${unit ?? ""}`.trim();
+// unitOf is the unit in which values of a unit are read side by side, and how many of theirs one of it is.
+const unitOf = (unit, ...values) => {
+  const larger = D.larger[unit];
+  return larger && Math.max(...values) >= larger.most && !values.some(v => v !== 0 && v < larger.some) ? [larger.unit, larger.per] : [unit ?? "", 1];
+};
+// amount is a value with its unit.
+const amount = (v, unit) => { const [u, per] = unitOf(unit, v); return `${text(v / per)} ${u}`.trim(); };
 const change = share => {
   if (share > 1) return "×" + text(1 + share);
   if (share > -1 && share < -0.9) return "÷" + text(1 / (1 + share));
@@ -53,7 +59,7 @@ const share = v => !Number.isFinite(v) ? "" : `±${(v * 100).toFixed(v < 0.0995 
 // truth lies in 95 of 100 runs; null: nobody can tell.
 const rangeOf = m => m.n > 1 ? m.high > m.low ? m : null : m.sure ?? null;
 // between is from where to where repetitions are, in the unit that amount gives their median.
-const between = (m, unit) => { const by = unit === "ms" && m.v >= 5000 ? 1000 : 1; return `${text(m.low / by)} to ${text(m.high / by)}`; };
+const between = (m, unit) => { const [, per] = unitOf(unit, m.v); return `${text(m.low / per)} to ${text(m.high / per)}`; };
 const plural = (n, what) => n === 1 ? `1 ${what}` : `${n.toLocaleString("en")} ${what}s`;
 const lower = s => /^.[a-z]/.test(s) ? s[0].toLowerCase() + s.slice(1) : s;
 
@@ -101,7 +107,7 @@ const valueOf = (key, cell, rows = rowsOf[cell].filter(r => fits[r])) => {
 };
 
 // What is chosen stands in the address, as far as it is not what the page begins with.
-const begin = { w: "", x: "", y: "", t: "", log: "", logy: "", sus: "", base: "", q: "", cell: "" };
+const begin = { w: "", x: "", y: "", t: "", log: "", logy: "", sus: "", base: "", q: "", sort: "", cell: "" };
 const S = { ...begin };
 const readAddress = () => {
   if (!location.hash.includes("=")) return false;

@@ -68,11 +68,11 @@ const most = 9; // places beside each other; of more, each is a line
 const deciding = (w, table) => {
   const of = offers(w, table), base = of.find(r => r.series === baseOf(table)), service = table.id.endsWith("-service");
   if (!of.length) return [make("p", { class: "note" }, "No cell that the filter lets through has it.")];
-  const seconds = table.unit === "ms" && of.some(r => r.at.some(o => o && o.v >= 5000));
+  const [unit, per] = unitOf(table.unit, ...of.flatMap(r => r.at.flatMap(o => o ? [o.v] : [])));
   const opener = (r, i, o) => {
     const load = service ? `at ${short(places.get(w.along).values[o.cell])} ${inFlight[w.along] ?? w.along}` : "";
     const says = [`${D.series[r.series].label}, ${table.places[i].name}: ${amount(o.v, table.unit)}`, load, o.doubt && "suspect", o.best && "the best"];
-    return make("button", { type: "button", title: says.filter(Boolean).join(", "), "data-open": o.cell }, text(seconds ? o.v / 1000 : o.v));
+    return make("button", { type: "button", title: says.filter(Boolean).join(", "), "data-open": o.cell }, text(o.v / per));
   };
   const box = (r, i) => {
     const o = r.at[i];
@@ -94,6 +94,6 @@ const deciding = (w, table) => {
     make("tbody", {}, ...down.map((h, y) => make("tr", {}, h("row"), ...across.map((_, x) => tall ? box(of[x], y) : box(of[y], x))))));
   rove(t);
   roving(t);
-  return [make("p", { class: "under" }, [seconds ? "in s" : table.unit && `in ${table.unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
+  return [make("p", { class: "under" }, [unit && `in ${unit}`, lower(table.under)].filter(Boolean).join(", ")), make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": table.title }, t)];
 };
 

@@ -74,8 +74,7 @@ const scatter = (w, x, y, width) => {
   const all = points(w, x, y), mx = measureOf(x), my = measureOf(y);
   const high = width < 560 ? 320 : 430, svg = draw("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high });
   if (!all.length) return null;
-  const seconds = m => v => m.unit === "ms" && Math.max(...all.map(v)) >= 5000;
-  const sx = seconds(mx)(p => p.x), sy = seconds(my)(p => p.y);
+  const [ux, perX] = unitOf(mx.unit, Math.max(...all.map(p => p.x))), [uy, perY] = unitOf(my.unit, Math.max(...all.map(p => p.y)));
   const of = Object.entries(Object.groupBy(all, p => `${p.series} ${p.by}`)).map(([s, points]) => [parseInt(s), points.sort((a, b) => a.along - b.along)]);
   const many = of.length > 8, heads = many ? leadersOf(w, of.map(([s]) => s)) : null;
   const named = width >= 560, by = new Set(all.map(p => p.by)).size > 1 ? "" : all[0].by; // of all: said once
@@ -90,14 +89,14 @@ const scatter = (w, x, y, width) => {
   const label = (x, y, s, more) => svg.append(draw("text", { x, y, "font-size": 12, fill: "var(--faint)", ...more }, s));
   if (x === w.along) X.ticks = [...new Set(all.map(p => p.x))].sort((a, b) => a - b);
   let last = -99;
-  for (const t of Y.ticks) { line(46, Y.at(t), right, Y.at(t), "var(--hair)"); label(40, Y.at(t) + 4, short(sy ? t / 1000 : t), { "text-anchor": "end" }); }
+  for (const t of Y.ticks) { line(46, Y.at(t), right, Y.at(t), "var(--hair)"); label(40, Y.at(t) + 4, short(t / perY), { "text-anchor": "end" }); }
   for (const t of X.ticks) {
     const at = X.at(t);
     if (at - last < 34 || at > right) continue;
-    last = at; line(at, high - 44, at, high - 40, "var(--faint)"); label(at, high - 27, short(sx ? t / 1000 : t), { "text-anchor": "middle" });
+    last = at; line(at, high - 44, at, high - 40, "var(--faint)"); label(at, high - 27, short(t / perX), { "text-anchor": "middle" });
   }
   line(46, high - 44, right, high - 44, "var(--faint)");
-  label(right, high - 6, `${mx.title}, ${sx ? "s" : mx.unit}${log ? ", logarithmic" : ""}${mx.better > 0 ? " → better" : mx.better < 0 ? " ← better" : ""}`, { "text-anchor": "end" });
+  label(right, high - 6, `${mx.title}, ${ux}${log ? ", logarithmic" : ""}${mx.better > 0 ? " → better" : mx.better < 0 ? " ← better" : ""}`, { "text-anchor": "end" });
   const begins = choices(w), drawn = new Map(all.map(p => [p.cell, p]));
   const front = x === begins.x && y === begins.y ? w.fronts.map(f => f.map(c => drawn.get(c)).filter(Boolean)) : [], leading = new Set(front.flat()), theirs = all.every(p => p.by);
   for (const f of front) if (f.length > 1) svg.append(draw("polyline", { points: path(f, X, Y), fill: "none", stroke: "var(--shade)", "stroke-width": 10, opacity: 0.45, "stroke-linejoin": "round", "stroke-linecap": "round" }));
@@ -139,7 +138,7 @@ const scatter = (w, x, y, width) => {
     all.some(p => p.n > 1 && rangeOf(p)) && "Upright lines: repetitions.", all.some(p => p.n === 1 && rangeOf(p)) && "Upright lines: 95 of 100 runs.",
     front.some(f => f.length > 1) && "Grey band: the best on each kind of GPU.", many && `Pale: ${of.length - heads.size} more series.`].filter(Boolean).join(" ");
   svg.setAttribute("aria-label", `${my.title} against ${lower(mx.title)}. ${w.finding}`);
-  return { svg, named, series: [...new Set(of.map(([s]) => s))], log, tall, by, unit: sy ? "s" : my.unit, says };
+  return { svg, named, series: [...new Set(of.map(([s]) => s))], log, tall, by, unit: uy, says };
 };
 
 // leadersOf are, of many series, the eight that lead in the tables, or that have the baseline: the others are dim.

@@ -57,10 +57,10 @@ var (
 	scripts embed.FS
 )
 
-// HTML writes one page with everything in it: no part of it is anywhere else, and
-// no script of it asks for anything.
+// HTML writes one page with everything in it, its rows in the order of terminals: no part of it is anywhere
+// else, and no script of it asks for anything.
 func HTML(w io.Writer, rows []results.Row, about figure.About) error {
-	return newPage(rows, about).write(w)
+	return newPage(slices.Concat(figure.Workloads(rows, about.Series(rows))...), about).write(w)
 }
 
 func (p *page) write(w io.Writer) error {

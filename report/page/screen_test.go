@@ -61,6 +61,10 @@ func TestFirstScreen(t *testing.T) {
 			return stops().length + " " + (document.activeElement === stops()[0]) + " " + (stops()[0] !== first); })()`, "1 true true"},
 		{"repetitions unfold", `(() => { const rows = () => document.querySelectorAll("#cells tbody tr").length, before = rows();
 			document.querySelector("[data-unfold]").click(); return before + " then " + rows(); })()`, "15 then 18"},
+		{"the order is in the address", `(() => { const name = document.querySelector("#cells [data-name=output_throughput] button"); name.click();
+			document.querySelector("#cells [data-name=output_throughput] button").click(); const sorted = document.querySelector("#cells tbody .stay").textContent, at = location.hash;
+			location.hash = at.replace("-output", "output"); return sorted + " " + at; })()`, "H200 · SGLang · 32×3 #y=median_ttft_ms&base=1&sort=-output_throughput"},
+		{"and from it", soon(`document.querySelector("#cells [aria-sort=ascending]")`, `document.querySelector("#cells tbody .stay").textContent`), "H200 · vLLM · 1"},
 		{"the verdict is second", `[...document.querySelectorAll("#cells thead tr:last-child th")].map(h => h.dataset.name).slice(0, 2).join()`, "series,verdict"},
 		{"a copy", `(() => { let text; navigator.clipboard.writeText = async t => { text = t; }; document.getElementById("copy-markdown").click(); return text; })()`,
 			"| series | verdict |"},

@@ -1,6 +1,6 @@
 // The table: a line for each cell, which unfolds to its repetitions. Its filter is that of the charts.
 const table = one("cells"), few = 25, first = 200, more = 1000;
-let limit = first, long = few, order = null, down = false;
+let limit = first, long = few;
 const cap = table.tHead, body = table.tBodies[0];
 const groups = []; // rows of each
 D.group.forEach((g, row) => (groups[g] ??= []).push(row));
@@ -91,10 +91,10 @@ const valueIn = (c, rows) => {
     return { text: String(texts.length), sort: texts[0] };
   }
   const p = D.sides && c.figure ? pairIn(c, rows) : null;
-  if (p) return { text: `${text(p.a.v)} → ${text(p.b.v)}`, sort: p.by, spread: p.says, doubt: p.a.doubt || p.b.doubt, look: p.look };
+  if (p) return { text: `${text(p.a.v / c.per)} → ${text(p.b.v / c.per)}`, sort: p.by, spread: p.says, doubt: p.a.doubt || p.b.doubt, look: p.look };
   const m = median(c.key, rows);
   if (!m) return { text: tooFew(c.key, rows) || "–", sort: null };
-  return { text: text(m.v), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
+  return { text: text(m.v / c.per), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
 };
 const ranks = ["void", "suspect", "imported", "valid"];
 const kindOf = verdict => verdict.split(/[ ,]/)[0];
@@ -140,9 +140,12 @@ const lineOf = (rows, single) => {
 };
 const lines = rows => [lineOf(rows, false), ...(rows.length > 1 && unfolded.has(rows[0]) ? rows.map(r => lineOf([r], true)) : [])];
 
+// ordered is the column that lines are sorted by, and whether it goes down.
+const ordered = () => { const key = S.sort.replace(/^-/, ""); return [columns.has(key) ? key : "", S.sort !== key]; };
 // found are the cells that the filter lets through, in the order that is asked for.
 const found = () => {
   const of = groups.map(rows => rows.filter(r => fits[r])).filter(rows => rows.length);
+  const [order, down] = ordered();
   if (!order) return of;
   const c = columns.get(order), keys = new Map(of.map(rows => [rows, valueIn(c, rows).sort])), collate = new Intl.Collator("en").compare;
   return of.sort((a, b) => {
@@ -152,16 +155,18 @@ const found = () => {
     return down ? -d : d;
   });
 };
+// nameOf is a column's name below its group, which has its unit.
+const nameOf = c => c.name + (c.figure && !c.group && c.reads && !c.name.endsWith("/s") ? " " + c.reads : "");
 const showHead = () => {
-  const shown = shownColumns(), top = make("tr"), names = make("tr");
+  const shown = shownColumns(), top = make("tr"), names = make("tr"), [order, down] = ordered();
   for (let i = 0, n; i < shown.length; i += n) {
     for (n = 1; i + n < shown.length && shown[i].group && shown[i + n].group === shown[i].group; n++);
-    const g = shown[i].group ?? "", unit = shown[i].unit ?? "";
+    const g = shown[i].group ?? "", unit = shown[i].reads;
     top.append(make("td", { colspan: n, class: i ? "" : "stay" }, ...(g ? [make("span", {}, [g, unit].filter(Boolean).join(", "))] : [])));
   }
   for (const c of shown) {
     const th = make("th", { scope: "col", class: c.key === "series" ? "stay" : c.figure ? "n" : "", "data-name": c.key, title: c.title },
-      make("button", { type: "button" }, c.name + (c.figure && !c.group && c.unit && !c.name.endsWith("/s") ? " " + c.unit : "")));
+      make("button", { type: "button" }, nameOf(c)));
     if (order === c.key) th.setAttribute("aria-sort", down ? "descending" : "ascending");
     names.append(th);
   }
@@ -282,7 +287,13 @@ one("filter").addEventListener("keydown", e => {
 
 table.addEventListener("click", e => {
   const head = e.target.closest("th[data-name]"), unfold = e.target.closest("[data-unfold]"), link = e.target.closest("[data-row]");
-  if (head) { down = order === head.dataset.name && !down; order = head.dataset.name; showTable(); cap.querySelector(`[data-name="${CSS.escape(order)}"] button`).focus(); }
+  if (head) {
+    const order = head.dataset.name;
+    S.sort = S.sort === order ? "-" + order : order;
+    writeAddress();
+    showTable();
+    cap.querySelector(`[data-name="${CSS.escape(order)}"] button`).focus();
+  }
   if (unfold) {
     const row = +unfold.dataset.unfold;
     if (!unfolded.delete(row)) unfolded.add(row);
@@ -296,7 +307,7 @@ one("more").addEventListener("click", () => { limit += more; showBody(); });
 // What is shown can be copied; CSV has every column.
 const grid = () => [shownColumns(), found()];
 const asLine = (cells, by) => cells.map(t => t.replaceAll(/[\t\n]/g, " ")).join(by);
-const headOf = c => [c.group, c.name].filter(Boolean).join(" ");
+const headOf = c => [c.group, c.group && c.reads, nameOf(c)].filter(Boolean).join(" ");
 const plain = v => v.text + (v.spread ? " " + v.spread : "");
 one("copy-markdown").addEventListener("click", e => {
   const [cs, of] = grid(), esc = t => t.replaceAll(/[\\|[\]*_`<]/g, "\\$&").replaceAll("@", "@\u200b");

@@ -126,12 +126,10 @@ func tabled(rows []results.Row) []Weighted {
 	})
 }
 
-// manyMilliseconds are so many that a table says all figures of a timing in seconds.
-const manyMilliseconds = 10_000
-
-// figureColumns are the columns of what was measured: the figures that the layout names, whether any
-// row has them or not, or else those of automatic that a row has. Void cells have counts alone.
-func figureColumns(rows []results.Row, layout *figure.Layout, automatic []Weighted) []Column {
+// figureColumns are the columns of what was measured: the figures that the layout names, or else those of
+// automatic, as far as these rows have them. What the layout names and none of all rows has stays, too. Void
+// cells have counts alone.
+func figureColumns(rows, all []results.Row, layout *figure.Layout, automatic []Weighted) []Column {
 	names := layout.Columns
 	columns := slices.DeleteFunc(counts(rows), func(c Column) bool { return slices.Contains(names, c.Key) })
 	wanted := automatic
@@ -145,35 +143,36 @@ func figureColumns(rows []results.Row, layout *figure.Layout, automatic []Weight
 			wanted = append(wanted, Weighted{weight, m})
 		}
 	}
-	long := map[string]bool{} // timings whose figures are in seconds
+	values := map[string][]float64{} // of each timing
 	for _, m := range wanted {
 		for i := range rows {
-			if v, ok := m.Value(&rows[i]); ok && m.Unit == "ms" && v >= manyMilliseconds {
-				long[m.Group] = true
+			if v, ok := m.Value(&rows[i]); ok {
+				values[m.Group] = append(values[m.Group], v)
 			}
 		}
 	}
 	loads, shared := figure.Rivals(rows), figure.SharedReasons(rows)
 	for _, m := range wanted {
-		c := columnOf(m.Metric, rows, m.Weight, long[m.Group])
-		if names == nil && m.Weight != 0 && !c.Known() {
-			continue
+		unit, per := number.Unit(m.Unit, values[m.Group]...)
+		c := columnOf(m.Metric, rows, m.Weight, unit, per)
+		if m.Weight != 0 && !c.Known() {
+			needed := slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.Needs > 0 })
+			if names == nil || !needed && figure.AnyValue(all, m.Metric) {
+				continue
+			}
+			c.weight = 1 // the lab names it
 		}
 		c.markBest(m.Metric, rows, loads, shared)
 		if layout.Intervals {
-			c.bound(m.Metric, rows, long[m.Group])
+			c.bound(m.Metric, rows, per)
 		}
 		columns = append(columns, c)
 	}
 	return append(columns, sloColumn(rows)...)
 }
 
-// columnOf is the column of a metric, with milliseconds in seconds if inSeconds is true.
-func columnOf(m figure.Metric, rows []results.Row, weight int, inSeconds bool) Column {
-	unit, per := m.Unit, 1.0
-	if inSeconds {
-		unit, per = "s", 1000
-	}
+// columnOf is the column of a metric, in a unit that is so many of its own.
+func columnOf(m figure.Metric, rows []results.Row, weight int, unit string, per float64) Column {
 	c := Column{Key: m.Name, Group: m.Group, Name: m.Short, weight: weight}
 	switch {
 	case m.Group == "Throughput":
@@ -273,13 +272,11 @@ func shortIDs(rows []results.Row) func(id string) string {
 	return begin
 }
 
-// bound adds the interval of each figure in brackets.
-func (c *Column) bound(m figure.Metric, rows []results.Row, inSeconds bool) {
+// bound adds the interval of each figure in brackets, in a unit that is so many of the metric's.
+func (c *Column) bound(m figure.Metric, rows []results.Row, per float64) {
 	for i := range rows {
 		if x, ok := m.Interval(&rows[i]); ok {
-			if inSeconds {
-				x.Low, x.High = x.Low/1000, x.High/1000
-			}
+			x.Low, x.High = x.Low/per, x.High/per
 			c.Entries[i].Text += " [" + say.BoundsText(x) + "]"
 		}
 	}

@@ -15,8 +15,8 @@ func TestReferenceBesideSuspect(t *testing.T) {
 	rows := reporttest.Matrix()[:1]
 	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
 	all := figure.Compare(rows, []figure.Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{{"concurrency": int64(4), "output_throughput": 100.}}}})
-	if f := all[0].Figures[0]; !f.Suspect || !strings.HasSuffix(referenceTexts(&f)[1], "suspect") {
-		t.Errorf("got %q", referenceTexts(&f))
+	if f := all[0].Figures[0]; !f.Suspect || !strings.HasSuffix(referenceTexts(&f, 1)[1], "suspect") {
+		t.Errorf("got %q", referenceTexts(&f, 1))
 	}
 }
 

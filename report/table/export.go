@@ -42,7 +42,7 @@ func CSV(w io.Writer, rows []results.Row) error {
 		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
 	}
 	for _, m := range figure.AllMetrics(rows) {
-		if c := columnOf(m.Raw(), rows, 0, false); c.Known() {
+		if c := columnOf(m.Raw(), rows, 0, m.Unit, 1); c.Known() {
 			s.Columns = append(s.Columns, c)
 		}
 	}

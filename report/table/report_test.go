@@ -88,7 +88,7 @@ func TestColours(t *testing.T) {
 	rows[2].Summary, rows[2].Error = nil, "it stopped"
 	rows[0].Deployment.Engine, rows[0].Axes = "sglang.\x1b[31mred", rows[0].Axes[1:]
 	text := reporttest.Written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 120, Colour: true}) })
-	reporttest.Holds(t, text, "\x1b[1m0.0922\x1b[0m", "\x1b[31mvoid", "\x1b[32mvalid")
+	reporttest.Holds(t, text, "\x1b[1m  92.2\x1b[0m", "\x1b[31mvoid", "\x1b[32mvalid")
 	if strings.Contains(text, "\x1b[31mred") || strings.Contains(text, "\x1b[1m 0.175") {
 		t.Errorf("a name brings its colour, or what is not best is bold:\n%q", text)
 	}

@@ -93,7 +93,7 @@ func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts) 
 	}
 	for _, of := range parted {
 		s := &Sheet{Rows: len(of), Columns: slices.Concat(
-			Identity(of), AxisColumns(of), repetitionColumns(of), figureColumns(of, layout, tabled(of)))}
+			Identity(of), AxisColumns(of), repetitionColumns(of), figureColumns(of, rows, layout, tabled(of)))}
 		if len(rows) > 1 {
 			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: ofID}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
@@ -179,17 +179,19 @@ func spreadLines(repeated []figure.Repeated, width int) []string {
 		Column{Name: "n"}.filled(len(repeated), func(i int) string { return repeated[i].Used() }),
 	}}
 	for i, m := range []figure.Metric{figure.OutputThroughput, figure.MedianTTFT, figure.MedianTPOT, figure.MedianE2EL, figure.Goodput} {
-		long := m.Unit == "ms" && slices.ContainsFunc(repeated, func(r figure.Repeated) bool {
-			return r.Figures[m.Name].Median >= manyMilliseconds
-		})
-		c := columnOf(m, nil, 90-10*i, long).filled(len(repeated), func(i int) string {
+		var medians []float64
+		for _, r := range repeated {
+			if of, ok := r.Figures[m.Name]; ok {
+				medians = append(medians, of.Median)
+			}
+		}
+		unit, per := number.Unit(m.Unit, medians...)
+		c := columnOf(m, nil, 90-10*i, unit, per).filled(len(repeated), func(i int) string {
 			of, ok := repeated[i].Figures[m.Name]
 			if !ok {
 				return ""
 			}
-			if long {
-				of.Median, of.Min, of.Max = of.Median/1000, of.Min/1000, of.Max/1000
-			}
+			of.Median, of.Min, of.Max = of.Median/per, of.Min/per, of.Max/per
 			return say.Spread(of)
 		})
 		if c.Known() {
@@ -239,13 +241,20 @@ func ReferenceSheet(all []figure.Compared, metrics []figure.Metric) *Sheet {
 	}
 	with, _ := figure.Measured(all)
 	for _, m := range metrics {
-		parts := []Column{{Group: header(m), Name: "published"}, {Group: header(m), Name: "measured"},
-			{Group: header(m), Name: "change"}}
+		var values []float64
+		for _, c := range all {
+			if f := c.Figure(m.Name); f != nil {
+				values = append(values, f.Published)
+			}
+		}
+		unit, per := number.Unit(m.Unit, values...)
+		title := header(m, unit)
+		parts := []Column{{Group: title, Name: "published"}, {Group: title, Name: "measured"}, {Group: title, Name: "change"}}
 		if len(with) == 0 {
-			parts = []Column{{Name: header(m)}}
+			parts = []Column{{Name: title}}
 		}
 		for part, c := range parts {
-			s.Columns = append(s.Columns, c.filled(len(all), func(i int) string { return referenceTexts(all[i].Figure(m.Name))[part] }))
+			s.Columns = append(s.Columns, c.filled(len(all), func(i int) string { return referenceTexts(all[i].Figure(m.Name), per)[part] }))
 		}
 	}
 	return s
@@ -292,15 +301,15 @@ func Shown(all []figure.Compared) []figure.Metric {
 	return metrics
 }
 
-// header is a metric above its columns: "TTFT p50 ms".
-func header(m figure.Metric) string {
+// header is a metric above its columns, in a unit: "TTFT p50 ms".
+func header(m figure.Metric, unit string) string {
 	if m.Name == figure.OutputThroughput.Name || m.Name == figure.TotalThroughput.Name || m.Name == figure.InputThroughput.Name {
 		return m.Short + " " + m.Unit
 	}
 	if m.Group == "" {
 		return m.Short
 	}
-	return strings.TrimSpace(m.Group + " " + m.Short + " " + m.Unit)
+	return strings.TrimSpace(m.Group + " " + m.Short + " " + unit)
 }
 
 // ByReference keeps together what stands in one table.
@@ -308,14 +317,14 @@ func ByReference(all []figure.Compared) [][]figure.Compared {
 	return figure.Grouped(all, func(c figure.Compared) [2]string { return [2]string{c.Reference, c.Benchmark} })
 }
 
-// referenceTexts are a figure for people: published, measured, change.
-func referenceTexts(f *figure.Figure) (parts [3]string) {
+// referenceTexts are a figure for people, in a unit that is so many of its own: published, measured, change.
+func referenceTexts(f *figure.Figure, per float64) (parts [3]string) {
 	if f == nil {
 		return parts
 	}
-	parts[0] = number.Text(f.Published)
+	parts[0] = number.Text(f.Published / per)
 	if f.Measured != nil {
-		if parts[1] = number.Text(*f.Measured); f.Suspect {
+		if parts[1] = number.Text(*f.Measured / per); f.Suspect {
 			parts[1] += " suspect"
 		}
 	}
