@@ -63,8 +63,8 @@ func TestFirstScreen(t *testing.T) {
 			document.querySelector("[data-unfold]").click(); return before + " then " + rows(); })()`, "15 then 18"},
 		{"the order is in the address", `(() => { const name = document.querySelector("#cells [data-name=output_throughput] button"); name.click();
 			document.querySelector("#cells [data-name=output_throughput] button").click(); const sorted = document.querySelector("#cells tbody .stay").textContent, at = location.hash;
-			location.hash = at.replace("-output", "output"); return sorted + " " + at; })()`, "H200 · SGLang · 32×3 #y=median_ttft_ms&base=1&sort=-output_throughput"},
-		{"and from it", soon(`document.querySelector("#cells [aria-sort=ascending]")`, `document.querySelector("#cells tbody .stay").textContent`), "H200 · vLLM · 1"},
+			location.hash = at.replace("-output", "output"); return sorted + " " + at; })()`, "H200 · SGLang · 128×3 #y=median_ttft_ms&base=1&sort=-output_throughput"},
+		{"and from it", soon(`document.querySelector("#cells [aria-sort=ascending]")`, `document.querySelector("#cells tbody .stay").textContent`), "MI300X · vLLM · 1×3"},
 		{"the verdict is second", `[...document.querySelectorAll("#cells thead tr:last-child th")].map(h => h.dataset.name).slice(0, 2).join()`, "series,verdict"},
 		{"a copy", `(() => { let text; navigator.clipboard.writeText = async t => { text = t; }; document.getElementById("copy-markdown").click(); return text; })()`,
 			"| series | verdict |"},
