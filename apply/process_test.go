@@ -80,6 +80,9 @@ engine "vllm" "e" {
 	if !r.has(apply.Ready, "; its process group alone listens on port 8000") || !r.has(apply.Down, "GPU memory given back") {
 		t.Errorf("events: %+v", r.events)
 	}
+	if got := r.rows[0].Deployment.Versions["vllm"]; got != "0.0.0+sim" {
+		t.Errorf("its server tells version 0.0.0+sim, kept is %q", got)
+	}
 	kept, err := b.store.Inputs(t.Context(), r.rows[0].RunID)
 	if err != nil {
 		t.Fatal(err)

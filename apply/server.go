@@ -303,32 +303,48 @@ func (s *server) resetCache(ctx context.Context, e *engines.Engine) string {
 	return "flushed"
 }
 
-// versions asks, in a deployment's container, what it is made of. That it cannot
-// be known is no reason not to measure.
+// versions are those of an engine and of what it is made of: a container is asked what is in it, and what that does not
+// tell of the engine itself its server does. That they cannot be known is no reason not to measure.
 func (e *engine) versions(ctx context.Context, m *member) map[string]string {
-	command := engines.Versions(m.Engine)
-	if command == nil || m.Runtime != provision.Docker {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	err := m.at.Docker.Exec(ctx, m.id, command)
-	var out []byte
-	if err == nil {
-		out, _, err = m.rt.ReadFile(ctx, m.id, engines.VersionsFile)
+	versions := map[string]string{}
+	if command := engines.Versions(m.Engine); command != nil && m.Runtime == provision.Docker {
+		err := m.at.Docker.Exec(ctx, m.id, command)
+		var out []byte
+		if err == nil {
+			out, _, err = m.rt.ReadFile(ctx, m.id, engines.VersionsFile)
+		}
+		var inside map[string]string
+		if err == nil {
+			inside, err = engines.ReadVersions(out)
+		}
+		if err != nil {
+			e.debug("versions are not known", err)
+		}
+		for name, version := range inside {
+			versions[e.secrets.Line(name)] = e.secrets.Line(version)
+		}
 	}
-	var versions map[string]string
-	if err == nil {
-		versions, err = engines.ReadVersions(out)
+	name, paths := engines.OwnVersion(m.Engine)
+	server := m.server(e)
+	defer server.close()
+	for _, path := range paths {
+		if !m.Answers || versions[name] != "" {
+			break
+		}
+		var told struct{ Version string }
+		err := server.get(ctx, path, &told)
+		if err == nil {
+			err = engines.CheckVersion(told.Version)
+		}
+		if err != nil {
+			e.debug("its version is not known", err)
+			continue
+		}
+		versions[name] = e.secrets.Line(told.Version)
 	}
-	if err != nil {
-		e.debug("versions are not known", err)
-	}
-	clean := map[string]string{}
-	for name, version := range versions {
-		clean[e.secrets.Line(name)] = e.secrets.Line(version)
-	}
-	return clean
+	return versions
 }
 
 // served is what a member says that it runs with.

@@ -134,7 +134,7 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 		return nil
 	})
 	for i, m := range t.members {
-		for _, said := range engines.ServedSettings(m.Engine, t.rows[i].Versions[m.Engine.Kind]) {
+		for _, said := range engines.ServedSettings(m.Engine, t.rows[i].Versions) {
 			t.tell.say(Warning, "%s", m.says(said))
 		}
 	}

@@ -121,7 +121,7 @@ func checkAlone(e *Engine) (found findings) {
 	} {
 		check(e, &found)
 	}
-	wrong, _ := checkVersion(e)
+	wrong, _ := checkVersion(e, e.trust())
 	found = append(found, wrong...)
 	for i := range found {
 		found[i].Alone = true
@@ -272,8 +272,9 @@ func KeyInURL(s string) (name, value string) {
 
 // What is said of flags.
 const (
-	wrongDashes     = "%s reads names of flags exactly as they are, and has no %s. Write %s."
-	twoNames        = "%s and %s are two names of one flag, and the engine takes only one of them. Remove one."
+	wrongDashes = "%s reads names of flags exactly as they are, and has no %s. Write %s."
+	twoNames    = "%[1]s and %[2]s are two names of one flag, and the engine takes the last on its command line, where they stand by " +
+		"name: %[2]s. Remove one."
 	noWord          = "The flag %s takes a value. Write it: %s = …"
 	wordOfSwitch    = "The flag %s is a switch, which takes no value. Write %s = true, without quotes."
 	unevenAttention = "With attention in data parallel the %d ranks share the GPUs of tensor parallel, and %[2]d is not a multiple of %[1]d."
@@ -285,7 +286,6 @@ func checkFlags(e *Engine, found *findings) {
 	if !d.own || e.Command != nil {
 		return
 	}
-	first := map[string]string{} // by key: under which name the lab says it
 	for _, f := range e.Flags {
 		if right := setting.Respelled(d.kind, f.Name, d.version); right != "" {
 			found.of("flags", f.Name, wrongDashes, e.what(), f.Name, right)
@@ -295,10 +295,6 @@ func checkFlags(e *Engine, found *findings) {
 		if row == nil {
 			continue
 		}
-		if other, twice := first[d.key(f.Name)]; twice && other != f.Name {
-			found.of("flags", f.Name, twoNames, other, f.Name)
-		}
-		first[d.key(f.Name)] = f.Name
 		value := f.text()
 		if f.Value == nil && how != setting.Ambiguous && row.NeedsWord(d.version) {
 			found.of("flags", f.Name, noWord, f.Name, f.Name)
@@ -427,6 +423,14 @@ func Doubts(e *Engine) []FieldError {
 		return found
 	}
 	d := e.dialect()
+	told := map[string]string{} // by key: under which name the lab says it
+	for _, f := range e.Flags {
+		other, twice := told[d.key(f.Name)]
+		if row, _ := d.option(f.Name); d.own && row != nil && twice && other != f.Name {
+			found.of("flags", f.Name, twoNames, other, f.Name)
+		}
+		told[d.key(f.Name)] = f.Name
+	}
 	if !d.own || !setting.IsNewest(d.kind, d.version) || !d.version.Known() && !e.Router {
 		d = dialect{} // whose choices are not known
 	}
@@ -436,7 +440,7 @@ func Doubts(e *Engine) []FieldError {
 			found.of("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
 		}
 	}
-	_, unsure := checkVersion(e)
+	_, unsure := checkVersion(e, e.trust())
 	found = append(found, unsure...)
 	if other := imageOf(e); other != "" {
 		found.add("image", imageOfOther, e.Image, other, e.Kind)

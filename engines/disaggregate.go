@@ -24,6 +24,8 @@ func sglangSplit(e *Engine, s *spot) {
 	}
 }
 
+const mooncake = "mooncake" // a transfer of all kinds
+
 // vllmConnectors are vLLM's ways from prefill to decode (distributed/kv_transfer/kv_connector/factory.py),
 // with the ports and variables that each wants; the settings are members of its
 // kv_connector_extra_config.
@@ -39,7 +41,7 @@ var vllmConnectors = map[string]struct {
 		e.setVariable("VLLM_NIXL_SIDE_CHANNEL_PORT", s.ports.use("nixl", sidePort))
 		return nil
 	}},
-	"mooncake": {"MooncakeConnector", setting.Version{0, 13, 0}, setting.Version{}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
+	mooncake: {"MooncakeConnector", setting.Version{0, 13, 0}, setting.Version{}, setting.Version{}, func(e *Engine, s *spot) map[string]any {
 		if s.role == Prefill {
 			e.setVariable("VLLM_MOONCAKE_BOOTSTRAP_PORT", s.ports.use("bootstrap", bootstrapPort))
 		}
@@ -153,8 +155,11 @@ func transferConfig(e *Engine) (provision.Text, error) {
 // in the configuration file.
 func trtllmSplit(e *Engine, s *spot) {
 	transceiver := map[string]any{"backend": strings.ToUpper(s.transfer)}
-	if s.transfer == "ucx" && e.version().Known() && !e.before(1, 3, 0) { // its usual one takes no UCX since 1.4
-		transceiver["transceiver_runtime"] = "CPP"
+	if e.version().Known() && !e.before(1, 3, 0) {
+		transceiver["kv_transfer_timeout_ms"] = 1000 * hours // its own is 60 s since then, after which it gives a request up
+		if s.transfer == "ucx" || s.transfer == mooncake {   // which its usual runtime does not take since 1.4
+			transceiver["transceiver_runtime"] = "CPP"
+		}
 	}
 	ours := map[string]any{"cache_transceiver_config": transceiver}
 	if s.role == Prefill {

@@ -177,7 +177,7 @@ func TestWithoutRDMA(t *testing.T) {
 // has it, quoted.
 func TestSetupRevealsSecretsToTheShell(t *testing.T) {
 	key := provision.Secret("it's a key")
-	ct := Container(&Engine{Kind: SGLang, Placement: On(host("")), Model: r1, Image: "sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{Name: "api-key", Value: &key}}})
+	ct := Container(&Engine{Kind: SGLang, Placement: On(host("")), Model: r1, Image: "lmsysorg/sglang:v0.4.3", Setup: []string{"true"}, Flags: []Flag{{Name: "api-key", Value: &key}}})
 	script := ct.Command[1]
 	if got := script.String(); !strings.HasSuffix(got, "'--api-key' (sensitive)") || strings.Contains(got, "a key") {
 		t.Errorf("the script shows as %q", got)

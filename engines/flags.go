@@ -87,17 +87,18 @@ func (e *Engine) meant(meaning string) (f Flag, inConfig, said bool) {
 	return e.find(e.dialect().meaning(meaning))
 }
 
-// find is the first flag whose name is the one.
-func (e *Engine) find(is func(name string) bool) (f Flag, inConfig, said bool) {
-	for _, f := range e.Flags {
-		if is(f.Name) {
-			return f, false, true
+// find is the flag whose name is the one: of several names the last counts, as on a command line, and of its values the first.
+func (e *Engine) find(is func(name string) bool) (found Flag, inConfig, said bool) {
+	for _, flags := range [][]Flag{e.Flags, configFlags(e)} {
+		for _, f := range flags {
+			if is(f.Name) && f.Name != found.Name {
+				found, said = f, true
+			}
 		}
-	}
-	for _, f := range configFlags(e) {
-		if is(f.Name) {
-			return f, true, true
+		if said {
+			return found, inConfig, true
 		}
+		inConfig = true
 	}
 	return Flag{}, false, false
 }

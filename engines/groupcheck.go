@@ -53,6 +53,7 @@ const (
 	unproved      = "Nothing proves what each member does, so that every cell will be suspect: %s."
 	oursOfRouter  = "hcl tells the router of its servers itself. Remove %s."
 	tooOld        = "hcl gives each member %s, which is there since %s, and this is version %s. Take a newer image."
+	tooNew        = "hcl gives each member %s, which was last in %s, and this is version %s. Take an older image, or a newer hcl."
 	noAttention   = "SGLang runs data parallel over several hosts only with attention in data parallel. Add enable-dp-attention = true, " +
 		"which shares out the GPUs of tp-size, or take a host for each instance and a group."
 	transferGone  = "vLLM has no %s from %s on, and this is version %s. Write transfer = \"nixl\"."
@@ -113,6 +114,9 @@ func (e *Engine) checkWritten(members []Member, found *findings) {
 			}
 			seen[recipe] = true
 			text := fmt.Sprintf(tooOld, "--"+f.Name, row.Since(), d.version)
+			if j := setting.Judge(d.kind, f.Name, d.version); j.Fault == setting.Gone {
+				text = fmt.Sprintf(tooNew, "--"+f.Name, j.Version, d.version)
+			}
 			if m.Role == Route {
 				found.of("router", "image", "%s", text)
 			} else {
@@ -322,6 +326,9 @@ func (whole *Engine) checkRole(r role, found *findings) {
 		} else if e.Kind == SGLang && n > 1 && span > 1 && !e.isOn(setting.DPAttention) {
 			found.in(r.name, "flags", "", noAttention)
 		}
+	}
+	if least := (setting.Version{1, 2, 0}); e.Kind == TRTLLM && transfer == mooncake && e.version().Before(least) {
+		found.in(r.name, "image", "", tooOld, "the backend MOONCAKE", least, e.version())
 	}
 	if c := vllmConnectors[transfer]; e.Kind == VLLM && e.version().Before(c.since) {
 		found.in(r.name, "image", "", tooOld, c.name, c.since, e.version())

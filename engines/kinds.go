@@ -16,6 +16,8 @@ type kind struct {
 	program       func(e *Engine) []string // begins the command; nil: the lab gives it, or somebody else starts it
 	port          int                      // 0: the lab must say
 	needsModel    bool                     // an inference engine: it needs a model, and its Python tells versions
+	pkg           string                   // its Python package, as [Versions] calls it
+	version       []string                 // paths at which it tells its version, the newest first
 	revisionFlag  bool                     // every version takes the model's revision as a flag
 	click         bool                     // its flags are read by click and not by argparse: see flagWords
 	configFlag    string                   // names its configuration file; empty: it reads none

@@ -41,7 +41,7 @@ func joinFabric(e *Engine, s *spot) {
 	case "mori":
 		e.setVariable("MORI_SOCKET_IFNAME", f.Interface)
 		e.setVariable("MORI_IB_GID_INDEX", gid)
-	case "mooncake":
+	case mooncake:
 		e.setVariable("MC_GID_INDEX", gid)
 	case "nixl", "ucx": // and no other device: TCP would be taken in silence
 		if len(f.RDMA) > 0 {
@@ -54,7 +54,7 @@ func joinFabric(e *Engine, s *spot) {
 	if f.RDMA != nil && len(f.RDMA) == 0 { // devices that are there all the same are not to be used
 		e.setVariable("NCCL_IB_DISABLE", "1")
 		switch s.transfer {
-		case "mooncake":
+		case mooncake:
 			e.setVariable("MC_FORCE_TCP", "1")
 		case "nixl", "ucx":
 			e.setVariable("UCX_TLS", "^ib")

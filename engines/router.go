@@ -93,7 +93,7 @@ func vllmRoutes(e *Engine, r routing) {
 		e.Words = []string{split}
 		e.say("vllm-discovery-address", net.JoinHostPort(everywhere(e.Host()), r.ports.use("discovery", discoveryPort)))
 	} else {
-		e.Words = r.words(split, r.transfer == "mooncake")
+		e.Words = r.words(split, r.transfer == mooncake)
 	}
 	if r.transfer != "" && r.transfer != "p2p_nccl" { // which it has no name for
 		e.say("kv-connector", cmp.Or(map[string]string{"mori": "moriio"}[r.transfer], r.transfer))
@@ -184,10 +184,12 @@ func trtllmRoutes(e *Engine, r routing) {
 		"context_servers": servers(Prefill), "generation_servers": servers(Decode),
 	})
 	// Its own are 180 s, in which no large model is up and no long answer done.
-	const hours = "14400"
-	e.say("request_timeout", hours)
-	e.say("server_start_timeout", hours)
+	e.say("request_timeout", strconv.Itoa(hours))
+	e.say("server_start_timeout", strconv.Itoa(hours))
 }
+
+// hours is, in seconds, what no request and no start takes.
+const hours = 14400
 
 // port is a port of the worker's as text.
 func (w worker) port(name string) string {

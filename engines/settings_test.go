@@ -8,7 +8,7 @@ import (
 	"hclbench/provision"
 )
 
-// TestFlagNames: one flag by two names is a mistake, as is a name that the engine's server does not take, a value of a
+// TestFlagMistakes: a mistake is a name that the engine's server does not take, a value of a
 // switch, or none where one belongs.
 func TestFlagMistakes(t *testing.T) {
 	for _, tt := range []struct {
@@ -16,9 +16,7 @@ func TestFlagMistakes(t *testing.T) {
 		flags       []string
 		want        string // what is said, and of which flag; empty: nothing
 	}{
-		{VLLM, "a:1", []string{"max-num-seqs=64", "max_num_seqs=256"}, "max_num_seqs: max-num-seqs and max_num_seqs are two names of one flag"},
-		{SGLang, "a:1", []string{"tensor-parallel-size=4", "tp=8"}, "tp: tensor-parallel-size and tp are two names"},
-		{VLLM, "a:1", []string{"enable-prefix-caching", "no-enable-prefix-caching"}, "no-enable-prefix-caching: enable-prefix-caching and no-"},
+		{VLLM, "a:1", []string{"max-num-seqs=64", "max_num_seqs=256"}, ""}, // see TestTwoNames
 		{VLLM, "a:1", []string{"lora-modules=a=/a", "lora-modules=b=/b"}, ""},
 		{VLLM, "a:1", []string{"compilation-config.level=3", "compilation-config.backend=x"}, ""},
 		{SGLang, "a:1", []string{"tp_size=8"}, "tp_size: An engine of kind \"sglang\" reads names of flags exactly as they are, and has no tp_size. Write tp-size."},
@@ -44,6 +42,36 @@ func TestFlagMistakes(t *testing.T) {
 		if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) || len(said) > 1 {
 			t.Errorf("%s %v: %q, want %q", tt.kind, tt.flags, got, tt.want)
 		}
+	}
+}
+
+// TestTwoNames: of a flag that is said by two names the last holds, as on a command line, and that is told.
+func TestTwoNames(t *testing.T) {
+	for _, tt := range []struct {
+		kind  string
+		flags []string
+		want  string
+		gpus  int
+	}{
+		{VLLM, []string{"max-num-seqs=64", "max_num_seqs=256"}, "max_num_seqs: max-num-seqs and max_num_seqs are two names of one flag, and the engine takes the last", 1},
+		{SGLang, []string{"tensor-parallel-size=4", "tp=8"}, "tp: tensor-parallel-size and tp are two names of one flag, and the engine takes the last on its command line, where they stand by name: tp. Remove one.", 8},
+		{VLLM, []string{"enable-prefix-caching", "no-enable-prefix-caching"}, "no-enable-prefix-caching: enable-prefix-caching and no-", 1},
+		{VLLM, []string{"served-model-name=a", "served-model-name=b"}, "", 1},
+		{VLLM, []string{"lora-modules=a=/a", "lora-modules=b=/b"}, "", 1},
+		{VLLM, []string{"compilation-config.level=3", "compilation-config.backend=x"}, "", 1},
+		{Sim, []string{"ttft=1", "TTFT=2"}, "", 1},
+	} {
+		e := &Engine{Kind: tt.kind, Placement: On(&provision.Host{Name: "h"}), Model: r1, Flags: flagsOf(tt.flags...)}
+		got := ""
+		for _, f := range Doubts(e) {
+			got += f.Key + ": " + f.Detail
+		}
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) || tt.kind != Sim && GPUs(e) != tt.gpus {
+			t.Errorf("%s %v: %q with %d GPUs, want %q with %d", tt.kind, tt.flags, got, GPUs(e), tt.want, tt.gpus)
+		}
+	}
+	if got := ServedModel(&Engine{Kind: VLLM, Flags: flagsOf("served-model-name=a", "served-model-name=b")}); got != "a" {
+		t.Errorf("it is served as %q, want a", got)
 	}
 }
 

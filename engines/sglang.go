@@ -16,6 +16,8 @@ var sglang = kind{
 	},
 	port:         30000,
 	needsModel:   true,
+	pkg:          "sglang",
+	version:      sglangInfo,
 	revisionFlag: true,
 	configFlag:   "config",
 	configSince:  [3]int{0, 5, 3}, // sgl-project/sglang#10534
@@ -31,13 +33,15 @@ var sglang = kind{
 	healthEvery: 2 * time.Second,
 	reset:       reset{path: "/flush_cache"},
 	generate:    true,
-	tells:       func(*Engine) []string { return []string{"/server_info", "/get_server_info"} },
+	tells:       func(*Engine) []string { return sglangInfo },
 	bench:       sglangBench,
 
 	rank:         sglangRank,
-	transfers:    []string{"mooncake", "nixl", "mori"},
+	transfers:    []string{mooncake, "nixl", "mori"},
 	disaggregate: sglangSplit,
 }
+
+var sglangInfo = []string{"/server_info", "/get_server_info"}
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,
 // which takes seconds.

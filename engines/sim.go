@@ -31,7 +31,7 @@ var simulated = kind{
 		}
 		return vllmRank(e, s)
 	},
-	transfers: []string{"nixl", "mooncake", "mori", "p2p_nccl"},
+	transfers: []string{"nixl", mooncake, "mori", "p2p_nccl"},
 	disaggregate: func(e *Engine, s *spot) {
 		if e.speaksAs() == SGLang {
 			sglangSplit(e, s)

@@ -14,7 +14,9 @@ func TestTransferByVersion(t *testing.T) {
 		{"recipe-c", "vllm/vllm-openai:v0.32.0", "", `"kv_role":"kv_producer"`, `"kv_role":"kv_consumer"`},
 		{"recipe-c", "vllm/vllm-openai:nightly", "", `"kv_role":"kv_both"`, `"kv_role":"kv_both"`},
 		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", "none", `"backend":"UCX"`, `"backend":"UCX"`},
-		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.4.0rc1", "none", `{"backend":"NIXL"}`, `{"backend":"NIXL"}`},
+		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.4.0rc1", "none", `{"backend":"NIXL","kv_transfer_timeout_ms":14400000}`, `{"backend":"NIXL","kv_transfer_timeout_ms":14400000}`},
+		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", "ucx", `{"backend":"UCX"}`, `{"backend":"UCX"}`},
+		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.3.0", "mooncake", `"transceiver_runtime":"CPP"`, `"backend":"MOONCAKE"`},
 		{"trtllm", "nvcr.io/nvidia/tensorrt-llm/release:1.4.0rc1", "ucx", `"transceiver_runtime":"CPP"`, `"transceiver_runtime":"CPP"`},
 	} {
 		e := groups()[tt.group]

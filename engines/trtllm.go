@@ -16,6 +16,8 @@ var trtllm = kind{
 	program:    func(e *Engine) []string { return []string{"trtllm-serve", e.serves()} },
 	port:       8000,
 	needsModel: true,
+	pkg:        "tensorrt_llm",
+	version:    []string{"/version"},
 	click:      true,
 	configFlag: "extra_llm_api_options", // newer versions have --config as another name of it
 	nvidia:     true,
@@ -28,7 +30,7 @@ var trtllm = kind{
 	bench:   trtllmBench,
 
 	shortPrefill: true,
-	transfers:    []string{"ucx", "nixl", "default"},
+	transfers:    []string{"ucx", "nixl", "mooncake", "default"},
 	disaggregate: trtllmSplit,
 }
 

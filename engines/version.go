@@ -12,14 +12,14 @@ import (
 	"hclbench/origin"
 )
 
-// The version of an engine stands in the tag of its image, where it does at all:
-// "v0.5.3.post1-cu126" of images that are named after the engine alone, "rocm6.3.1_instinct_vllm0.7.3_20250311"
-// of others', whose tags begin with versions of their own.
+// The version of an engine stands in the tag of its image, where it does at all: "v0.5.3.post1-cu126" of the images
+// whose makers tag them so, under whichever registry they are mirrored, and "rocm6.3.1_instinct_vllm0.7.3_20250311" of
+// all others. "corp/vllm:0.3.0" may be the third build of somebody's own.
 var (
 	versionInTag = regexp.MustCompile(`(?:vllm|sglang)[-_]?v?(\d+\.\d+(?:\.\d+)?(?:\.(?:post)?\d+)?)`)
 	versionAtTag = regexp.MustCompile(`^v?(\d+\.\d+\.\d+(?:\.(?:post)?\d+)?)`)
-	afterEngine  = regexp.MustCompile(`(^|/)(vllm(-openai)?(-rocm|-cpu|-dev)?|sglang(-rocm)?|sgl-dev|tensorrt-llm(/release)?|` +
-		`vllm-router|sgl-model-gateway|sgl-router|sglang-router)$`)
+	taggedSo     = regexp.MustCompile(`(^|/)(vllm-openai(-rocm|-cpu)?|lmsysorg/sglang(-rocm)?|rocm/sgl-dev|tensorrt-llm/release|` +
+		`vllm/vllm-router|lmsysorg/(sgl-model-gateway|sgl-router|sglang-router))$`)
 )
 
 // versionForm is a version as people and packages write it: "0.7.3", "v0.11",
@@ -46,7 +46,7 @@ func (e *Engine) version() setting.Version {
 		return setting.Version{}
 	}
 	m := versionInTag.FindStringSubmatch(image.Tag)
-	if m == nil && afterEngine.MatchString(image.Repository) {
+	if m == nil && taggedSo.MatchString(image.Repository) {
 		m = versionAtTag.FindStringSubmatch(image.Tag)
 	}
 	if m == nil {
@@ -97,6 +97,12 @@ func Versions(e *Engine) []string {
 		return nil
 	}
 	return []string{"python3", "-c", versionsScript, VersionsFile}
+}
+
+// OwnVersion is the name that an engine's own version has among [Versions], and the paths at which its server tells it as
+// the member "version", the newest first; nil: it does not.
+func OwnVersion(e *Engine) (name string, paths []string) {
+	return kinds[e.Kind].pkg, kinds[e.Kind].version
 }
 
 // ReadVersions reads what the command of [Versions] has written: by name, such as

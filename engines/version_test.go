@@ -16,7 +16,11 @@ func TestBefore(t *testing.T) {
 		"vllm/vllm-openai:v0.11.0" + digest:               false,
 		"lmsysorg/sglang:v0.4.3.post2-cu124":              true,
 		"lmsysorg/sglang:v1.0.0":                          false,
-		"registry.example.com:5000/vllm:0.9.1":            true,
+		"registry.example.com:5000/vllm:0.9.1":            false, // perhaps of its own
+		"corp/vllm:0.3.0":                                 false,
+		"harbor.example.com/hub/lmsysorg/sglang:v0.4.3":   true,
+		"corp/vllm-openai:v0.9.1":                         true,
+		"corp/sglang:0.3.0":                               false,
 		"rocm/vllm:rocm6.3.1_instinct_vllm0.7.3_20250311": true,
 		"rocm/vllm:rocm7.0.0_vllm_0.11.1_20251103":        false,
 		"rocm/sglang-staging:20250212":                    false,

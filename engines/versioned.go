@@ -65,8 +65,8 @@ const (
 )
 
 // checkVersion holds flags and variables against the engine's version: wrong is what it refuses for sure.
-func checkVersion(e *Engine) (wrong, doubts findings) {
-	d, sure := e.dialect(), e.trust()
+func checkVersion(e *Engine, sure trust) (wrong, doubts findings) {
+	d := e.dialect()
 	if !d.own || e.Command != nil {
 		return nil, nil
 	}
@@ -146,20 +146,32 @@ func (d dialect) judged(what, name string, sure trust) (text string, refused boo
 	return "", false
 }
 
-// ServedSettings is what is said of an engine's settings once it has told which version it is: as [Check] and [Doubts] would
-// have, had they known.
-func ServedSettings(e *Engine, version string) (said []string) {
+// servedStill is added to what a version refuses and its server runs with all the same.
+const servedStill = " This one serves with it, so it is not quite that version."
+
+// ServedSettings is what is said of an engine's settings once it has told its versions, as of [Versions]: as [Check] and
+// [Doubts] would have, had they known. Of an image that is not its makers' its version is that of a build of somebody's own.
+func ServedSettings(e *Engine, versions map[string]string) (said []string) {
+	version := versions[kinds[e.Kind].pkg]
 	if e.Version != "" && e.Version == version || CheckVersion(version) != nil {
 		return nil
 	}
 	told := *e
 	told.Version = version
-	wrong, doubts := checkVersion(&told)
-	wasWrong, wasDoubtful := checkVersion(e)
-	for _, f := range append(wrong, doubts...) {
-		if !slices.Contains(append(wasWrong, wasDoubtful...), f) {
-			said = append(said, f.Detail)
+	sure := told.trust()
+	if image, _ := origin.ParseRef(e.Image); e.trust() == forked || e.Image != "" && e.Version == "" && !makers.MatchString(image.Repository) {
+		sure = forked
+	}
+	wasWrong, wasDoubtful := checkVersion(e, e.trust())
+	wrong, doubts := checkVersion(&told, sure)
+	for i, f := range append(wrong, doubts...) {
+		if slices.Contains(append(wasWrong, wasDoubtful...), f) {
+			continue
 		}
+		if i < len(wrong) {
+			f.Detail += servedStill
+		}
+		said = append(said, f.Detail)
 	}
 	return said
 }

@@ -46,6 +46,15 @@ func TestVersionedSettings(t *testing.T) {
 		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "max-num-seq5", ""},
 		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "tensor-paralel-size", "Did you mean tensor-parallel-size?"},
 		{VLLM, "registry.example.com:5000/vllm:0.9.1", "", "spec-method", ""},
+		// An image of somebody's own, with a number as its tag.
+		{VLLM, "corp/vllm:0.3.0", "", "enable-expert-parallel", ""},
+		{VLLM, "corp/vllm:0.3.0", "", "swap-space", "If this one is newer"},
+		{SGLang, "corp/sglang:0.4.0", "", "pp", "sglang refuses the flag pp"},
+		// What packages do not tell.
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "metrics-port", ""},
+		{SGLang, "lmsysorg/sglang:v0.5.23", "", "nsa-decode", "!0.5.3.post3 was the last with it. Write dsa-decode-backend."},
+		{VLLM, "vllm/vllm-openai:v0.33.0", "", "guided-decoding-backend", "!Write structured-outputs-config.backend."},
+		{VLLM, "vllm/vllm-openai:v0.33.0", "", "speculative-model", "!Write speculative-config.model."},
 		// Beginnings.
 		{SGLang, "lmsysorg/sglang:v0.5.12", "", "tp", ""},
 		{SGLang, "lmsysorg/sglang:v0.5.3", "", "pp", ""},
@@ -81,7 +90,7 @@ func TestVersionedSettings(t *testing.T) {
 	} {
 		e := &Engine{Kind: tt.kind, Image: tt.image, Version: tt.version, Placement: On(host("8xH200")), Model: r1,
 			Router: strings.HasSuffix(tt.kind, "router"), Flags: []Flag{{Name: tt.name}}}
-		wrong, doubts := checkVersion(e)
+		wrong, doubts := checkVersion(e, e.trust())
 		got := ""
 		for _, f := range wrong {
 			got += "!" + f.Detail
@@ -100,13 +109,13 @@ func TestVersionedSettings(t *testing.T) {
 func TestVersionedConfig(t *testing.T) {
 	for image, want := range map[string]string{"vllm/vllm-openai:v0.20.0": "vllm 0.20.0 has no member swap-space any more", "vllm/vllm-openai:v0.17.0": ""} {
 		e := &Engine{Kind: VLLM, Image: image, Model: r1, Config: provision.Plain(`{"swap_space": 4, "max_num_seqs": 8}`)}
-		wrong, _ := checkVersion(e)
+		wrong, _ := checkVersion(e, e.trust())
 		if got := len(wrong) > 0; got != (want != "") || got && (wrong[0].Field != "config" || !strings.Contains(wrong[0].Detail, want)) {
 			t.Errorf("%s: %v, want %q", image, wrong, want)
 		}
 	}
 	e := &Engine{Kind: TRTLLM, Image: "nvcr.io/nvidia/tensorrt-llm/release:1.2.0", Config: provision.Plain(`{"cuda_graph_config": {}}`)}
-	if wrong, doubts := checkVersion(e); wrong != nil || doubts != nil { // whose members are no flags
+	if wrong, doubts := checkVersion(e, e.trust()); wrong != nil || doubts != nil { // whose members are no flags
 		t.Errorf("trtllm: %v, %v", wrong, doubts)
 	}
 }
@@ -126,7 +135,7 @@ func TestVersionedVariables(t *testing.T) {
 		{SGLang, "lmsysorg/sglang:v0.5.23", "VLLM_LOGING_LEVEL", ""},
 	} {
 		e := &Engine{Kind: tt.kind, Image: tt.image, Model: r1, Env: []provision.EnvVar{{Name: tt.name, Value: provision.Plain("1")}}}
-		wrong, doubts := checkVersion(e)
+		wrong, doubts := checkVersion(e, e.trust())
 		got := ""
 		for _, f := range doubts {
 			got += f.Detail
@@ -137,19 +146,38 @@ func TestVersionedVariables(t *testing.T) {
 	}
 }
 
-// TestToldVersion: what an engine tells of its version decides what was a doubt, and what was known is not told twice.
+// TestToldVersion: what an engine tells of its version decides what was a doubt, and what was known is not told twice. Of
+// somebody's own build it decides nothing.
 func TestToldVersion(t *testing.T) {
-	e := &Engine{Kind: VLLM, Image: "team/engine:7", Model: r1, Flags: flagsOf("swap-space=4", "max-num-seqs=8")}
-	if said := ServedSettings(e, "0.20.0"); len(said) != 1 || !strings.Contains(said[0], "vllm 0.20.0 has no flag swap-space any more") {
-		t.Errorf("of 0.20.0 it says %q", said)
-	}
-	for _, version := range []string{"0.17.0", "0.17.0.dev3+gabc", "nonsense", ""} {
-		if said := ServedSettings(e, version); slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, "any more") }) {
-			t.Errorf("of %s it says %q", version, said)
+	for _, tt := range []struct{ kind, image, labs, told, want string }{
+		{VLLM, "", "", "0.20.0", "no flag swap-space any more: 0.17.1 was the last with it. This one serves with it, so it is not quite that version.|no variable VLLM_MOE_DP_CHUNK_SIZE any more"},
+		{VLLM, "vllm/vllm-openai:latest", "", "0.33.0", "no flag swap-space any more|no variable VLLM_MOE_DP_CHUNK_SIZE any more"},
+		{VLLM, "", "", "0.17.0", ""},
+		{VLLM, "", "", "0.17.0.dev3+gabc", ""},
+		{VLLM, "", "", "nonsense", ""},
+		{VLLM, "", "", "", ""},
+		{VLLM, "", "0.20.0", "0.20.0", ""},
+		{VLLM, "vllm/vllm-openai:v0.32.0", "", "0.32.0", ""},
+		{VLLM, "team/engine:7", "", "0.20.0", ""},
+		{VLLM, "corp/vllm:0.3.0", "", "0.20.0", ""},
+		{VLLM, "rocm/vllm:rocm10.0.0_vllm_0.27.0", "", "0.27.0", ""},
+		{VLLM, "lmsysorg/sglang:v0.5.23", "", "0.20.0", ""},
+		{SGLang, "", "", "0.5.23", "the flag enable-dp-attention, and calls it deprecated since 0.5.22"},
+		{TRTLLM, "", "", "1.2.0", ""},
+		{OpenAI, "team/server:1", "", "0.20.0", ""},
+	} {
+		flags := map[string][]string{VLLM: {"swap-space=4", "max-num-seqs=8"}, SGLang: {"enable-dp-attention"}}[tt.kind]
+		e := &Engine{Kind: tt.kind, Image: tt.image, Version: tt.labs, Model: r1, Flags: flagsOf(flags...),
+			Env: []provision.EnvVar{{Name: "VLLM_MOE_DP_CHUNK_SIZE", Value: provision.Plain("1")}}}
+		name, _ := OwnVersion(e)
+		said := ServedSettings(e, map[string]string{name: tt.told, "torch": "2.9"})
+		want := strings.Split(tt.want, "|")
+		if tt.want == "" {
+			want = nil
 		}
-	}
-	if e.Version = "0.20.0"; ServedSettings(e, "0.20.0") != nil {
-		t.Error("it is told twice")
+		if !slices.EqualFunc(said, want, strings.Contains) {
+			t.Errorf("%s %s that tells %q: it says %q, want %q", tt.kind, tt.image, tt.told, said, want)
+		}
 	}
 }
 

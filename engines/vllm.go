@@ -18,6 +18,8 @@ var vllm = kind{
 	program:      func(e *Engine) []string { return []string{"vllm", "serve", e.serves()} },
 	port:         8000,
 	needsModel:   true,
+	pkg:          "vllm",
+	version:      []string{"/version"},
 	revisionFlag: true,
 	configFlag:   "config",
 	configSince:  [3]int{0, 6, 0}, // vllm-project/vllm#7737
@@ -41,7 +43,7 @@ var vllm = kind{
 
 	rank:         vllmRank,
 	shortPrefill: true,
-	transfers:    []string{"nixl", "mooncake", "mori", "p2p_nccl"},
+	transfers:    []string{"nixl", mooncake, "mori", "p2p_nccl"},
 	disaggregate: vllmSplit,
 }
 

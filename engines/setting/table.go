@@ -2,8 +2,8 @@
 // in which versions, of which form ([Lookup]), and what they mean ([Means], [Named]).
 //
 // Its rows are data: a file for each kind, read out of the packages that the engines' makers
-// published, one line an option, and meanings.tsv, written by hand, which says what hcl
-// understands of them.
+// published, one line an option. Two are written by hand: byhand.tsv has what the packages do not
+// tell, and meanings.tsv what hcl understands of options.
 package setting
 
 import (
@@ -185,7 +185,7 @@ func (t *table) of(v Version) Version {
 var tables = sync.OnceValue(func() map[string]*table {
 	all := map[string]*table{}
 	for _, kind := range append(Kinds(), Variables("vllm"), Variables("sglang")) {
-		all[kind] = readTable(strings.ReplaceAll(kind, "_", "-") + ".tsv")
+		all[kind] = readTable(kind)
 		all[kind].dashes = kind == "vllm"
 		all[kind].exact = strings.HasPrefix(kind, "trtllm") || strings.HasSuffix(kind, Variables(""))
 	}
@@ -227,9 +227,9 @@ var (
 	own  = regexp.MustCompile(`itself ([\w.,]+)`)
 )
 
-func readTable(name string) *table {
+func readTable(kind string) *table {
 	t := &table{by: map[string][]spelling{}}
-	comments, rows := lines(name)
+	comments, rows := lines(strings.ReplaceAll(kind, "_", "-") + ".tsv")
 	for _, c := range comments {
 		if read, ok := strings.CutPrefix(c, "# versions read: "); ok {
 			for _, v := range strings.Fields(read) {
@@ -265,6 +265,22 @@ func readTable(name string) *table {
 				runs = t.spans(when)
 			}
 			add(alias, row, runs)
+		}
+	}
+	_, rows = lines("byhand.tsv")
+	for _, r := range rows {
+		switch of := t.by[r["name"]]; {
+		case r["kind"] != kind:
+		case r["type"] != "":
+			row := &Row{Name: r["name"], form: r["type"], standard: "-", runs: []span{{}}}
+			if r["choices"] != "" {
+				row.Choices = strings.Split(r["choices"], "|")
+			}
+			add(row.Name, row, row.runs)
+		case len(of) != 1 || of[0].row.replacedBy != "":
+			panic("byhand.tsv: " + kind + " has no one " + r["name"] + " without a replacement. This is a bug in hcl.")
+		default:
+			of[0].row.replacedBy = r["instead"]
 		}
 	}
 	for name := range t.by {

@@ -110,7 +110,7 @@ func TestMeanings(t *testing.T) {
 
 // TestRealParsers: a version has the names that its own parser told when it ran, and no others. The lists
 // are of `vllm serve --help=all`, `python -m sglang.launch_server --help` and the routers' --help, without the no-forms; of SGLang with two
-// options that its help hides, and without three that another package, smg, adds.
+// options that its help hides.
 func TestRealParsers(t *testing.T) {
 	for kind, v := range map[string]string{"vllm": "0.32.0", "sglang": "0.5.23", "vllm_router": "0.1.17", "sglang_router": "0.3.2"} {
 		text, err := os.ReadFile("testdata/" + strings.ReplaceAll(kind, "_", "-") + "-" + v + ".txt")
