@@ -12,7 +12,7 @@ import (
 const (
 	pulseEvery = 20 * time.Millisecond
 	leastStop  = 100 * time.Millisecond // a busy system wakes a process later than it asked by less
-	lookEvery  = time.Second            // how far back what threads have waited is taken off a stop
+	lookEvery  = 100 * time.Millisecond // what a thread has waited up to so long before a stop may be taken for the stop's
 )
 
 // pulse notes when this process stood still: stopped, swapped out, or in a machine that was
@@ -29,36 +29,19 @@ func newPulse(zero time.Time) pulse {
 	go func() {
 		t := time.NewTicker(pulseEvery)
 		defer t.Stop()
-		var stops []span
-		last, looked, waits := time.Now(), time.Now(), waited(ownThreads)
+		now := time.Now()
+		b := beats{zero: zero, last: now, looked: now, waits: waited(ownThreads)}
 		for ended := false; !ended; {
 			select {
 			case <-t.C:
 			case <-p.stop:
 				ended = true
 			}
-			now := time.Now()
-			gap := stillness(last, now)
-			if last = now; gap > 0 || now.Sub(looked) >= lookEvery {
-				before := waits
-				looked, waits = now, waited(ownThreads)
-				gap -= waits - before
-			}
-			if gap > 0 {
-				stops = append(stops, span{now.Sub(zero) - gap, now.Sub(zero)})
-			}
+			b.beat(time.Now(), func() map[string]time.Duration { return waited(ownThreads) })
 		}
-		p.over <- stops
+		p.over <- b.stops
 	}()
 	return p
-}
-
-// stillness is how long a process stood still that was to look at its clock every so often.
-func stillness(last, now time.Time) time.Duration {
-	if gap := now.Sub(last) - pulseEvery; gap >= leastStop {
-		return gap
-	}
-	return 0
 }
 
 // end is when the process stood still.
@@ -67,18 +50,45 @@ func (p pulse) end() []span {
 	return <-p.over
 }
 
+// beats are the looks at the clock of a process that is to take one every so often.
+type beats struct {
+	zero, last, looked time.Time
+	waits              map[string]time.Duration // that each thread had waited for a processor when they were looked at
+	stops              []span
+}
+
+// beat takes a look at the clock. What came too late, and no thread has waited for a processor meanwhile, is a stop.
+// Threads wait side by side, most of all when a stop ends and all of them wake: the longest wait is what
+// they can have cost, and not the sum.
+func (b *beats) beat(now time.Time, waited func() map[string]time.Duration) {
+	gap := now.Sub(b.last) - pulseEvery
+	b.last = now
+	if gap < leastStop && now.Sub(b.looked) < lookEvery {
+		return
+	}
+	before, longest := b.waits, time.Duration(0)
+	b.looked, b.waits = now, waited()
+	for thread, wait := range b.waits {
+		longest = max(longest, wait-before[thread])
+	}
+	if gap -= longest; gap >= leastStop {
+		b.stops = append(b.stops, span{now.Sub(b.zero) - gap, now.Sub(b.zero)})
+	}
+}
+
 // ownThreads are what Linux tells of this process's threads, see sched-stats in the kernel's documentation.
 const ownThreads = "/proc/self/task"
 
-// waited is how long threads of a process were ready to run and had no processor, all together; 0 where nobody tells.
-func waited(threads string) (sum time.Duration) {
+// waited is how long each thread of a process was ready to run and had no processor; empty where nobody tells.
+func waited(threads string) map[string]time.Duration {
+	waits := map[string]time.Duration{}
 	files, _ := filepath.Glob(filepath.Join(threads, "*", "schedstat"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // a thread may end
 		if told := strings.Fields(string(text)); len(told) > 1 {
 			ns, _ := strconv.ParseInt(told[1], 10, 64)
-			sum += time.Duration(ns)
+			waits[file] = time.Duration(ns)
 		}
 	}
-	return sum
+	return waits
 }
