@@ -133,12 +133,8 @@ func checkCell(b *lang.Block, d *draft) {
 	before := b.Incomplete // the load is looked at whatever is wrong with the engine
 	b.Incomplete = !b.AllValid("engine", "load.headers", "load.from") || !b.Arg("dataset").IsValid()
 	checkIdle(b, d)
-	checkEnd(b, d)
-	checkPace(b, d)
 	warnOfPacing(b, d)
-	if !b.Incomplete && !d.Offline {
-		checkRules(b, d.Workload)
-	}
+	checkRules(b, d)
 	if b.Incomplete = b.Incomplete || before; !b.Incomplete {
 		checkTogether(b, d.Cell)
 	}
@@ -159,52 +155,6 @@ func checkOutputs(b *lang.Block, d *draft) {
 	case said.IsValid() && d.Workload.Dataset.OutputTokens > 0:
 		b.Fail(said.At, "Two output lengths",
 			"Both the load block and %s say output_tokens. Remove one.", from.Address)
-	}
-}
-
-// checkEnd: something must say when a cell is done, and only one thing.
-func checkEnd(b *lang.Block, d *draft) {
-	requests, long := b.Arg("requests"), b.Arg("duration")
-	staged, traced := b.Arg("load.stages").IsSet(), d.Workload.Dataset.Timed()
-	misspelt := func(name string) bool { return b.IsMisspelt(b.Header, name) }
-	switch {
-	case staged && long.IsSet():
-		b.Fail(long.At, "Two ways to end", "The stages say how long a cell takes. Remove duration, or the stages.")
-	case staged && requests.IsSet():
-		b.Fail(requests.At, "Two ways to end", "The stages say how long a cell takes. Remove requests, or the stages.")
-	case d.Offline && long.IsSet():
-		b.Fail(long.At, "No duration offline",
-			"An offline benchmark runs a number of requests, not for a time. Write requests.")
-	case d.Offline && !requests.IsSet() && !misspelt("requests"):
-		b.Fail(b.Header.Lacking(""), "Missing argument",
-			"An offline benchmark runs a number of requests. Say how many, for example requests = 512.")
-	case requests.IsSet() && long.IsSet():
-		b.Fail(long.At, "Two ways to end",
-			"A cell ends after so many requests or after so long. Remove requests or duration.")
-	case requests.IsSet() || long.IsSet() || staged || traced || misspelt("requests") || misspelt("duration"):
-	default:
-		b.Fail(b.Header.Lacking(""), "Missing argument",
-			`Nothing says when a cell is done. Write requests = 500, or duration = "2m".`)
-	}
-}
-
-// checkPace: something must say when requests are sent, and only one thing.
-func checkPace(b *lang.Block, d *draft) {
-	block, stages := b.Arg("load"), b.Arg("load.stages")
-	concurrency, rate := b.Arg("load.concurrency"), b.Arg("load.rate")
-	paced := concurrency.IsSet() || rate.IsSet() || stages.IsSet() || d.Workload.Dataset.Timed() || d.Offline
-	misspelt := func(name string) bool { return b.IsMisspelt(block.At, name) }
-	if block.IsSet() && !paced && !misspelt("concurrency") && !misspelt("rate") {
-		b.Fail(block.At.Lacking(""), "Load without a pace",
-			`Write concurrency, the requests in flight, or rate, those per second; rate = "inf" sends all at once.`)
-	}
-	if stages.IsSet() && rate.IsSet() {
-		b.Fail(rate.At, "Two paces", "Each stage says its rate. Remove rate, or the stages.")
-	}
-	inFlight := func(s load.Stage) bool { return s.Concurrency > 0 }
-	if concurrency.IsSet() && slices.ContainsFunc(d.Workload.Stages, inFlight) {
-		b.Fail(stages.At, "Two paces",
-			"Each stage says its concurrency, and the load block says another. Remove one.")
 	}
 }
 

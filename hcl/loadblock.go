@@ -43,19 +43,22 @@ const (
 	hotTest      = 2.0                    // temperature; what the OpenAI API allows at most
 )
 
-// warnOfPacing is about arguments of load blocks that have no effect here.
+// warnOfPacing is about arguments of a load that have no effect here.
 func warnOfPacing(b *lang.Block, d *draft) {
 	const offline = "An offline benchmark has all requests at once and no server, so %s has no effect."
 	w := &d.Workload
 	traced := w.Dataset.Timed() && b.Arg("dataset").IsSet()
 	for _, a := range load.Arguments() {
-		if a.Place != load.InBlock {
+		x := b.Find(a.Name) // the bounds, in a block of their own
+		switch {
+		case a.Place == load.InBenchmark:
 			continue
+		case a.Place == load.InBlock:
+			x = b.Arg("load." + a.Name)
 		}
-		x := b.Arg("load." + a.Name)
 		switch {
 		case !x.IsSet():
-		case d.Offline && a.Served:
+		case d.Offline && !a.Batched:
 			b.Warn(x.At, "No effect", offline, a.Name)
 		case d.Offline:
 		case traced && a.Paces:
@@ -65,8 +68,10 @@ func warnOfPacing(b *lang.Block, d *draft) {
 			b.Warn(x.At, "No effect", "%s %s.", a.Name, a.Idle(w))
 		}
 	}
-	if x := b.Arg("load.from"); d.Offline && x.IsSet() {
-		b.Warn(x.At, "No effect", offline, "from")
+	for _, name := range []string{"headers", "from"} {
+		if x := b.Arg("load." + name); d.Offline && x.IsSet() {
+			b.Warn(x.At, "No effect", offline, name)
+		}
 	}
 	if !d.Offline {
 		warnOfFew(b, *w)
@@ -113,15 +118,34 @@ func refusedIDs(e *engines.Engine, w load.Workload) bool {
 	return engines.RefusesIDs(e) && w.Endpoint == load.Completions && w.Dataset.Kind != load.JSONL // whose prompts are text
 }
 
-// checkRules holds a load against its rules; what is missing has been reported.
-func checkRules(b *lang.Block, w load.Workload) {
-	for _, p := range w.Problems() {
-		if at, said := placeOf(b, p.Field); said {
+// checkRules holds a load against its rules. One of which not all is known breaks them by what it lacks alone, and what it
+// lacks and nothing else would do for has been reported.
+func checkRules(b *lang.Block, d *draft) {
+	broken, known := d.Workload.Problems, !b.Incomplete
+	if d.Offline {
+		broken = d.Workload.BatchProblems
+	}
+	for _, p := range broken() {
+		at, said := placeOf(b, p.Field)
+		if said && known {
 			b.Fail(at, "Wrong load", "%s.", lang.Title(p.Text))
 		}
+		if said || p.Or == nil {
+			continue
+		}
+		lacks, inLoad := b.Header, b.Type.Knows("load."+p.Field)
+		if inLoad {
+			lacks = b.At("load")
+		}
+		if (!inLoad || b.Arg("load").IsSet()) && !slices.ContainsFunc(append(p.Or, p.Field), func(name string) bool {
+			_, said := placeOf(b, name)
+			return said || b.IsMisspelt(lacks, name)
+		}) {
+			b.Fail(lacks.Lacking(""), "Missing argument", "%s.", lang.Title(p.Text))
+		}
 	}
-	if !b.Incomplete {
-		warnOfPace(b, w)
+	if !b.Incomplete && !d.Offline {
+		warnOfPace(b, d.Workload)
 	}
 }
 

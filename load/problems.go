@@ -19,6 +19,8 @@ type FieldError struct {
 	// ("dataset.path"). It may be one that is missing.
 	Field string
 	Text  string // what is wrong and what to say instead, without the field's name at its beginning
+	// Or are other arguments that would do as well, where one of them is missing.
+	Or []string
 }
 
 func (e FieldError) Error() string { return e.Text }
@@ -52,7 +54,14 @@ type problems []FieldError
 
 func (p *problems) add(is bool, field, format string, args ...any) {
 	if is {
-		*p = append(*p, FieldError{field, fmt.Sprintf(format, args...)})
+		*p = append(*p, FieldError{Field: field, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// missing adds the rule that one of several arguments is needed.
+func (p *problems) missing(is bool, field string, or []string, text string) {
+	if is {
+		*p = append(*p, FieldError{field, text, or})
 	}
 }
 
@@ -67,10 +76,12 @@ func (p problems) joined() error {
 // ending: something says when the run is over, and something of it is left.
 func (w Workload) ending(p *problems) {
 	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
-	p.add(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests",
-		"neither requests nor duration says when to stop")
-	p.add(staged && (w.Requests > 0 || w.Duration > 0 || w.Rate > 0), "stages",
-		"stages say how long a run takes and at which rate: requests, duration and rate go without them")
+	p.missing(w.Requests == 0 && w.Duration == 0 && !traced && !staged, "requests", []string{"duration", "stages"},
+		"nothing says when to stop: write requests or duration")
+	p.add(staged && w.Duration > 0, "duration", "the stages say how long it takes: remove duration, or the stages")
+	p.add(staged && w.Requests > 0, "requests", "the stages say how long it takes: remove requests, or the stages")
+	p.add(!staged && w.Requests > 0 && w.Duration > 0, "duration",
+		"it ends after so many requests or after so long: remove requests or duration")
 	p.add(staged && traced, "stages", "a trace says when requests are sent, and so do stages")
 	if end := w.End(); end > 0 && w.CutBeginning >= 0 && w.CutEnd >= 0 && !traced {
 		p.add(time.Duration(w.CutBeginning+w.CutEnd) >= end, "warmup",
@@ -81,11 +92,13 @@ func (w Workload) ending(p *problems) {
 // pacing: something says how requests are sent.
 func (w Workload) pacing(p *problems) {
 	traced, staged := w.Dataset.Timed(), len(w.Stages) > 0
-	p.add(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency",
-		"neither rate nor concurrency says how to send: write one of them")
+	p.missing(w.Rate == 0 && w.Concurrency == 0 && !traced && !staged, "concurrency", []string{"rate", "stages"},
+		"nothing says when to send: write concurrency, the requests in flight, or rate, those per second; the rate \"inf\" "+
+			"sends all at once")
+	p.add(staged && w.Rate > 0, "rate", "each stage says its rate: remove rate, or the stages")
 	p.add(w.Rate == Inf && w.Concurrency == 0 && w.Requests == 0, "rate",
 		"all at once without an end: set requests or concurrency")
-	if w.Rate > 0 && w.Rate != Inf && w.Requests > 0 && w.Duration == 0 {
+	if w.Rate > 0 && w.Rate != Inf && w.Requests > 0 {
 		takes := float64(w.Requests) / float64(w.Rate)
 		p.add(takes*1e9 > longestRun, "rate", "at %v requests per second %d requests take more than a year",
 			w.Rate, w.Requests)
@@ -98,6 +111,8 @@ func (w Workload) pacing(p *problems) {
 			s.Duration)
 		p.add(!(s.Rate >= 0) || s.Concurrency < 0 || (s.Rate > 0) == (s.Concurrency > 0), "stages",
 			"stage %d: one of rate and concurrency is needed, above zero", i+1)
+		p.add(s.Concurrency > 0 && w.Concurrency > 0, "stages",
+			"stage %d says its concurrency, and the load says another: remove one", i+1)
 		p.add(s.Rate == Inf && w.Concurrency == 0, "stages",
 			"stage %d: all at once without an end: set concurrency", i+1)
 	}

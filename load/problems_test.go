@@ -50,7 +50,7 @@ func TestProblems(t *testing.T) {
 		"overload of a closed loop": {func(w *Workload) { w.StopWhenOverloaded = true }, "stop_when_overloaded"},
 		"a burstiness that is none": {func(w *Workload) { w.Rate, w.Burstiness = 1, Rate(math.NaN()) }, "burstiness"},
 		"at once without an end":    {func(w *Workload) { w.Requests, w.Duration, w.Concurrency, w.Rate = 0, Duration(time.Second), 0, Inf }, "rate"},
-		"two ways to end":           {func(w *Workload) { w.Stages = []Stage{{Duration: Duration(time.Second), Rate: 1}} }, "stages"},
+		"two ways to end":           {func(w *Workload) { w.Stages = []Stage{{Duration: Duration(time.Second), Rate: 1}} }, "requests"},
 		"a stage of no time":        {func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Rate: 1}} }, "stages"},
 		"a stage of no pace":        {func(w *Workload) { w.Requests, w.Stages = 0, []Stage{{Duration: Duration(time.Second)}} }, "stages"},
 		"a rate below zero":         {func(w *Workload) { w.Rate = -1 }, "rate"},

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -50,11 +51,11 @@ func TestShares(t *testing.T) {
 func TestShareProblems(t *testing.T) {
 	w := Workload{Requests: 2, Concurrency: 1, Stages: []Stage{{Rate: 1}, {Concurrency: 2}}}
 	want := []FieldError{
-		{"requests", "requests 2 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
-		{"concurrency", "concurrency 1 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
-		{"stages", "stage 2: a concurrency of 2 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
+		{Field: "requests", Text: "requests 2 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
+		{Field: "concurrency", Text: "concurrency 1 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
+		{Field: "stages", Text: "stage 2: a concurrency of 2 cannot be shared by 3 hosts: write at least 3, or send from fewer"},
 	}
-	if got := w.ShareProblems(3); !slices.Equal(got, want) {
+	if got := w.ShareProblems(3); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := w.ShareProblems(1); got != nil {

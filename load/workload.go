@@ -82,11 +82,11 @@ type Workload struct {
 func Arguments() []Argument[Workload] { return arguments }
 
 var arguments = []Argument[Workload]{
-	{Name: "requests", Field: func(w *Workload) any { return &w.Requests }, Place: InBenchmark, Least: 1, Most: maxRequests,
+	{Name: "requests", Field: func(w *Workload) any { return &w.Requests }, Place: InBenchmark, Batched: true, Least: 1, Most: maxRequests,
 		Help: "how many requests are measured", words: func(w *Workload) string { return plain.Count(w.Requests, "request") }},
 	{Name: "duration", Field: func(w *Workload) any { return &w.Duration }, Place: InBenchmark, Least: 100 * shortest, Most: longestRun,
 		Help: "send for this long instead of a number of requests", phrase: "for %v"},
-	{Name: "rate", Field: func(w *Workload) any { return &w.Rate }, Paces: true, Served: true,
+	{Name: "rate", Field: func(w *Workload) any { return &w.Rate }, Paces: true,
 		Help: "requests per second, or inf; 0 keeps --concurrency in flight",
 		words: func(w *Workload) string {
 			if w.Rate == Inf {
@@ -94,11 +94,11 @@ var arguments = []Argument[Workload]{
 			}
 			return fmt.Sprintf("%v requests/s", w.Rate)
 		}},
-	{Name: "stages", Field: func(w *Workload) any { return &w.Stages }, Paces: true, Served: true, Flag: "stage",
+	{Name: "stages", Field: func(w *Workload) any { return &w.Stages }, Paces: true, Flag: "stage",
 		Help:   "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated",
 		counts: func(w *Workload) string { return eachStage(w, ", ", Stage.pair) },
 		words:  func(w *Workload) string { return eachStage(w, ", then ", Stage.words) }},
-	{Name: "burstiness", Field: func(w *Workload) any { return &w.Burstiness }, Paces: true, Served: true, same: Rate(1),
+	{Name: "burstiness", Field: func(w *Workload) any { return &w.Burstiness }, Paces: true, same: Rate(1),
 		Help: "gamma shape of the gaps with --rate: 1 is Poisson, inf is constant",
 		idle: func(w *Workload) string {
 			if w.Rate != 0 || slices.ContainsFunc(w.Stages, func(s Stage) bool { return s.Rate != 0 }) {
@@ -106,17 +106,17 @@ var arguments = []Argument[Workload]{
 			}
 			return "shapes the times between arrivals, and without a rate there are none"
 		}, phrase: "burstiness %v"},
-	{Name: "concurrency", Field: func(w *Workload) any { return &w.Concurrency }, Served: true, Least: 1, Most: maxInFlight,
+	{Name: "concurrency", Field: func(w *Workload) any { return &w.Concurrency }, Least: 1, Most: maxInFlight,
 		Help: "requests in flight: exactly this many, or with --rate at most; 0 is no cap", phrase: "concurrency %v"},
-	{Name: "ramp", Field: func(w *Workload) any { return &w.Ramp }, Paces: true, Served: true, Least: shortest, Most: longestRun,
+	{Name: "ramp", Field: func(w *Workload) any { return &w.Ramp }, Paces: true, Least: shortest, Most: longestRun,
 		Help: "the pace grows evenly from nothing over this long", phrase: "ramp %v"},
-	{Name: "dataset", Field: func(w *Workload) any { return &w.Dataset }, Place: Elsewhere,
+	{Name: "dataset", Field: func(w *Workload) any { return &w.Dataset }, Place: Elsewhere, Batched: true,
 		counts: func(*Workload) string { return "" }, // its own arguments do
 		words:  func(w *Workload) string { return w.Dataset.words() }},
-	{Name: "batch_size", Field: func(w *Workload) any { return &w.BatchSize }, Served: true, Least: 1, Most: maxBatch, same: 1,
+	{Name: "batch_size", Field: func(w *Workload) any { return &w.BatchSize }, Least: 1, Most: maxBatch, same: 1,
 		at:   func(e endpoint) bool { return e.several },
 		Help: "embeddings: how many prompts a request has; 0 is 1", phrase: "%v prompts a request"},
-	{Name: "output_tokens", Field: func(w *Workload) any { return &w.OutputTokens }, Least: 1, Most: maxTokens, at: generates,
+	{Name: "output_tokens", Field: func(w *Workload) any { return &w.OutputTokens }, Batched: true, Least: 1, Most: maxTokens, at: generates,
 		Help:  "tokens asked for per request; as the data set says, if it does and this is not given",
 		words: func(w *Workload) string { return plain.Count(w.OutputTokens, "token") + " out" }},
 	{Name: "ignore_eos", Field: func(w *Workload) any { return &w.IgnoreEOS }, at: generates, Flag: "stop-at-eos", FlagOff: true,
@@ -127,11 +127,11 @@ var arguments = []Argument[Workload]{
 			}
 			return "or fewer"
 		}},
-	{Name: "endpoint", Field: func(w *Workload) any { return &w.Endpoint }, Served: true, Words: Endpoints(),
+	{Name: "endpoint", Field: func(w *Workload) any { return &w.Endpoint }, Words: Endpoints(),
 		Help: "where requests go: " + strings.Join(Endpoints(), ", ") +
 			" (generate is SGLang's own); conversations take chat or responses",
 		phrase: "%v"},
-	{Name: "stream", Field: func(w *Workload) any { return &w.NoStream }, Served: true, Off: true, at: generates,
+	{Name: "stream", Field: func(w *Workload) any { return &w.NoStream }, Off: true, at: generates,
 		Flag: "no-stream", FlagOff: true, key: "no_stream", Help: "have answers sent whole; there is no time to first token then",
 		phrase: "not streamed"},
 	{Name: "temperature", Field: func(w *Workload) any { return &w.Temperature }, Most: 100, at: generates,
@@ -144,7 +144,7 @@ var arguments = []Argument[Workload]{
 			}
 			return ""
 		}, phrase: "extra_body %v"},
-	{Name: "adapters", Field: func(w *Workload) any { return &w.Adapters }, Served: true, Flag: "adapter",
+	{Name: "adapters", Field: func(w *Workload) any { return &w.Adapters }, Flag: "adapter",
 		Help: "a LoRA adapter, `NAME=SHARE`, that a share of the requests goes to as a model (SGLang: MODEL:NAME=SHARE); " +
 			"may be repeated",
 		counts: func(w *Workload) string { return w.Adapting() },
@@ -313,6 +313,15 @@ func (b Batch) MarshalJSON() ([]byte, error) {
 		Mode string `json:"mode"`
 		members
 	}{Offline, members(b)})
+}
+
+// BatchProblems are the rules that a workload breaks that is to be a [Batch].
+func (w Workload) BatchProblems() []FieldError {
+	var all problems
+	all.add(w.Duration > 0, "duration", "an offline benchmark runs a number of requests, not for a time: write requests")
+	all.missing(w.Requests == 0 && w.Duration == 0, "requests", []string{"duration"},
+		"an offline benchmark runs a number of requests: say how many, for example 512")
+	return all
 }
 
 // Fingerprint is everything about the batch that can change a number, as

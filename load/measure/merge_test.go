@@ -133,7 +133,7 @@ func TestSharedPace(t *testing.T) {
 		"ramp":      {Requests: 60, Concurrency: 8, Ramp: load.Duration(4 * time.Second)},
 		"timed":     {Concurrency: 5, Duration: load.Duration(9 * time.Second)},
 		"open":      {Requests: 50, Rate: 5},
-		"burst":     {Requests: 50, Rate: 5, Burstiness: 0.3, Duration: load.Duration(8 * time.Second)},
+		"burst":     {Rate: 5, Burstiness: 0.3, Duration: load.Duration(8 * time.Second)},
 		"at once":   {Requests: 20, Rate: load.Inf},
 		"in stages": {Stages: []load.Stage{{Duration: load.Duration(5 * time.Second), Concurrency: 3}, {Duration: load.Duration(5 * time.Second), Concurrency: 6}}},
 		"rates":     {Stages: []load.Stage{{Duration: load.Duration(5 * time.Second), Rate: 3}, {Duration: load.Duration(5 * time.Second), Rate: 6}}},

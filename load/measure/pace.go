@@ -73,8 +73,7 @@ func arriving(w load.Workload) int {
 	if w.Duration == 0 {
 		return w.Requests
 	}
-	n := max(1, fit(legs(w), time.Duration(w.Duration)))
-	return min(n, cmp.Or(w.Requests, n))
+	return max(1, fit(legs(w), time.Duration(w.Duration)))
 }
 
 // connectAhead is how long before its first request a worker that begins later has a

@@ -227,7 +227,6 @@ func TestPace(t *testing.T) {
 		{"stages of both", load.Workload{Burstiness: load.Inf, Stages: []load.Stage{{Duration: load.Duration(2 * s), Concurrency: 1}, {Duration: load.Duration(s), Rate: 2}}}, 3 * s / 2,
 			[]moment{{0, 0, 0}, {3 * s / 2, 3 * s / 2, 3 * s / 2}, {5 * s / 2, 5 * s / 2, 5 * s / 2}, {3 * s, 3 * s, 3 * s}}},
 		{"a stage at once", load.Workload{Concurrency: 2, Stages: []load.Stage{{Duration: load.Duration(s), Rate: load.Inf}}}, 3 * s, []moment{{0, 0, 0}, {0, 0, 0}}},
-		{"open, by time and requests", load.Workload{Duration: load.Duration(9 * s), Requests: 1, Rate: 1, Burstiness: load.Inf}, s, []moment{{s, s, s}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

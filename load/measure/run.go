@@ -104,10 +104,9 @@ func requests(w load.Workload) int {
 	switch {
 	case w.Dataset.Timed():
 		return w.Requests // at most
-	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }):
+	case staged && slices.ContainsFunc(w.Stages, func(s load.Stage) bool { return s.Rate == 0 || s.Rate == load.Inf }),
+		w.Dataset.Talks() && (staged || w.Duration > 0): // only their beginnings have a rate
 		return 0
-	case w.Dataset.Talks() && (staged || w.Duration > 0):
-		return w.Requests // of conversations, only their beginnings have a rate
 	case staged:
 		return fit(legs(w), w.End())
 	case timed(w):

@@ -307,7 +307,7 @@ func TestBadJobs(t *testing.T) {
 		w    load.Workload
 		want string
 	}{
-		{"http://127.0.0.1:1", load.Workload{}, "neither requests nor duration says when to stop"},
+		{"http://127.0.0.1:1", load.Workload{}, "nothing says when to stop"},
 		{"http://127.0.0.1:1", shareGPT, "open data set file such.json: no such file or directory"},
 		{"http://127.0.0.1:1", many, "open files"},
 		{"", good, "base URL"},
