@@ -72,6 +72,9 @@ func (e *Exports) counters() string { return counted + e.name() }
 
 const counted = "counters of "
 
+// everRead is the name of a counter that stands at zero for ever: it says when counters were read.
+const everRead = ""
+
 func isCounter(of string) bool { return strings.HasPrefix(of, counted) }
 
 // How values are called besides by the name of their quantity.
@@ -167,6 +170,7 @@ func readLoads(text []byte, values map[string]float64) bool {
 // readings are those of values, by their names. Shares are those of what has come since before,
 // which is brought up to date.
 func (e *Exports) readings(values, before map[string]float64) (readings []Reading) {
+	readings = append(readings, reading(e.counters(), everRead, 0))
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		quantity, _, _ := strings.Cut(strings.TrimPrefix(name, times), apartBy)
 		of := e.counters()
@@ -402,7 +406,7 @@ func (s *Sampler) counts(r *Record, e *Exports, w Window) {
 	for _, t := range s.series {
 		name, label, _ := strings.Cut(t.name, apartBy)
 		if t.of != e.counters() || strings.HasPrefix(name, times) ||
-			slices.Contains([]string{HitTokens, QueriedTokens, AcceptedTokens, DraftedTokens, Drafts}, name) {
+			slices.Contains([]string{everRead, HitTokens, QueriedTokens, AcceptedTokens, DraftedTokens, Drafts}, name) {
 			continue
 		}
 		c := Count{Of: role, Name: name, Label: label}

@@ -263,6 +263,20 @@ b_failures %d
 	}
 }
 
+// TestCounterThatAppears: routers and SGLang show a counter first when it has counted; before that it stood at zero.
+func TestCounterThatAppears(t *testing.T) {
+	e := Exports{Quantities: []Quantity{{Retried, Counter, []string{"smg_worker_retries_total"}, 0}}}
+	r := readPages(t, e, 6, func(n int64) string {
+		if n < 4 {
+			return "up 1\n"
+		}
+		return fmt.Sprintf("smg_worker_retries_total %d\n", n)
+	})
+	if len(r.Counts) != 1 || r.Counts[0].Sum < 6 {
+		t.Errorf("counts %+v, want 6 retries", r.Counts)
+	}
+}
+
 // TestLoads: what the scheduler says when it is asked counts, not the gauge that tells it late; a server that does not
 // know the question is asked it once, and one that does and fails leaves no gauge in its place.
 func TestLoads(t *testing.T) {

@@ -195,6 +195,14 @@ func (s *Sampler) add(at time.Time, readings ...Reading) {
 		if t == nil {
 			t = &track{of: r.Of, name: r.Name, unit: r.Unit}
 			s.series = append(s.series, t)
+			// Routers and SGLang show a counter first when it has counted: where it was not there it stood at zero.
+			if reads := s.track(r.Of, everRead); isCounter(r.Of) && reads != nil {
+				for _, read := range reads.at {
+					if read.Before(at) {
+						t.at, t.value = append(t.at, read), append(t.value, 0)
+					}
+				}
+			}
 		}
 		if n := len(t.at); n > 0 && !at.After(t.at[n-1]) {
 			continue // the clock was set back
