@@ -267,7 +267,7 @@ func TestApply(t *testing.T) {
 		if row.Summary.Completed != 4*n || row.Summary.OutputTokens != int64(64*n) || row.Summary.InputTokens != int64(128*n) {
 			t.Errorf("row %d: %+v", i, row.Summary)
 		}
-		if l, want := row.Deployment.Listener, fmt.Sprintf("its container alone listens on port %d", []int{8000, 8000, 30000, 30000}[i]); l == nil || !l.Proved || l.By != want {
+		if l, want := row.Deployment.Listener, fmt.Sprintf("only its container listens on port %d", []int{8000, 8000, 30000, 30000}[i]); l == nil || !l.Proved || l.By != want {
 			t.Errorf("row %d: who listens: %+v, want %s", i, l, want)
 		}
 		if row.Deployment.Model != "deepseek-ai/DeepSeek-R1" || row.Deployment.Ready <= 0 || len(row.Deployment.Facts) == 0 {

@@ -65,7 +65,7 @@ func (e *engine) listener(ctx context.Context, m *member) (none results.Listener
 	if inDocker {
 		place = "its container"
 	}
-	return results.Listener{Proved: true, By: fmt.Sprintf("%s alone listens on port %d", place, port)}, nil
+	return results.Listener{Proved: true, By: fmt.Sprintf("only %s listens on port %d", place, port)}, nil
 }
 
 // joined says who listens on the engine's port now and did not when it was proved to

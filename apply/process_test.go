@@ -77,7 +77,7 @@ engine "vllm" "e" {
 	if r.err != nil || r.Valid+r.Suspect != 2 || !looked {
 		t.Errorf("%+v, %v", r.Outcome, r.err)
 	}
-	if !r.has(apply.Ready, "; its process group alone listens on port 8000") || !r.has(apply.Down, "GPU memory given back") {
+	if !r.has(apply.Ready, "; only its process group listens on port 8000") || !r.has(apply.Down, "GPU memory given back") {
 		t.Errorf("events: %+v", r.events)
 	}
 	if got := r.rows[0].Deployment.Versions["vllm"]; got != "0.0.0+sim" {

@@ -90,7 +90,7 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	recordsOf := func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil }
 	if err := t.write(o.output, func(w io.Writer) error {
 		if o.format == "text" {
-			return benchText(w, rows)
+			return benchText(w, rows, t.width(0))
 		}
 		return writeRows(w, o.format, exported{rows: rows, records: recordsOf})
 	}); err != nil || failed != nil {
@@ -219,7 +219,7 @@ func wantsText(w load.Workload, s *load.Summary) string {
 	return "Prompts were sent as token ids, which not every server takes. To send text, say --endpoint chat, or --dataset jsonl."
 }
 
-func benchText(w io.Writer, rows []results.Row) error {
+func benchText(w io.Writer, rows []results.Row, width int) error {
 	t := rows[0].Job.Target
 	urls := strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", ")
 	var b bytes.Buffer
@@ -228,7 +228,7 @@ func benchText(w io.Writer, rows []results.Row) error {
 		if len(rows) > 1 {
 			fmt.Fprintf(&b, "Repetition %d of %d\n\n", i+1, len(rows))
 		}
-		if err := table.Text(&b, r.Summary); err != nil {
+		if err := table.Text(&b, r.Summary, width); err != nil {
 			return err
 		}
 		if len(rows) > 1 {

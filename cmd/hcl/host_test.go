@@ -182,7 +182,7 @@ func TestNobodyComesBack(t *testing.T) {
 	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms"})
 	u.tells("plan", exitDone, "! power limit 600 W: `nvidia-smi -i 0,1,2,3,4,5,6,7 -pl 600`, then back to what it was")
 	u.tells("apply", applied,
-		"set power limit of GPU 0-7: 700 W → 600 W, until the end", "; its container alone listens on port 8000", "stopped, removed, port closed")
+		"set power limit of GPU 0-7: 700 W → 600 W, until the end", "; only its container listens on port 8000", "stopped, removed, port closed")
 	if got := settings(); got != free {
 		t.Errorf("after the next apply the GPUs have %s, want %s", got, free)
 	}

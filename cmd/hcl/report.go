@@ -300,7 +300,7 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 		return err
 	}
 	events = slices.DeleteFunc(events, func(e results.Event) bool { return e.Cell != row.ID && (e.Cell != "" || e.Engine != engine) })
-	return table.Cell(t.stdout, row, events)
+	return table.Cell(t.stdout, row, events, t.width(0))
 }
 
 func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {

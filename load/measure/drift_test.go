@@ -330,13 +330,13 @@ func TestIntervals(t *testing.T) {
 			t.Errorf("%s is %g: %+v", name, x.value, i)
 		}
 	}
-	unbounded(t, s, map[string]string{"ttft_ms.p99": `^a request fits \d\d times into the run: it needs 300$`})
+	unbounded(t, s, map[string]string{"ttft_ms.p99": `^the run is \d\d times as long as a request, and this needs 300 times$`})
 	s = of(open, []float64{90, 95})
 	if _, ok := s.Intervals["ttft_ms.p90"]; !ok {
 		t.Errorf("p90 of an open loop has no interval: %v", s.Intervals)
 	}
-	unbounded(t, s, map[string]string{"ttft_ms.mean": `^a request fits 1\d\d times into the run: it needs 200$`,
-		"e2el_ms.p95": `^a request fits 1\d\d times into the run: it needs 200$`})
+	unbounded(t, s, map[string]string{"ttft_ms.mean": `^the run is 1\d\d times as long as a request, and this needs 200 times$`,
+		"e2el_ms.p95": `^the run is 1\d\d times as long as a request, and this needs 200 times$`})
 	for _, name := range []string{"ttft_ms.mean", "ttft_ms.p95", "output_throughput", "queue_ms.mean"} {
 		if i, ok := s.Intervals[name]; ok {
 			t.Errorf("%s of an open loop is in %+v", name, i)
@@ -350,7 +350,7 @@ func TestIntervals(t *testing.T) {
 		toy
 		why string
 	}{"stages": {staged, `^the load does not ask for the same all the time$`},
-		"few requests": {few, `^a request fits \d\.\d times into the run: an interval needs 20$`},
+		"few requests": {few, `^the run is \d\.\d times as long as a request, and an interval needs 20 times$`},
 		"ramp":         {early, `^more than half of the run are its ramp, its first requests and its end$`}} {
 		s := of(x.toy, nil)
 		for statistic, i := range s.Intervals {

@@ -21,7 +21,7 @@ func TestGoodputInterval(t *testing.T) {
 	}{
 		"closed": {closed, 700 * msec, ""}, "open": {open, 500 * msec, ""},
 		"closed, all good": {closed, time.Hour, "^requests are all good, or none is$"}, "open, all good": {open, time.Hour, "^requests are all good, or none is$"},
-		"open, nearly all": {open, 1030 * msec, `^a request fits \d+ times into the run: it needs \d+$`},
+		"open, nearly all": {open, 1030 * msec, `^the run is \d+ times as long as a request, and this needs \d+ times$`},
 	} {
 		x.SLO = []load.Objective{{Metric: "e2el", Max: load.Duration(x.bound)}}
 		records, d := x.run(3)

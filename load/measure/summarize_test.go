@@ -57,7 +57,7 @@ func TestSummarize(t *testing.T) {
 			SendLag:         load.Stats{Count: 4, Mean: 12.5, Median: 0, Std: math.Sqrt(468.75), Max: 50, Percentiles: map[string]float64{"0": 0, "75": 12.5, "99.9": 49.85, "100": 50}},
 			MeanConcurrency: 0.95, PeakConcurrency: 2,
 			PeakOutputThroughput: 6, MergedChunks: 1, MergedShare: 0.25,
-			Unbounded: []load.Unbounded{{Why: "a request fits 2.6 times into the run: an interval needs 20"}},
+			Unbounded: []load.Unbounded{{Why: "the run is 2.6 times as long as a request, and an interval needs 20 times"}},
 		}, Judgement: load.Judgement{
 			Goodput:    &goodput,
 			Objectives: []load.Attainment{{Objective: w.SLO[0], Count: 3, Value: 300, Within: &half, Met: false}, {Objective: w.SLO[1], Count: 2, Value: 500, Within: &half, Met: false}, {Objective: w.SLO[2], Count: 3, Value: 1200, Within: &half, Met: false}},

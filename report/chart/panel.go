@@ -321,7 +321,7 @@ func (c *Panel) AddTail(of *Panel, percentile string) {
 		}
 	}
 	if tails != nil {
-		c.Lines, c.Tail, c.Note = append(tails, c.Lines...), percentile, "light: "+percentile
+		c.Lines, c.Tail, c.Note = append(tails, c.Lines...), percentile, "pale line: "+percentile
 		c.Slow = of.Y.Key
 	}
 }

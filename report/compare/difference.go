@@ -191,7 +191,7 @@ func changeOf(a, b float64) Percent {
 }
 
 // unsaid is what becomes of a percentile that too few requests carry.
-const unsaid = "of too few requests"
+const unsaid = "with too few requests"
 
 // chance reports whether there are enough repetitions to tell the two apart, and they do not.
 func (f FigureDiff) chance() bool {

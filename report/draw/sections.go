@@ -30,7 +30,7 @@ func Sections(rows []results.Row, all *figure.Series, about figure.About) (out [
 	if layout.Draws(figure.AutomaticBenchmarks) {
 		out = append(out, benchmarks...)
 	}
-	whole := Section{ID: "across", Title: "Caches, distributions, time"}
+	whole := Section{ID: "across", Title: "Prefix cache and latency details"}
 	for _, f := range across {
 		if !layout.Draws(f.kind) {
 			continue
@@ -244,7 +244,7 @@ func rolesAgainstInteractivity(x figure.Slice, _ *benchmark) *Figure {
 // comparison shows cells that lie along no dimension as bars, those under the same load together,
 // the best first; nil: there are too many.
 func (b *benchmark) comparison() *Figure {
-	f := &Figure{Title: "Cells side by side"}
+	f := &Figure{Title: "By load"}
 	cells := figure.NotVoidSamples(b.cells)
 	if len(cells) == 0 {
 		return nil

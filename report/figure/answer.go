@@ -131,7 +131,7 @@ func (x Slice) answer(layout *Layout) *Answer {
 
 // sideBySide is the answer of cells that lie along nothing: each load is a place.
 func sideBySide(cells []*Sample, layout *Layout) *Answer {
-	a := &Answer{Workload: "loads side by side", Cells: cells}
+	a := &Answer{Workload: "all loads", Cells: cells}
 	names := caseNames(cells)
 	var keys []Case
 	for _, s := range cells {

@@ -99,7 +99,7 @@ func TestSayLevel(t *testing.T) {
 		{map[string][]float64{"A": {50, 20, 10}, "B": {50, 20, 10}},
 			"Speed is level everywhere: A and B differ by less than 1 %, or than their repetitions do."},
 		{map[string][]float64{"A": {50, 20, 10}, "B": {50, 20, 0}},
-			"Speed is level at 1 of 1 places where both were tried: A and B differ by less than 1 %, or than their repetitions do."},
+			"Speed is level in 1 of 1 cases where both were tried: A and B differ by less than 1 %, or than their repetitions do."},
 		{map[string][]float64{"A": {50, 0, 10}, "B": {40, 20, 0}}, "A peaks highest at 50.0 tok/s, +25 % against B."},
 		{map[string][]float64{"A": {50, 20, 60}, "B": {50, 20, 50}, "C": {50, 10, 60}}, ""},
 	} {
@@ -160,7 +160,7 @@ func TestSayChanges(t *testing.T) {
 		{map[string][]float64{"base": {100, 100}, "A": {99.2, 99.5}, "B": {50, 80}},
 			"Speed of A is level with that of base: 4 in flight −0.8 %, 8 −0.5 %."},
 		{map[string][]float64{"base": {100, 100, 100}, "A": {100.5, 130, -200}},
-			"Speed of A is better in 1 of 2 places than that of base: 4 in flight +0.5 %, 8 +30 %, 16 +100 % (suspect)."},
+			"Speed of A is better in 1 of 2 cases than that of base: 4 in flight +0.5 %, 8 +30 %, 16 +100 % (suspect)."},
 		{map[string][]float64{"base": {100}, "A": {-200}},
 			"Speed of A is suspect everywhere beside that of base: 4 in flight +100 % (suspect)."},
 	} {

@@ -26,5 +26,5 @@ func TestImportsFindNothing(t *testing.T) {
 // TestPriceOfBeingBetter: what gets worse with the series that is better is said.
 func TestPriceOfBeingBetter(t *testing.T) {
 	a := findingsOf(studied(t, "gpustack-h200/published/results.csv"), figure.Layout{})[0]
-	reporttest.Holds(t, a.Text, "better in all 5 places tried", "At the price of median time per output token: sharegpt-1000 +5.9 %, random 128 input ×2.41.")
+	reporttest.Holds(t, a.Text, "better in all 5 cases tried", "At the price of median time per output token: sharegpt-1000 +5.9 %, random 128 input ×2.41.")
 }

@@ -228,7 +228,7 @@ func leading(d *figure.Decision) string {
 	unit, counted := " "+d.PlaceUnit, len(runs) > maxRuns || d.PlaceUnit == ""
 	where := func(of []run) string {
 		if counted {
-			return fmt.Sprintf("at %d of %d", size(of), len(d.Places)-first)
+			return fmt.Sprintf("in %d of %d cases", size(of), len(d.Places)-first)
 		}
 		var parts []string
 		for _, r := range of {
@@ -280,7 +280,11 @@ func widest(d *figure.Decision, first int, who *chart.Series) string {
 		return ""
 	}
 	all := d.Offers(at, false)
-	return fmt.Sprintf(": %s at %s, %s against %s", Amounts(d.Of, all[0].Median, all[1].Median)[0], d.Places[at].Value,
+	where := "at " + d.Places[at].Value
+	if d.PlaceUnit == "" {
+		where = "for " + d.Places[at].Value // a case
+	}
+	return fmt.Sprintf(": %s %s, %s against %s", number.Amount(all[0].Median, d.Of.Unit), where,
 		number.Change(all[0].Median/all[1].Median-1), all[1].Series.Label)
 }
 
@@ -314,7 +318,7 @@ func level(d *figure.Decision) string {
 	where := "everywhere"
 	if levels < places {
 		both := map[bool]string{true: "both", false: "all of them"}[len(all) == 2]
-		where = fmt.Sprintf("at %d of %d places where %s were tried", levels, tried(d, all), both)
+		where = fmt.Sprintf("in %d of %d cases where %s were tried", levels, tried(d, all), both)
 	}
 	var names []string
 	for _, s := range all {
@@ -343,7 +347,7 @@ func peak(d *figure.Decision) string {
 		return ""
 	}
 	all := d.Offers(i, false)
-	text := fmt.Sprintf("%s peaks highest at %s", all[0].Series.Label, Amounts(d.Of, all[0].Median)[0])
+	text := fmt.Sprintf("%s peaks highest at %s", all[0].Series.Label, number.Amount(all[0].Median, d.Of.Unit))
 	if len(all) > 1 {
 		text += ", " + number.Change(all[0].Median/all[1].Median-1) + " against " + all[1].Series.Label
 	}
@@ -361,7 +365,7 @@ func doubted(d *figure.Decision) string {
 			case p.Kind == "peak":
 				told = append(told, o.Series)
 				parts = append(parts, fmt.Sprintf("%s would peak at %s, but is suspect there",
-					o.Series.Label, Amounts(d.Of, o.Median)[0]))
+					o.Series.Label, number.Amount(o.Median, d.Of.Unit)))
 			case !slices.Contains(told, o.Series):
 				leading = figure.Once(leading, o.Series.Label)
 			}
@@ -369,7 +373,7 @@ func doubted(d *figure.Decision) string {
 	}
 	if len(leading) > 0 {
 		is := map[bool]string{true: "is", false: "are"}[len(leading) == 1]
-		parts = append(parts, Listed(leading)+" would lead in places, but "+is+" suspect there")
+		parts = append(parts, Listed(leading)+" would lead in some cases, but "+is+" suspect there")
 	}
 	return strings.Join(parts, ". ")
 }
@@ -396,10 +400,10 @@ func alone(d *figure.Decision) string {
 	case best == nil:
 		best, at, end = suspect, there, ", which is suspect."
 	case suspect != nil && (suspect.Median-best.Median)*float64(d.Better) > 0:
-		end = fmt.Sprintf("; %s at %s would be better, but is suspect.", Amounts(d.Of, suspect.Median)[0], there)
+		end = fmt.Sprintf("; %s at %s would be better, but is suspect.", number.Amount(suspect.Median, d.Of.Unit), there)
 	}
 	return fmt.Sprintf("%s of %s is at best %s, at %s%s", d.Title, d.Rows[0].Series.Label,
-		Amounts(d.Of, best.Median)[0], at, end)
+		number.Amount(best.Median, d.Of.Unit), at, end)
 }
 
 // changes holds the series that was tried in the most places against the baseline, place by place.
@@ -436,7 +440,7 @@ func changes(d *figure.Decision) string {
 		sure++
 		parts = append(parts, part)
 	}
-	than := fmt.Sprintf("is better in %d of %d places than", ahead, sure)
+	than := fmt.Sprintf("is better in %d of %d cases than", ahead, sure)
 	switch {
 	case sure == 0:
 		than = "is suspect everywhere beside"
@@ -447,7 +451,7 @@ func changes(d *figure.Decision) string {
 	case ahead == len(parts) && len(parts) == len(d.Places):
 		than = "is better everywhere than"
 	case ahead == len(parts):
-		than = fmt.Sprintf("is better in all %d places tried than", len(parts))
+		than = fmt.Sprintf("is better in all %d cases tried than", len(parts))
 	case behind == len(parts):
 		than = "is worse everywhere than"
 	case ahead == 0:

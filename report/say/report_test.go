@@ -28,7 +28,7 @@ func TestDoubts(t *testing.T) {
 
 func TestSpent(t *testing.T) {
 	s := figure.Spending{Run: "r1", Host: "h200", Price: 28, Held: 7200, Starting: 1800, Measuring: 4320, Idle: 1080, Cost: 56, IdleCost: 8.4}
-	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 of it idle"
+	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 USD of that while idle"
 	if got := Spent(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

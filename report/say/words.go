@@ -57,7 +57,7 @@ func Better(m figure.Metric) string {
 
 // Amounts are values of a metric in one unit: "3.56 s", "11.7 s".
 func Amounts(m figure.Metric, values ...float64) (texts []string) {
-	unit, per := number.Unit(m.Unit, slices.Max(values))
+	unit, per := number.Unit(m.Unit, values...)
 	for _, v := range values {
 		texts = append(texts, strings.TrimSpace(number.Text(v/per)+" "+unit))
 	}
@@ -328,7 +328,7 @@ func Spent(s figure.Spending) string {
 	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
 		s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle))
 	if s.Price > 0 {
-		line += fmt.Sprintf("; %.2f USD, %.2f of it idle", s.Cost, s.IdleCost)
+		line += fmt.Sprintf("; %.2f USD, %.2f USD of that while idle", s.Cost, s.IdleCost)
 	}
 	return line
 }

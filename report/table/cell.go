@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -18,37 +17,37 @@ import (
 	"hclbench/telemetry"
 )
 
-// Cell prints one row in full: what was measured on what, every figure, what its
-// identity is made of, and the events that concern it.
-func Cell(w io.Writer, r results.Row, events []results.Event) error {
+// Cell prints one row in full, in lines of at most width columns, 0 being no limit: what was measured on
+// what, every figure, what its identity is made of, and the events that concern it.
+func Cell(w io.Writer, r results.Row, events []results.Event, width int) error {
 	var b bytes.Buffer
-	for _, f := range cellFacts(&r) {
-		if text := strings.TrimSpace(f.Value); text != "" {
-			fmt.Fprintf(&b, "%-19s %s\n", f.Name, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 20)))
-		}
-	}
+	writeFacts(&b, cellFacts(&r, width), width)
 	if r.Summary != nil {
 		b.WriteByte('\n')
-		if err := Text(&b, r.Summary); err != nil {
+		if err := Text(&b, r.Summary, width); err != nil {
 			return err
 		}
 	}
-	if text := observed(&r); text != "" {
+	if text := observed(&r, width); text != "" {
 		b.WriteString("\n" + text)
 	}
 	if len(events) > 0 {
 		b.WriteString("\nWhat happened\n")
 	}
 	for _, e := range events {
-		fmt.Fprintf(&b, "  %s  %-5s %s\n", e.Time.Local().Format(time.TimeOnly), e.Level,
-			strings.ReplaceAll(e.Message, "\n", "\n    "))
+		text := fmt.Sprintf("  %s  %-5s %s", e.Time.Local().Format(time.TimeOnly), e.Level, e.Message)
+		for i, line := range strings.Split(text, "\n") {
+			for j, part := range plain.Wrap(strings.Split(line, " "), " ", max(width-4, 0)) {
+				b.WriteString(map[bool]string{false: "    "}[i+j == 0] + part + "\n")
+			}
+		}
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
 }
 
-// cellFacts are what is known of a cell besides its figures; what is not is empty.
-func cellFacts(r *results.Row) []Fact {
+// cellFacts are what is known of a cell besides its figures, its commands in lines of at most width columns.
+func cellFacts(r *results.Row, width int) []Fact {
 	d := &r.Deployment
 	facts := []Fact{{"Cell", r.ID}, {"Benchmark", r.Benchmark + "  " + figure.CellName("", r.Axes)}}
 	add := func(name, format string, args ...any) {
@@ -71,7 +70,7 @@ func cellFacts(r *results.Row) []Fact {
 		add("Ready", "never, as far as is known")
 	}
 	for _, m := range d.All() {
-		add("Command"+ofMember(d, m), "%s", commandText(m.Command))
+		add("Command"+ofMember(d, m), "%s", commandText(m.Command, max(width-factWidth-2, 0)))
 	}
 	add("Prefix cache", "%s", r.CacheReset)
 	for _, of := range figure.Grouped(figure.HostsOf(d), func(m results.Member) string { return m.Host }) {
@@ -79,8 +78,10 @@ func cellFacts(r *results.Row) []Fact {
 		if len(d.Members) > 0 {
 			name += " " + of[0].Host
 		}
-		if text, err := json.MarshalIndent(figure.Made(of[0].Facts), "", "  "); err == nil && string(text) != "null" {
-			add(name, "%s", text)
+		made := figure.Made(of[0].Facts)
+		for i, member := range slices.Sorted(maps.Keys(made)) {
+			what, value := factText(member, made[member])
+			add(first(i, name), "%s: %s", what, value)
 		}
 	}
 	add("Changed since", "%s", strings.Join(r.HostChanged, "\n"))
@@ -91,8 +92,40 @@ func cellFacts(r *results.Row) []Fact {
 	return facts
 }
 
+// factText is a member of a host's facts, of whatever shape, in words: what is the same several times is
+// counted, and bytes are sizes.
+func factText(name string, value any) (what, text string) {
+	short, bytes := strings.CutSuffix(name, "_bytes")
+	what = strings.ReplaceAll(short, "_", " ")
+	switch v := value.(type) {
+	case float64:
+		if bytes {
+			return what, plain.Bytes(int64(v))
+		}
+		return what, number.Short(v)
+	case map[string]any:
+		var parts []string
+		for _, member := range slices.Sorted(maps.Keys(v)) {
+			inner, text := factText(member, v[member])
+			parts = append(parts, inner+" "+text)
+		}
+		return what, strings.Join(parts, ", ")
+	case []any:
+		var parts []string
+		for _, of := range figure.Grouped(v, func(x any) string { _, text := factText(name, x); return text }) {
+			_, text := factText(name, of[0])
+			if len(of) > 1 {
+				text = fmt.Sprintf("%d × %s", len(of), text)
+			}
+			parts = append(parts, text)
+		}
+		return what, strings.Join(parts, "; ")
+	}
+	return what, fmt.Sprint(value)
+}
+
 // observed is what GPUs, host and engine have told while a cell was measured.
-func observed(r *results.Row) string {
+func observed(r *results.Row, width int) string {
 	t := r.Telemetry
 	if t == nil {
 		return ""
@@ -112,7 +145,7 @@ func observed(r *results.Row) string {
 				number.Text(slices.Min(values) * q.Scale), number.Text(slices.Max(values) * q.Scale)})
 		}
 	}
-	var b strings.Builder
+	var b bytes.Buffer
 	if len(lines) > 0 {
 		for _, l := range Tabulate([]Column{{Name: "Meanwhile", Left: true}, {Name: "mean"}, {Name: "min"},
 			{Name: "max"}}, lines).Lines() {
@@ -120,7 +153,7 @@ func observed(r *results.Row) string {
 		}
 	}
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-19s %s\n", name, fmt.Sprintf(format, args...))
+		writeFacts(&b, []Fact{{name, fmt.Sprintf(format, args...)}}, width)
 	}
 	if t.Energy > 0 && r.Summary != nil {
 		text := number.Text(t.Energy) + " J of all its GPUs"

@@ -20,7 +20,7 @@ func TestCell(t *testing.T) {
 	d.Image, d.Digest = "vllm/vllm-openai:v0.7.3", "sha256:abc"
 	d.Command = []string{"vllm", "serve"}
 	d.Versions = map[string]string{"vllm": "0.7.3", "torch": "2.5.1"}
-	d.Facts = json.RawMessage(`{"os":"Ubuntu"}`)
+	d.Facts = json.RawMessage(`{"os":"Ubuntu","gpus":[{"name":"H100","memory_bytes":80e9},{"name":"H100","memory_bytes":80e9}]}`)
 	d.Phases = []results.Phase{{Name: "loading weights", Seconds: 61.5}}
 	r.CacheReset = "flushed"
 	hit := 0.5
@@ -38,12 +38,12 @@ func TestCell(t *testing.T) {
 	got := cellText(t, r, results.Event{Time: r.Started, Level: "warn", Message: "hot\nvery"})
 	reporttest.Holds(t, got, "Engine              vllm.h200 on h200 8xH200\n",
 		"Image               vllm/vllm-openai:v0.7.3 sha256:abc\n",
-		"of it               61.5 s loading weights\n",
+		"Ready               61.5 s for loading weights\n",
 		"Versions            torch 2.5.1\n                    vllm 0.7.3\n",
-		"                      \"os\": \"Ubuntu\"\n",
+		"Host                gpus: 2 × memory 80.0 GB, name H100\n                    os: Ubuntu\n",
 		"Identity            --tp: 8\n                    deployment: d1\n",
 		"Prefix cache        flushed\n",
-		"TTFT  to the first token",
+		"Latency  TTFT ms  TPOT ms",
 		"Power of a GPU (W)      600   500   700\n",
 		"Memory of a GPU (GiB)  70.0  70.0  70.0\n",
 		"KV cache in use (%)    50.0  25.0  75.0\n",
@@ -107,5 +107,5 @@ func TestCellOfOthers(t *testing.T) {
 // cellText is a cell as [Cell] prints it.
 func cellText(t *testing.T, r results.Row, events ...results.Event) string {
 	t.Helper()
-	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, events) })
+	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, events, 0) })
 }

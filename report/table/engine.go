@@ -17,20 +17,19 @@ import (
 
 // deploymentFacts are what is known of an engine that served; what is not is empty.
 func deploymentFacts(d *results.Deployment) []Fact {
-	var ready string
+	var ready []string
 	if d.Ready > 0 {
-		ready = number.Text(d.Ready) + " s after its start"
+		ready = append(ready, number.Text(d.Ready)+" s after its start")
 	}
-	var phases []string
 	for _, p := range d.Phases {
-		phases = append(phases, number.Text(p.Seconds)+" s "+p.Name)
+		ready = append(ready, number.Text(p.Seconds)+" s for "+p.Name)
 	}
 	var own results.Member // of several each has its own
 	if len(d.Members) == 0 {
 		own = results.Member{Image: d.Image, Digest: d.Digest, Versions: d.Versions, Listener: d.Listener}
 	}
 	facts := []Fact{
-		{"Model", d.Model}, {"Image", imageOf(own)}, {"Ready", ready}, {"of it", strings.Join(phases, "\n")},
+		{"Model", d.Model}, {"Image", imageOf(own)}, {"Ready", strings.Join(ready, "\n")},
 		{"Compile cache", d.CompileCache}, {"Versions", strings.Join(inOrder(own.Versions, " "), "\n")},
 		{"Server", serverOf(own)},
 	}
@@ -114,7 +113,7 @@ func newEngine(d *results.Deployment) Engine {
 	e := Engine{Name: cmp.Or(d.Engine, d.ID), Facts: slices.Concat(
 		[]Fact{{"Kind", figure.KindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpusUsed(d.GPUs, d.GPUCount)}}, deploymentFacts(d))}
 	for _, m := range d.All() {
-		e.Blocks = append(e.Blocks, Fact{"Command" + ofMember(d, m), commandText(m.Command)})
+		e.Blocks = append(e.Blocks, Fact{"Command" + ofMember(d, m), commandText(m.Command, 0)})
 	}
 	e.Blocks = append(e.Blocks, Fact{"Identity", strings.Join(inOrder(d.Identity, " = "), "\n")})
 	for _, m := range figure.HostsOf(d) {
@@ -179,10 +178,11 @@ func hostLine(d results.Member) ([]string, bool) {
 		strings.Join(inOrder(f.Settings, " "), ", ")}, true
 }
 
-func commandText(argv []string) string {
+// commandText is a command as a shell takes it, in lines of at most width columns; 0 is no limit.
+func commandText(argv []string, width int) string {
 	words := make([]string, len(argv))
 	for i, w := range argv {
 		words[i] = plain.Quote(w)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(plain.Wrap(words, " ", width), " \\\n")
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,56 +16,75 @@ import (
 	"hclbench/report/say"
 )
 
-// Text prints one summary in full: what `hcl bench` shows. docs/method.md defines the names.
-func Text(w io.Writer, s *load.Summary) error {
+// Text prints one summary in full, in lines of at most width columns, 0 being no limit: what `hcl bench`
+// shows. docs/method.md defines the names.
+func Text(w io.Writer, s *load.Summary, width int) error {
 	var b bytes.Buffer
-	line := func(name, text string) { fmt.Fprintf(&b, "%-19s %s\n", name, text) }
-	for _, f := range requestLines(s) {
-		line(f.Name, f.Value)
-	}
+	writeFacts(&b, requestLines(s), width)
 	b.WriteByte('\n')
 	lines := throughputLines(s)
-	width := 0
+	digits := 0
 	for _, f := range lines {
-		width = max(width, len(f.Name))
+		digits = max(digits, len(f.Name))
 	}
 	for i, f := range lines {
-		line(first(i, "Throughput"), fmt.Sprintf("%*s %s", width, f.Name, f.Value))
+		writeFacts(&b, []Fact{{first(i, "Throughput"), fmt.Sprintf("%*s %s", digits, f.Name, f.Value)}}, width)
 	}
 	b.WriteByte('\n')
-	if g := latencies(s); g.Rows > 0 {
+	times, bounds := latencies(s)
+	for i, g := range []*Sheet{times, bounds, adaptersOf(s), Clients(s)} {
+		if g == nil || g.Rows == 0 {
+			continue
+		}
 		b.WriteString(strings.Join(g.Lines(), "\n") + "\n")
-		if marks := g.marks(); marks != nil {
-			b.WriteString(say.FewerText(marks) + "\n")
+		if marks := g.marks(); i == 0 && marks != nil {
+			b.WriteString(strings.Join(plain.Wrap(plain.Words(say.FewerText(marks)), " ", width), "\n") + "\n")
 		}
 		b.WriteByte('\n')
 	}
-	for _, g := range []*Sheet{adaptersOf(s), Clients(s)} {
-		if g != nil {
-			b.WriteString(strings.Join(g.Lines(), "\n") + "\n\n")
-		}
-	}
-	if text := say.Surest(s); text != "" {
-		line("At most, 99 % sure", text)
-	}
+	facts := []Fact{{"At most, 99 % sure", say.Surest(s)}}
 	for i, text := range say.Unbounded(s) {
-		line(first(i, "No 95 % interval"), text)
+		facts = append(facts, Fact{first(i, "No 95 % interval"), text})
 	}
 	if s.PeakConcurrency > 0 {
-		line("Generator", number.Text(100*s.CPUShare)+"% of one core")
+		facts = append(facts, Fact{"Generator", number.Text(100*s.CPUShare) + "% of one core"})
 	}
-	line("Verdict", s.Verdict.Verdict)
-	for _, r := range s.Verdict.Texts() {
-		fmt.Fprintln(&b, "  -", r)
+	writeFacts(&b, append(facts, Fact{"Verdict", s.Verdict.Verdict}), width)
+	list := func(texts []string) {
+		for _, text := range texts {
+			for i, line := range strings.Split(strings.TrimSpace(text), "\n") {
+				for j, part := range plain.Wrap(strings.Split(line, " "), " ", max(width-4, 0)) {
+					fmt.Fprintf(&b, "%s%s\n", map[bool]string{true: "  - ", false: "    "}[i+j == 0], part)
+				}
+			}
+		}
 	}
+	list(s.Verdict.Texts())
 	if len(s.ErrorSamples) > 0 {
 		fmt.Fprintln(&b, "\nErrors, the first distinct ones:")
 	}
-	for _, e := range s.ErrorSamples {
-		fmt.Fprintln(&b, "  -", strings.ReplaceAll(strings.TrimSpace(e), "\n", "\n    "))
-	}
+	list(s.ErrorSamples)
 	_, err := io.WriteString(w, plain.Text(b.String()))
 	return err
+}
+
+// factWidth is that of the names of facts, and a blank.
+const factWidth = 20
+
+// writeFacts writes what is known, a name and its lines, in at most width columns; 0 is no limit.
+func writeFacts(b *bytes.Buffer, facts []Fact, width int) {
+	if width > 0 {
+		width = max(width-factWidth, factWidth)
+	}
+	for _, f := range facts {
+		name := f.Name
+		for line := range strings.Lines(strings.TrimRight(f.Value, "\n ")) {
+			for _, part := range plain.Wrap(strings.Split(strings.TrimSuffix(line, "\n"), " "), " ", width) {
+				fmt.Fprintf(b, "%-*s %s\n", factWidth-1, name, part)
+				name = ""
+			}
+		}
+	}
 }
 
 // requestLines are what was sent and what came back.
@@ -198,56 +218,72 @@ func throughputLines(s *load.Summary) (lines []Fact) {
 	return lines
 }
 
-// latencies are the times of a summary, a line each, with the percentiles that any of them has, and
-// below each a line with the intervals that it has.
-func latencies(s *load.Summary) *Sheet {
+// latencies are the times of a summary, a column each, with the percentiles that any of them has, and
+// where the truth behind these lies in 95 of 100 runs, as far as the run tells; nil: it does not.
+func latencies(s *load.Summary) (times, bounds *Sheet) {
 	type timing struct {
 		name, member string
 		stats        load.Stats
 		ofServer     bool // a sample of what it does; what we did ourselves is known
 	}
 	var known []load.Stats
-	var lines []func(statistic string) Entry
-	var names []string
+	var shown []timing
 	for _, t := range []timing{
-		{"TTFT  to the first token", "ttft_ms", s.TTFT, true},
-		{"TTFA  to the answer's first token", "ttfa_ms", figure.TTFA.Of(s), true},
-		{"TPOT  per token after it", "tpot_ms", s.TPOT, true},
-		{"ITL   between chunks", "itl_ms", s.ITL, true},
-		{"E2EL  whole request", "e2el_ms", s.E2EL, true},
-		{"Queue in the generator", "queue_ms", s.Queue, false},
-		{"Late against schedule", "send_lag_ms", s.SendLag, false},
+		{"TTFT", "ttft_ms", s.TTFT, true},
+		{"TTFA", "ttfa_ms", figure.TTFA.Of(s), true},
+		{"TPOT", "tpot_ms", s.TPOT, true},
+		{"ITL", "itl_ms", s.ITL, true},
+		{"E2EL", "e2el_ms", s.E2EL, true},
+		{"queued", "queue_ms", s.Queue, false},
+		{"late", "send_lag_ms", s.SendLag, false},
 	} {
 		if t.stats.Count == 0 && t.stats.Mean == 0 && t.stats.Median == 0 && len(t.stats.Percentiles) == 0 {
 			continue // others publish figures without the count
 		}
-		known, names = append(known, t.stats), append(names, t.name)
-		lines = append(lines, func(statistic string) Entry {
-			if n := t.stats.Lacks(statistic); n > 0 && t.ofServer {
+		known, shown = append(known, t.stats), append(shown, t)
+	}
+	if shown == nil {
+		return nil, nil
+	}
+	statistics := slices.Concat([]string{"mean", "std", "min", "median"}, figure.Percentiles(known), []string{"max"})
+	label := func(title string, of []string) *Sheet {
+		return &Sheet{Rows: len(of), Columns: []Column{Column{Name: title, Left: true}.filled(len(of), func(i int) string {
+			return strings.Replace(of[i], "median", "p50", 1)
+		})}}
+	}
+	bounded := slices.DeleteFunc(slices.Clone(statistics), func(statistic string) bool {
+		return !slices.ContainsFunc(shown, func(t timing) bool { _, ok := s.Intervals[t.member+"."+statistic]; return ok })
+	})
+	times, bounds = label("Latency", statistics), label("In 95 of 100 runs", bounded)
+	for _, t := range shown {
+		var values []float64
+		for _, statistic := range statistics {
+			if v, ok := figure.FigureOf(s, t.stats, t.member, statistic); ok && statistic != "std" {
+				values = append(values, v)
+			}
+		}
+		unit, per := number.Unit("ms", values...)
+		c := Column{Name: t.name + " " + unit}
+		times.Columns = append(times.Columns, c.With(times.Rows, func(i int) Entry {
+			if n := t.stats.Lacks(statistics[i]); n > 0 && t.ofServer {
 				return Entry{Needs: n}
 			}
-			if v, ok := figure.FigureOf(s, t.stats, t.member, statistic); ok {
-				return Entry{Text: number.Text(v)}
+			if v, ok := figure.FigureOf(s, t.stats, t.member, statistics[i]); ok {
+				return Entry{Text: number.Text(v / per)}
 			}
 			return Entry{}
-		})
+		}))
 		if figure.Bounded(s, t.member) {
-			names = append(names, "  in 95 of 100 runs")
-			lines = append(lines, func(statistic string) (e Entry) {
-				if x, ok := s.Intervals[t.member+"."+statistic]; ok {
-					e.Text = say.BoundsText(x)
+			bounds.Columns = append(bounds.Columns, c.filled(bounds.Rows, func(i int) string {
+				x, ok := s.Intervals[t.member+"."+bounded[i]]
+				if !ok {
+					return ""
 				}
-				return e
-			})
+				return say.BoundsText(load.Interval{Low: x.Low / per, High: x.High / per})
+			}))
 		}
 	}
-	label := Column{Name: "Latency (ms)", Left: true}.filled(len(names), func(i int) string { return names[i] })
-	table := &Sheet{Rows: len(names), Columns: []Column{label}}
-	for _, statistic := range append(append([]string{"mean", "std", "min", "median"}, figure.Percentiles(known)...), "max") {
-		c := Column{Name: strings.Replace(statistic, "median", "p50", 1)}
-		table.Columns = append(table.Columns, c.With(len(names), func(i int) Entry { return lines[i](statistic) }))
-	}
-	return table
+	return times, bounds
 }
 
 // Clients has a line for each host that has sent a share of the load; nil: one host has sent it all.

@@ -55,7 +55,7 @@ func (c *contradictions) concurrency(s *load.Summary, limit int) {
 			metrics = ofFlight
 		}
 		c.add(metrics,
-			"Little's law: a mean concurrency of %.2f is given, and %d requests of %.2f s in %.2f s make %.2f",
+			"the mean concurrency is given as %.2f, but %d requests of %.2f s in %.2f s make it %.2f (Little's law)",
 			s.MeanConcurrency, s.Completed, s.E2EL.Mean/1e3, s.Duration, flying)
 	}
 	if limit > 0 && flying > (1+load.MaxLittle)*float64(limit) {

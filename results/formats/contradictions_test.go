@@ -32,7 +32,7 @@ func TestContradictions(t *testing.T) {
 			s.MeanConcurrency = 0
 		}, 0, "an input throughput of 40.00/s"},
 		"a window":           {func(s *load.Summary) { s.Window, s.OutputThroughput = &load.Window{}, 300 }, 8, ""},
-		"concurrency":        {func(s *load.Summary) { s.MeanConcurrency = 9 }, 0, "Little's law: a mean concurrency of 9.00 is given, and 200 requests of 4.00 s in 100.00 s make 8.00"},
+		"concurrency":        {func(s *load.Summary) { s.MeanConcurrency = 9 }, 0, "the mean concurrency is given as 9.00, but 200 requests of 4.00 s in 100.00 s make it 8.00 (Little's law)"},
 		"limit":              {func(s *load.Summary) {}, 7, "make 8.00 in flight, and no more than 7 were allowed"},
 		"request throughput": {func(s *load.Summary) { s.RequestThroughput = 2.1 }, 8, "a request throughput of 2.10/s is given, and 200 in 100.00 s make 2.00/s"},
 		"output throughput":  {func(s *load.Summary) { s.OutputThroughput = 190 }, 8, "an output throughput of 190.00/s"},

@@ -221,7 +221,7 @@ func TestImportRefuses(t *testing.T) {
 func TestImportContradiction(t *testing.T) {
 	in := importOne(t, `{"dataset_name": "random", "max_concurrency": 4, "duration": 5630.8, "completed": 500, "mean_e2e_latency_ms": 45046.0, "concurrency": 111.06}`)
 	got := strings.Join(in.Summary.Verdict.Texts(), "\n")
-	if want := "Little's law: a mean concurrency of 111.06 is given, and 500 requests of 45.05 s in 5630.80 s make 4.00"; !strings.Contains(got, want) {
+	if want := "the mean concurrency is given as 111.06, but 500 requests of 45.05 s in 5630.80 s make it 4.00 (Little's law)"; !strings.Contains(got, want) {
 		t.Errorf("reasons:\n%s\nwant %q", got, want)
 	}
 }

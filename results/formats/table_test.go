@@ -39,7 +39,7 @@ func TestReadTable(t *testing.T) {
 					ITL:  load.Stats{Count: 7990, Median: 20}, E2EL: load.Stats{Count: 10, Mean: 38000},
 				}, Judgement: load.Judgement{
 					Verdict: load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{
-						Text:    "Little's law: a mean concurrency of 111.10 is given, and 10 requests of 38.00 s in 100.00 s make 3.80",
+						Text:    "the mean concurrency is given as 111.10, but 10 requests of 38.00 s in 100.00 s make it 3.80 (Little's law)",
 						Code:    "contradiction",
 						Metrics: []string{"mean_concurrency", "request_throughput", "e2el", "normalized_latency"},
 					}}},
