@@ -37,17 +37,18 @@ func TestSoakPyPI(t *testing.T) {
 		return s
 	}
 	vllm, sglang := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal), pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
+	one := soak("vLLM", realLab, vllm, `["a", "b", "c"]`, `["a"]`)
 	split := soak("prefill and decode", groupLab, vllm, "[group.split, group.whole]", "[group.split]")
-	whole := soak("two vLLM", groupLab, vllm, "[group.split, group.whole]", "[group.whole]")
+	routed := soak("vLLM behind SGLang's router", groupLab, vllm, "[group.split, group.whole]", "[group.whole]", "[host.box, host.box]", "[host.box]")
 	alone := soak("SGLang", sglangLab, sglang, `["a", "b"]`, `["a"]`)
 	type victim struct {
 		of   *soaked
 		word string // in its title
 	}
 	victims := []victim{
-		{split, "hcl"}, {split, " agent "}, {split, " reaper "}, {split, "vllm::router"},
-		{split, "--port 20000"}, {split, "--port 20064"}, {split, "VLLM::EngineCore"}, {split, "VLLM::Worker"},
-		{whole, "hcl"}, {whole, "sglang::router"}, {whole, "vllm serve"}, {whole, "VLLM::EngineCore"}, {whole, "VLLM::Worker"},
+		{one, "hcl"}, {one, " agent "}, {one, " reaper "}, {one, "vllm serve"}, {one, "VLLM::EngineCore"}, {one, "VLLM::Worker"},
+		{split, "hcl"}, {split, "vllm::router"}, {split, "--port 20000"}, {split, "--port 20064"}, {split, "VLLM::"},
+		{routed, "hcl"}, {routed, "sglang::router"}, {routed, "VLLM::"},
 		{alone, "hcl"}, {alone, " agent "}, {alone, " reaper "}, {alone, "launch_server"}, {alone, "sglang::scheduler"}, {alone, "sglang::detokenizer"},
 	}
 	killed := map[string]int{}
