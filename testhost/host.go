@@ -77,6 +77,7 @@ type Host struct {
 	Docker       *Docker  // its daemon; nil without one
 	Registry     string   // "IP:port" of a plain HTTP registry, as the test and the daemon reach it
 	Home         string   // User's home directory, as the test sees it
+	Temporary    string   // the TMPDIR of those who log in
 	Dir          string   // all its files
 
 	machine *machine
@@ -119,6 +120,10 @@ func start(t testing.TB, opt Options) (*Host, error) {
 	h.Home = filepath.Join(dir, "home")
 	if err := os.MkdirAll(h.Home, 0o700); err != nil {
 		return nil, fmt.Errorf("make home: %w", err)
+	}
+	h.Temporary = filepath.Join(dir, "tmp")
+	if err := errors.Join(os.Mkdir(h.Temporary, 0o777), os.Chmod(h.Temporary, 0o777|os.ModeSticky)); err != nil {
+		return nil, fmt.Errorf("make directory for temporary files: %w", err)
 	}
 	if err := h.installTools(opt.GPU); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ UseDNS no
 PrintMotd no
 PrintLastLog no
 PidFile none
-SetEnv PATH=%[1]s/bin:%[2]s
+SetEnv PATH=%[1]s/bin:%[2]s TMPDIR=%[1]s/tmp
 %[3]s
 `, m.dir, systemPath, strings.Join(lines, "\n"))
 	if err := os.WriteFile(filepath.Join(m.dir, "sshd_config"), []byte(config), 0o600); err != nil {

@@ -128,7 +128,7 @@ func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 	before := listening(t, host)
 	ofHost := func(port string) bool { return slices.Contains(before, port) }
 	s.looks = func() []string {
-		left := slices.Concat(s.leftOn(host), segments(t, host), slices.DeleteFunc(listening(t, host), ofHost))
+		left := slices.Concat(s.leftOn(host), files(t, host, "/dev/shm"), files(t, host, host.Temporary), slices.DeleteFunc(listening(t, host), ofHost))
 		all, err := host.Processes()
 		must(t, err)
 		for _, p := range all {
@@ -169,10 +169,10 @@ func (s *scene) named(word string) []testhost.Process {
 	})
 }
 
-// segments are what engines share in memory on a host.
-func segments(t *testing.T, host *testhost.Host) []string {
+// files are what is in a directory of a host.
+func files(t *testing.T, host *testhost.Host, dir string) []string {
 	t.Helper()
-	out, err := host.Command("ls", "/dev/shm").Output()
+	out, err := host.Command("ls", dir).Output()
 	must(t, err)
 	return strings.Fields(string(out))
 }
