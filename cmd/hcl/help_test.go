@@ -13,6 +13,7 @@ import (
 
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
+	"hclbench/plain"
 	"hclbench/plan"
 )
 
@@ -53,6 +54,23 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	walk(root)
+}
+
+// TestHelpFits: what verbs say of themselves fits a terminal of 80 columns, but for what cannot be broken.
+func TestHelpFits(t *testing.T) {
+	t.Setenv("COLUMNS", "80")
+	for _, verb := range []string{"apply", "bench", "report", "compare", "init"} {
+		var out strings.Builder
+		if code := execute(t.Context(), []string{verb, "--help"}, nil, &out, &out); code != 0 {
+			t.Fatalf("%s --help ends with %d: %s", verb, code, out.String())
+		}
+		for line := range strings.Lines(out.String()) {
+			breaks := strings.Contains(strings.TrimSpace(line), " ") && !strings.HasPrefix(line, "  hcl ")
+			if plain.Width(strings.TrimRight(line, "\n")) > 80 && breaks {
+				t.Errorf("%s --help: %q", verb, line)
+			}
+		}
+	}
 }
 
 // TestTemplates: every lab that init writes is right and can be planned, without

@@ -265,7 +265,7 @@ const storeVariable = "HCL_STORE"
 
 func (f *labFlags) addStore(c *cobra.Command) {
 	c.Flags().StringVar(&f.store, "store", "",
-		"keep results in this PostgreSQL database, `postgres://USER@HOST/NAME`, and not beside the lab; else "+storeVariable)
+		"keep results in the PostgreSQL database at this `url`, postgres://USER@HOST/NAME, and not beside the lab; else "+storeVariable)
 }
 
 const passwordSeen = "everybody on this machine can see the password in --store; ~/.pgpass, PGPASSWORD and " +

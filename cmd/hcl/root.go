@@ -64,7 +64,24 @@ func rootOf(t *console) *cobra.Command {
 	} {
 		root.AddCommand(of(t))
 	}
+	if width := t.width(0); width > 0 {
+		root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages", fmt.Sprintf("Flags.FlagUsagesWrapped %d", width)))
+		for _, c := range append(root.Commands(), root) {
+			c.Long, c.Example = wrapped(c.Long, width), wrapped(c.Example, width)
+		}
+	}
 	return root
+}
+
+// wrapped is a text whose paragraphs, but those with lines that are set in, have lines of at most width columns.
+func wrapped(text string, width int) string {
+	paragraphs := strings.Split(text, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.HasPrefix(p, " ") && !strings.Contains(p, "\n ") {
+			paragraphs[i] = strings.Join(plain.Wrap(plain.Words(p), " ", min(width, 88)), "\n")
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // doubleDash lets people write -auto-approve, as they do for Terraform: a long flag with one dash gets the second.
