@@ -125,6 +125,8 @@ var rooms = []room{
 		"clears what interrupted tests left"},
 	{"testhost/pypi", []string{"examples"},
 		"real engines are made for tests as the example makes one for its reader"},
+	{"testhost/recording", nil,
+		"test support for every room: what real engines have said"},
 	{"testhost/golden", nil,
 		"test support for every room: files that tests are held against"},
 	{"testhost", nil,

@@ -1,25 +1,23 @@
 package apply
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
 	"hclbench/plan"
+	"hclbench/testhost/recording"
 )
 
 // TestContextOfTheEngine: what a server lists of its context is read, cells that do not go into it are told
 // once each, and answers that ended there are a doubt.
 func TestContextOfTheEngine(t *testing.T) {
-	page, err := os.ReadFile("testdata/models-vllm.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) }))
+	page := recording.Text(t, "vllm-0.32.0/models.json")
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
 	defer at.Close()
 	s := &server{base: at.URL, http: at.Client(), shown: func(text string) string { return text }}
 	found, err := s.model(t.Context(), "/v1/models", "tiny")

@@ -2,8 +2,6 @@ package apply
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/plan"
+	"hclbench/testhost/recording"
 )
 
 // split is an engine of one server for prefill and one for decode.
@@ -57,16 +56,6 @@ func warmed(n int) *load.Summary {
 	return s
 }
 
-// pages are what real servers have shown, see testdata/metrics/README.md.
-func page(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/metrics", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // TestRealCounters: the names that are looked for are those of real engines, in groups and alone.
 func TestRealCounters(t *testing.T) {
 	e, prefill, decode := split(engines.VLLM)
@@ -77,22 +66,22 @@ func TestRealCounters(t *testing.T) {
 		m    *member
 		want tally
 	}{
-		"vllm-decode-idle":     {decode, tally{prompted: 0, computed: 0, elsewhere: 0, generated: 0, lost: 0, began: 1795437949.07}},
-		"vllm-decode":          {decode, tally{prompted: 5128, computed: 2, elsewhere: 0, generated: 285, lost: 0, began: 1795439730.35}},
-		"vllm-prefill":         {prefill, tally{prompted: 6920, computed: 6664, elsewhere: 0, generated: 29, lost: 0, began: 1795439730.34}},
-		"vllm":                 {&alone, tally{prompted: 31939, computed: 30915, elsewhere: 0, generated: 6861, began: 1795437907.03}},
-		"vllm-two-api-servers": {&alone, tally{prompted: 1026, computed: 1026, elsewhere: 0, generated: 358}},
-		"sglang":               {&sglang, tally{prompted: 31567, computed: 27305, generated: 11107}},
+		"vllm-0.32.0/metrics-decode-idle":     {decode, tally{prompted: 0, computed: 0, elsewhere: 0, generated: 0, lost: 0, began: 1795437949.07}},
+		"vllm-0.32.0/metrics-decode":          {decode, tally{prompted: 5128, computed: 2, elsewhere: 0, generated: 285, lost: 0, began: 1795439730.35}},
+		"vllm-0.32.0/metrics-prefill":         {prefill, tally{prompted: 6920, computed: 6664, elsewhere: 0, generated: 29, lost: 0, began: 1795439730.34}},
+		"vllm-0.32.0/metrics":                 {&alone, tally{prompted: 31939, computed: 30915, elsewhere: 0, generated: 6861, began: 1795437907.03}},
+		"vllm-0.32.0/metrics-two-api-servers": {&alone, tally{prompted: 1026, computed: 1026, elsewhere: 0, generated: 358}},
+		"sglang-0.5.23/metrics":               {&sglang, tally{prompted: 31567, computed: 27305, generated: 11107}},
 	} {
-		if got := countsOf(engines.Counts(c.m.Member.Member), page(t, name+".txt")); !maps.Equal(got, c.want) {
+		if got := countsOf(engines.Counts(c.m.Member.Member), recording.Text(t, "by-hand/"+name+".txt")); !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
-	idle, used := countsOf(engines.Counts(decode.Member.Member), page(t, "vllm-decode-idle.txt")), countsOf(engines.Counts(decode.Member.Member), page(t, "vllm-decode.txt"))
+	idle, used := countsOf(engines.Counts(decode.Member.Member), recording.Text(t, "by-hand/vllm-0.32.0/metrics-decode-idle.txt")), countsOf(engines.Counts(decode.Member.Member), recording.Text(t, "by-hand/vllm-0.32.0/metrics-decode.txt"))
 	if got := idleAmong(map[*member]tally{decode: idle}, map[*member]tally{decode: idle}); len(got) != 1 {
 		t.Errorf("idle: %q", got)
 	}
-	renamed := countsOf(engines.Counts(decode.Member.Member), strings.ReplaceAll(page(t, "vllm-decode.txt"), "vllm:", "vllm_"))
+	renamed := countsOf(engines.Counts(decode.Member.Member), strings.ReplaceAll(recording.Text(t, "by-hand/vllm-0.32.0/metrics-decode.txt"), "vllm:", "vllm_"))
 	if got := idleAmong(map[*member]tally{decode: renamed}, map[*member]tally{decode: renamed}); got != nil {
 		t.Errorf("of a version with other names nobody can say that it is idle: %q", got)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -19,6 +18,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
+	"hclbench/testhost/recording"
 )
 
 // TestNews: what servers log of the looks at them is not new, however often it comes;
@@ -95,16 +95,12 @@ func TestHeartbeat(t *testing.T) {
 
 // TestRecordedStarts: the phases of real starts are told and kept each once, whatever comes again of one.
 func TestRecordedStarts(t *testing.T) {
-	for _, name := range []string{"vllm-start", "sglang-start"} {
-		log, err := os.Open("../engines/testdata/logs/" + name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, name := range []string{"vllm-0.32.0/log.txt", "sglang-0.5.23/log.txt"} {
+		log := strings.NewReader(recording.Text(t, name))
 		w := (&engine{d: &plan.Deployment{Engine: &engines.Engine{Kind: engines.VLLM}}}).waitFor("", &member{tell: teller{to: func(Event) {}}})
 		if _, err := w.read(0, io.MultiReader(log, strings.NewReader("Starting to load model again\n")), 0, func(error) {}); err != nil {
 			t.Fatal(err)
 		}
-		log.Close()
 		var got []string
 		for _, p := range w.up.end(time.Now()) {
 			got = append(got, p.Name)
@@ -143,13 +139,12 @@ func TestSetupIsTold(t *testing.T) {
 // TestLostBy: of the log of an engine that was lost the cause is told, and no request.
 func TestLostBy(t *testing.T) {
 	for name, want := range map[string]string{
-		"vllm-enginecore-killed": afterwards + "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered " +
+		"by-hand/vllm-0.32.0/log-enginecore-killed.txt": afterwards + "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered " +
 			"an issue. See stack trace (above) for the root cause.",
-		"sglang-crash": afterwards + "IndexError: index out of range in self",
-		"sglang-start": "",
+		"by-hand/sglang-0.5.23/log-crash.txt": afterwards + "IndexError: index out of range in self",
+		"sglang-0.5.23/log.txt":               "",
 	} {
-		log, err := os.Open("../engines/testdata/logs/" + name + ".txt")
-		lines := linesOf(log, err)
+		lines := linesOf(io.NopCloser(strings.NewReader(recording.Text(t, name))), nil)
 		if got := (&engine{}).lostBy(lines); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}

@@ -1,13 +1,13 @@
 package engines
 
 import (
-	"os"
 	"testing"
-
-	"hclbench/telemetry"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/telemetry"
+	"hclbench/testhost/recording"
 )
 
 // TestRealExports: what real engines and routers tell is read, each quantity under its real name. Of vLLM, SGLang and
@@ -18,34 +18,30 @@ func TestRealExports(t *testing.T) {
 		of   *telemetry.Exports
 		want map[string]float64
 	}{
-		"../testdata/real/vllm-0.32.0/metrics.txt": {Exports(&Engine{Kind: VLLM}), map[string]float64{
+		"by-hand/vllm-0.32.0/metrics.txt": {Exports(&Engine{Kind: VLLM}), map[string]float64{
 			telemetry.Running: 0, telemetry.Waiting: 0, telemetry.KVCache: 0, telemetry.Preemptions: 0, telemetry.Preempted: 0,
-			telemetry.HitTokens: 0, telemetry.QueriedTokens: 75, telemetry.PromptTokens: 75, telemetry.Computed: 75, telemetry.CachedOnGPU: 0,
-			telemetry.CachedOnHost: 0, telemetry.CachedOnDisk: 0, telemetry.Fetched: 0, telemetry.CachedOutside: 0, telemetry.Generated: 48,
-			telemetry.QueueTime: 0.0001104, telemetry.PrefillTime: 0.04802, telemetry.DecodeTime: 0.2602,
-			telemetry.EngineTTFT: 0.08975, telemetry.EngineTPOT: 0.03717, telemetry.EngineE2EL: 0.3423,
-			"times of queue_time": 6, "times of prefill_time": 6, "times of decode_time": 6, "times of ttft": 6, "times of tpot": 6, "times of e2el": 6,
-			"ended:stop": 0, "ended:length": 6, "ended:abort": 0, "ended:error": 0, "ended:repetition": 0,
+			telemetry.HitTokens: 1024, telemetry.QueriedTokens: 31939, telemetry.PromptTokens: 31939, telemetry.Computed: 30915, telemetry.CachedOnGPU: 1024,
+			telemetry.CachedOnHost: 0, telemetry.CachedOnDisk: 0, telemetry.Fetched: 0, telemetry.CachedOutside: 0, telemetry.Generated: 6861,
+			telemetry.QueueTime: 0.007919, telemetry.PrefillTime: 141.36, telemetry.DecodeTime: 1602.86,
+			telemetry.EngineTTFT: 202.177, telemetry.EngineTPOT: 82.82, telemetry.EngineE2EL: 1800.43,
+			"times of queue_time": 335, "times of prefill_time": 335, "times of decode_time": 335, "times of ttft": 340, "times of tpot": 335, "times of e2el": 335,
+			"ended:stop": 66, "ended:length": 269, "ended:abort": 0, "ended:error": 0, "ended:repetition": 0,
 			"refused:max_num_queued_reqs": 0, "refused:max_num_queued_tokens": 0,
 			telemetry.CacheTokens: 1048576, telemetry.CacheBytes: 1 << 30}},
-		"../testdata/real/sglang-0.5.23/metrics.txt": {Exports(&Engine{Kind: SGLang, Flags: flagsOf("enable-metrics")}), map[string]float64{
-			telemetry.Running: 0, telemetry.Waiting: 0, telemetry.KVCache: 0, telemetry.HitTokens: 62, telemetry.QueriedTokens: 101,
-			telemetry.PromptTokens: 101, telemetry.Computed: 39, telemetry.CachedOnGPU: 62, telemetry.Generated: 70,
-			telemetry.QueueTime: 0.005583, telemetry.PrefillTime: 0.2165, telemetry.EngineTTFT: 0.2438, telemetry.EngineTPOT: 0.07746, telemetry.EngineE2EL: 0.7699,
-			"times of queue_time": 10, "times of prefill_time": 10, "times of ttft": 9, "times of tpot": 9, "times of e2el": 9,
+		"by-hand/sglang-0.5.23/metrics.txt": {Exports(&Engine{Kind: SGLang, Flags: flagsOf("enable-metrics")}), map[string]float64{
+			telemetry.Running: 0, telemetry.Waiting: 0, telemetry.KVCache: 0, telemetry.HitTokens: 4262, telemetry.QueriedTokens: 31567,
+			telemetry.PromptTokens: 31567, telemetry.Computed: 27305, telemetry.CachedOnGPU: 4262, telemetry.Generated: 11107,
+			telemetry.QueueTime: 0.39097, telemetry.PrefillTime: 30.174, telemetry.EngineTTFT: 44.674, telemetry.EngineTPOT: 7.5231, telemetry.EngineE2EL: 227.76,
+			"times of queue_time": 439, "times of prefill_time": 439, "times of ttft": 436, "times of tpot": 435, "times of e2el": 436, telemetry.Aborted: 1,
 			telemetry.CacheTokens: 65536, telemetry.CacheBytes: 0.0625009536743164 * (1 << 30)}},
-		"../testdata/real/vllm-router-0.1.17/metrics.txt": {router, map[string]float64{"errors:backend_error": 1, "errors:non_retryable_error": 3}},
-		"../apply/testdata/metrics/vllm-decode.txt": {Exports(&Engine{Kind: VLLM}), map[string]float64{
+		"by-hand/vllm-router-0.1.17/metrics.txt": {router, map[string]float64{"errors:backend_error": 1, "errors:non_retryable_error": 3}},
+		"by-hand/vllm-0.32.0/metrics-decode.txt": {Exports(&Engine{Kind: VLLM}), map[string]float64{
 			telemetry.Computed: 2, telemetry.CachedOnGPU: 256, telemetry.Fetched: 4872, telemetry.CachedOutside: 0, telemetry.Failures: 0,
 			telemetry.Transferred: 5636096, telemetry.TransferTime: 4.114, telemetry.TransferBlocks: 60, "times of kv_transferred": 22}},
 	} {
-		page, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := c.of.Values(string(page))
+		got := c.of.Values(recording.Text(t, file))
 		for name := range got {
-			if _, asked := c.want[name]; !asked && file == "../apply/testdata/metrics/vllm-decode.txt" {
+			if _, asked := c.want[name]; !asked && file == "by-hand/vllm-0.32.0/metrics-decode.txt" {
 				delete(got, name)
 			}
 		}

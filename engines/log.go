@@ -8,8 +8,9 @@ import (
 )
 
 // fatal are log lines after which no server ever comes up, with what they mean.
-// Those marked "recorded" stand in testdata/logs, as engines wrote them; the others
-// are known from the engines' sources and issue threads. The more telling come first.
+// Those marked "recorded" stand in testdata/real, as engines wrote them; most of the others
+// need GPUs, and are known from issue threads (testdata/real/by-hand/reported.tsv) and the
+// engines' sources. The more telling come first.
 var fatal = []struct {
 	means string
 	line  *regexp.Regexp
@@ -90,6 +91,9 @@ type Cause struct {
 
 // Read reads the next line.
 func (c *Cause) Read(line string) {
+	if ofRequest.MatchString(line) {
+		return
+	}
 	text := bare(line)
 	say := func(means, text string) *Fatal {
 		return &Fatal{Means: means, Line: text, Rank: rankOf(line)}
@@ -143,6 +147,9 @@ func (c *Cause) Last() (f Fatal, ok bool) {
 	return c.Fatal()
 }
 
+// ofRequest is what vLLM's server tells of requests that it refuses and of answers that it cannot read, with tracebacks.
+var ofRequest = regexp.MustCompile(` ERROR \S+ \S+ \[(?:validation|exception|\w+_tool_parser)\.py:\d+\]`)
+
 // failure is the last line of a traceback, and what a program says of its arguments, or of itself.
 var failure = regexp.MustCompile(`^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$|^[\w. /-]+: error: |^(?i:error): .`)
 
@@ -158,16 +165,16 @@ var (
 )
 
 // AccessLine reports whether a log line tells of a request, as servers write one of each, or of a path that it may ask for.
-func AccessLine(line string) bool { return access.MatchString(line) }
+func AccessLine(line string) bool { return access.MatchString(colour.ReplaceAllString(line, "")) }
 
-// access are uvicorn's, the routers' (Rust), gin's and llama.cpp's, and of vLLM's start.
-var access = anyOf(`"[A-Z]+ \S+ HTTP/[\d.]+" \d{3}`, `\bhttp_request\{method=`, `^\[GIN\] `, `log_server_r: request: `,
+// access are uvicorn's, SGLang's router's (Rust), gin's and llama.cpp's, and of vLLM's start.
+var access = anyOf(`"[A-Z]+ \S+ HTTP/[\d.]+" \d{3}`, `\bhttp_request\{.*(?:processing request|request failed with \w+ error)`, `^\[GIN\] `, `log_server_r: request: `,
 	`\] Route: /\S*, `, `\] Available routes are:$`)
 
 // ranks are how the engines name the process that writes a line: "[… TP3]" and
-// "[… DP1 TP3]" (SGLang), "(VllmWorker rank=3 pid=…)" and "(Worker_TP3 pid=…)"
+// "[… DP1 TP3 EP3]" (SGLang), "(VllmWorker rank=3 pid=…)" and "(Worker_TP3 pid=…)"
 // (vLLM), "[rank3]:" (torch), "[TensorRT-LLM][RANK 3]" and "[RANK 3]".
-var ranks = regexp.MustCompile(`\bTP(\d+)\]|\brank=(\d+)|Worker\w*_TP(\d+)\b|\[(?i:rank) ?(\d+)\]`)
+var ranks = regexp.MustCompile(`\bTP(\d+)(?: EP\d+)?\]|\brank=(\d+)|Worker\w*_TP(\d+)\b|\[(?i:rank) ?(\d+)\]`)
 
 func rankOf(line string) string {
 	for _, n := range submatches(ranks, line) {
@@ -222,7 +229,7 @@ var phases = []struct {
 	{"loading weights", anyOf(`Load weight begin`, `(?i:starting to load model|loading model )`, `\[TensorRT-LLM\] Loading`)},
 	{"warming up", anyOf(`Loading weights took`, `Model loading took`, `Load weight end`)},
 	{"compiling", anyOf(`(?i)(?:compiling|DeepGEMM warmup|autotun\w*).*?(\d+)/(\d+)`)},
-	{"compiling", anyOf(`torch\.compile takes`, `for vLLM's torch\.compile`, `Dynamo bytecode transform`, `Compiling a graph`,
+	{"compiling", anyOf(`torch\.compile (?:takes|took)`, `for vLLM's torch\.compile`, `Dynamo bytecode transform`, `Compiling a graph`,
 		`DeepGEMM (?:JIT|warmup)`)},
 	{"capturing graphs", anyOf(`(?i)captur(?:e|ing) (?:batches|[a-z -]*graph).*?(\d+)/(\d+)`)},
 	{"capturing graphs", anyOf(`(?i)captur(?:e|ing) (?:batches|[a-z -]*graph)`)},

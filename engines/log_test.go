@@ -1,29 +1,18 @@
 package engines
 
 import (
-	"os"
-	"path/filepath"
+	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
+	"github.com/google/go-cmp/cmp/cmpopts"
 
-// recorded are the lines of a log that a real engine has written, as a terminal shows
-// them: of a line that was written over, its last state. See testdata/logs/README.md.
-func recorded(t *testing.T, name string) (lines []string) {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata/logs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		lines = append(lines, line[strings.LastIndexByte(line, '\r')+1:])
-	}
-	return lines
-}
+	"hclbench/testhost/recording"
+)
 
 // cause is what lines say of why the engine fails, once it has ended, and whether they say it before.
 func cause(lines ...string) (f Fatal, fatal bool) {
@@ -36,94 +25,103 @@ func cause(lines ...string) (f Fatal, fatal bool) {
 	return f, fatal
 }
 
-// TestRecordedCauses: every start that failed, and every engine that died under load, is given its cause.
-func TestRecordedCauses(t *testing.T) {
-	for name, want := range map[string]string{
-		"sglang-crash":                       "IndexError: index out of range in self",
-		"sglang-fail-bad-model":              "the model is not there, and cannot be fetched: huggingface_hub.errors.HFValidationError: Repo id must be…",
-		"sglang-fail-bad-model-hub":          "the model is not there, and cannot be fetched: huggingface_hub.errors.LocalEntryNotFoundError: Cannot fin…",
-		"sglang-fail-dp-attn":                "AssertionError: assert cfg.tp_size % cfg.attn_dp_size == 0",
-		"sglang-fail-low-mem":                "no room for the KV cache: ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fra…",
-		"sglang-fail-parse-choice":           "the engine does not take the value of an argument: sglang serve: error: argument --attention-backend: in…",
-		"sglang-fail-parse-int":              "the engine does not take the value of an argument: sglang serve: error: argument --tp-size/--tensor-para…",
-		"sglang-fail-parse-noarg":            "the engine does not take the value of an argument: sglang serve: error: argument --tp-size/--tensor-para…",
-		"sglang-fail-parse-pp":               "the engine does not know an argument: sglang serve: error: ambiguous option: --pp could match --pp-size,…",
-		"sglang-fail-parse-unknown":          "the engine does not know an argument: sglang serve: error: ambiguous option: --cuda-graph-max-bs could m…",
-		"sglang-fail-port-taken":             "the port is taken: ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 18300): …",
-		"setup-no-such-version":              "Error: vLLM 9.9.9 cannot be made of PyPI's packages: say another version (https://pypi.org/project/vllm…",
-		"sglang-start":                       "",
-		"vllm-enginecore-killed":             "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. Se…",
-		"vllm-fail-bad-int":                  "the engine does not take the value of an argument: vllm serve: error: argument --max-num-seqs: invalid i…",
-		"vllm-fail-batched-tokens-too-small": "the engine refuses its settings: Value error, max_num_batched_tokens (16) must be greater than or equal …",
-		"vllm-fail-dtype-invalid":            "the engine does not take the value of an argument: vllm serve: error: argument --dtype: invalid choice: …",
-		"vllm-fail-kv-cache-too-small":       "no room for the KV cache: ValueError: To serve at least one request with the model's max seq len (4096),…",
-		"vllm-fail-max-model-len-too-large":  "max-model-len is beyond the model's own context: Value error, User-specified max_model_len (100000) is g…",
-		"vllm-fail-model-path-missing":       "the model is not there, and cannot be fetched: huggingface_hub.errors.HFValidationError: Repo id must be…",
-		"vllm-fail-model-without-tokenizer":  "the model has no tokenizer: ValueError: Couldn't instantiate the backend tokenizer from one of:",
-		"vllm-fail-port-taken":               "the port is taken: OSError: [Errno 98] Address already in use",
-		"vllm-fail-ucx-interface-gone":       "NIXL cannot open the network: [host:18185:0]      ucp_worker.c:1498 UCX  ERROR uct_iface_open(tcp/hclt4b…",
-		"vllm-router-fail-no-workers":        `RuntimeError: Timeout 60s waiting for hosts ["http://127.0.0.1:18292", "http://127.0.0.1:18291"] to beco…`,
-		"vllm-start":                         "",
-	} {
-		f, fatal := cause(recorded(t, name+".txt")...)
-		begins, cut := strings.CutSuffix(want, "…")
-		if got := f.String(); got != want && !(cut && strings.HasPrefix(got, begins)) {
-			t.Errorf("%s: the cause is\n%s, want\n%s", name, got, want)
-		}
-		if known := f.Means != "" || name == "sglang-crash"; fatal != known {
-			t.Errorf("%s: that it will never serve is said: %t, want %t", name, fatal, known)
+// logs are recorded logs, by what a test says of each.
+func logs[T any](t *testing.T, says map[string]T, patterns ...string) iter.Seq2[string, T] {
+	t.Helper()
+	names := recording.Names(t, patterns...)
+	if diff := cmp.Diff(names, slices.Sorted(maps.Keys(says)), cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("what is recorded, and what is said of it (-recorded +said):\n%s", diff)
+	}
+	return func(yield func(string, T) bool) {
+		for _, name := range names {
+			if of, said := says[name]; said && !yield(name, of) {
+				return
+			}
 		}
 	}
 }
 
-// TestCauses: lines as engines print them, from the issues that report them.
-func TestCauses(t *testing.T) {
-	for line, want := range map[string]string{
-		"ValueError: Free memory on device (13.2/139.8 GiB) on startup is less than desired GPU memory utilization (0.9, 125.8 GiB).":                 "memory is not free",
-		"[2025-02-12 10:00:00 TP3] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.":                                           "out of GPU memory",
-		"RuntimeError: Engine core initialization failed. See root cause above.":                                                                      "core failed",
-		"api_server.py: error: unrecognized arguments: --tensor-paralel-size 8":                                                                       "does not know an argument",
-		"RuntimeError: No HIP GPUs are available":                                                                                                     "there is no GPU, or other device",
-		"Failed to initialize NVML: Unknown Error":                                                                                                    "there is no GPU, or other device",
-		"RuntimeError: Failed to infer device type, please set the environment variable VLLM_LOGGING":                                                 "there is no GPU, or other device",
-		"Received sigquit from a child process. It usually means the child failed.":                                                                   "core failed",
-		"ValueError: Not enough memory. Please try to increase --mem-fraction-static.":                                                                "no room for the KV cache",
-		"TimeoutError: Timed out waiting for engine core processes to start. This is often caused by slow weight loading":                             "VLLM_ENGINE_READY_TIMEOUT_S",
-		"RuntimeError: The NVIDIA driver on your system is too old (found version 12040).":                                                            "driver is too old",
-		"RuntimeError: CUDA error: no kernel image is available for execution on the device":                                                          "no kernels for this GPU",
-		"HIP error: invalid device function":                                                                                                          "no kernels for this GPU",
-		"torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, unhandled system error":                                                 "cannot talk to each other",
-		"torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500 EADDRINUSE":             "port is taken",
-		"torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect to (10.0.0.1, 29500).":            "a rank does not find the others",
-		"The checkpoint you are trying to load has model type `x` but Transformers does not recognize this architecture.":                             "does not know the model",
-		"ValueError: Model architectures ['XForCausalLM'] are not supported for now.":                                                                 "does not know the model",
-		"RuntimeError: Insufficient space in /dev/shm: 160 MiB required, 64 MiB free":                                                                 "/dev/shm has no room",
-		"(EngineCore pid=7) ERROR 11-23 13:41:40 [core.py:1510] RuntimeError: Worker failed with error 'NIXL is not available', please check the log": "NIXL is missing",
-	} {
-		f, fatal := cause(line)
-		if !fatal || !strings.Contains(f.Means, want) || f.Follows != (want == "core failed") {
-			t.Errorf("of %q the cause is %+v, %t, want %q", line, f, fatal, want)
+// TestRecordedCauses: every start that failed, and every engine that died under load, is given its cause.
+func TestRecordedCauses(t *testing.T) {
+	for name, want := range logs(t, map[string]string{
+		"vllm-0.32.0/log-fail-bad-int.txt":                          "the engine does not take the value of an argument: vllm serve: error: argument --max-num-seqs: invalid i…",
+		"vllm-0.32.0/log-fail-dtype-invalid.txt":                    "the engine does not take the value of an argument: vllm serve: error: argument --dtype: invalid choice: …",
+		"vllm-0.32.0/log-fail-kv-cache-too-small.txt":               "no room for the KV cache: ValueError: To serve at least one request with the model's max seq len (4096),…",
+		"vllm-0.32.0/log-fail-max-model-len-too-large.txt":          "max-model-len is beyond the model's own context: Value error, User-specified max_model_len (100000) is g…",
+		"vllm-0.32.0/log-fail-port-taken.txt":                       "the port is taken: OSError: [Errno 98] Address already in use",
+		"vllm-0.32.0/log-fail-unknown-flag.txt":                     "the engine does not know an argument: vllm: error: unrecognized arguments: --no-such-flag",
+		"sglang-0.5.23/log-fail-low-mem.txt":                        "no room for the KV cache: ValueError: Loaded weights leave no GPU memory for the KV cache under --mem-fra…",
+		"sglang-0.5.23/log-fail-parse-ambiguous.txt":                "the engine does not know an argument: sglang serve: error: ambiguous option: --pp could match --pp-size,…",
+		"sglang-0.5.23/log-fail-parse-int.txt":                      "the engine does not take the value of an argument: sglang serve: error: argument --tp-size/--tensor-para…",
+		"sglang-0.5.23/log-fail-parse-unknown.txt":                  "the engine does not know an argument: sglang serve: error: unrecognized arguments: --no-such-flag",
+		"by-hand/sglang-0.5.23/log-crash.txt":                       "IndexError: index out of range in self",
+		"by-hand/sglang-0.5.23/log-fail-bad-model.txt":              "the model is not there, and cannot be fetched: huggingface_hub.errors.HFValidationError: Repo id must be…",
+		"by-hand/sglang-0.5.23/log-fail-bad-model-hub.txt":          "the model is not there, and cannot be fetched: huggingface_hub.errors.LocalEntryNotFoundError: Cannot fin…",
+		"by-hand/sglang-0.5.23/log-fail-dp-attn.txt":                "AssertionError: assert cfg.tp_size % cfg.attn_dp_size == 0",
+		"by-hand/sglang-0.5.23/log-fail-parse-choice.txt":           "the engine does not take the value of an argument: sglang serve: error: argument --attention-backend: in…",
+		"by-hand/sglang-0.5.23/log-fail-parse-noarg.txt":            "the engine does not take the value of an argument: sglang serve: error: argument --tp-size/--tensor-para…",
+		"by-hand/sglang-0.5.23/log-fail-port-taken.txt":             "the port is taken: ERROR:    [Errno 98] error while attempting to bind on address ('127.0.0.1', 18300): …",
+		"by-hand/uv-0.13.9/log-fail-no-such-version.txt":            "Error: vLLM 9.9.9 cannot be made of PyPI's packages: say another version (https://pypi.org/project/vllm…",
+		"by-hand/vllm-0.32.0/log-enginecore-killed.txt":             "the engine's core failed: vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. Se…",
+		"by-hand/vllm-0.32.0/log-fail-batched-tokens-too-small.txt": "the engine refuses its settings: Value error, max_num_batched_tokens (16) must be greater than or equal …",
+		"by-hand/vllm-0.32.0/log-fail-model-path-missing.txt":       "the model is not there, and cannot be fetched: huggingface_hub.errors.HFValidationError: Repo id must be…",
+		"by-hand/vllm-0.32.0/log-fail-model-without-tokenizer.txt":  "the model has no tokenizer: ValueError: Couldn't instantiate the backend tokenizer from one of:",
+		"by-hand/vllm-0.32.0/log-fail-ucx-interface-gone.txt":       "NIXL cannot open the network: [host:18185:0]      ucp_worker.c:1498 UCX  ERROR uct_iface_open(tcp/hclt4b…",
+		"by-hand/vllm-router-0.1.17/log-fail-no-workers.txt":        `RuntimeError: Timeout 60s waiting for hosts ["http://127.0.0.1:18292", "http://127.0.0.1:18291"] to beco…`,
+	}, "*/log-fail-*", "by-hand/*/log-fail-*", "by-hand/*/log-crash.txt", "by-hand/*/log-*-killed.txt") {
+		f, fatal := cause(recording.Lines(t, name)...)
+		begins, cut := strings.CutSuffix(want, "…")
+		if got := f.String(); got != want && !(cut && strings.HasPrefix(got, begins)) {
+			t.Errorf("%s: the cause is\n%s, want\n%s", name, got, want)
+		}
+		if known := f.Means != "" || strings.HasSuffix(name, "log-crash.txt"); fatal != known {
+			t.Errorf("%s: that it will never serve is said: %t, want %t", name, fatal, known)
 		}
 	}
+	for _, name := range recording.Names(t, "*/log.txt") { // good ones
+		if f, fatal := cause(recording.Lines(t, name)...); fatal || f != (Fatal{}) {
+			t.Errorf("%s: the cause is %+v", name, f)
+		}
+	}
+}
+
+// TestReported: lines that need GPUs, as people have reported them.
+func TestReported(t *testing.T) {
+	for line := range strings.Lines(recording.Text(t, "by-hand/reported.tsv")) {
+		row := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		says, means, line := row[0], row[1], row[3]
+		switch says {
+		case "cause":
+			f, fatal := cause(line)
+			if !fatal || !strings.Contains(f.Means, means) || f.Follows != (means == "core failed") {
+				t.Errorf("of %q the cause is %+v, %t, want %q", line, f, fatal, means)
+			}
+		case "phase":
+			p, ok := ProgressOf(line)
+			got := p.Phase
+			if p.Of > 0 {
+				got = fmt.Sprintf("%s %d of %d", p.Phase, p.N, p.Of)
+			}
+			if !ok || got != means {
+				t.Errorf("by %q it is %q, want %q", line, got, means)
+			}
+		}
+	}
+}
+
+// TestRanks: the rank whose process says why the engine fails, in the names that recordings and reports have for it.
+func TestRanks(t *testing.T) {
+	const why = "torch.OutOfMemoryError: CUDA out of memory."
 	for line, want := range map[string]string{
-		"[2025-02-12 10:00:00 DP1 TP3] torch.OutOfMemoryError: CUDA out of memory.":           "3",
-		"(VllmWorker rank=5 pid=412) ERROR torch.OutOfMemoryError: CUDA out of memory.":       "5",
-		"(Worker_TP12 pid=412) ERROR torch.OutOfMemoryError: CUDA out of memory.":             "12",
-		"[rank2]: torch.OutOfMemoryError: CUDA out of memory.":                                "2",
-		"[TRT-LLM] [RANK 7] [E] torch.OutOfMemoryError: CUDA out of memory.":                  "7",
-		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a": "",
+		"[2026-05-07 13:39:13 DP3 TP2 EP3] " + why: "2",
+		"(VllmWorker rank=1 pid=1763878) " + why:   "1",
+		"(Worker_TP12 pid=34322) " + why:           "12",
+		"[rank0]: " + why:                          "0",
+		"[TRT-LLM] [RANK 7] [E] " + why:            "7",
+		why + " GPU 0 has a total capacity":        "",
 	} {
 		if f, fatal := cause(line); !fatal || f.Rank != want {
 			t.Errorf("of %q the cause is %+v, %t, want rank %q", line, f, fatal, want)
-		}
-	}
-	for _, line := range []string{
-		"INFO 02-12 10:00:00 worker.py:266] the current vLLM instance can use total_gpu_memory (139.72GiB) x gpu_memory_utilization (0.90)",
-		"WARNING: no CUDA graphs will be captured",
-		"INFO:     Application startup complete.",
-	} {
-		if f, _ := cause(line); f != (Fatal{}) {
-			t.Errorf("of %q the cause is %+v, want none", line, f)
 		}
 	}
 }
@@ -136,6 +134,7 @@ func TestChain(t *testing.T) {
 		"the first after what opens":   {over, "Scheduler hit an exception: Traceback (most recent call last):", root, "Received sigquit from a child process."},
 		"coloured, and behind a name":  {"\x1b[0;36m(EngineCore pid=7)\x1b[0;0m ERROR 11-23 13:41:40 [core.py:1510] " + root, after},
 		"no cascade: the last of them": {over, root},
+		"a request that was refused":   {root, "(APIServer pid=11) ERROR 11-24 08:09:44 [validation.py:151] fastapi.exceptions.RequestValidationError: 1 validation error:", after},
 	} {
 		if f, fatal := cause(lines...); f.String() != root || fatal != (len(lines) > 2 || lines[1] == after) {
 			t.Errorf("%s: %q, %t", name, f, fatal)
@@ -145,56 +144,38 @@ func TestChain(t *testing.T) {
 
 // TestRecordedAccess: lines of requests are known, and no others.
 func TestRecordedAccess(t *testing.T) {
-	for name, want := range map[string]int{"vllm-start.txt": 57, "sglang-start.txt": 3, "vllm-enginecore-killed.txt": 19} {
-		lines := recorded(t, name)
-		left := slices.DeleteFunc(slices.Clone(lines), AccessLine)
-		if got := len(lines) - len(left); got != want {
-			t.Errorf("%s: %d lines of requests, want %d", name, got, want)
-		}
-		for _, line := range left {
-			if strings.Contains(line, "HTTP/1.1") || strings.Contains(line, "Route: ") {
-				t.Errorf("%s: left is %q", name, line)
+	for _, name := range recording.Names(t, "*/log.txt", "by-hand/*/log-crash.txt", "by-hand/*/log-*-killed.txt") {
+		found := 0
+		for _, line := range recording.Lines(t, name) {
+			of := strings.Contains(line, `HTTP/1.1" `) || strings.Contains(line, "Route: /") || strings.Contains(line, "Available routes are:") ||
+				strings.Contains(line, "processing request") || strings.Contains(line, "request failed with")
+			if got := AccessLine(line); got != of {
+				t.Errorf("%s: that it is of a request: %t, %q", name, got, line)
+			} else if of {
+				found++
 			}
 		}
-	}
-}
-
-func TestProgressOf(t *testing.T) {
-	for line, want := range map[string]Progress{
-		"Loading safetensors checkpoint shards:  56% Completed | 91/163 [02:11<01:44]":                       {"loading weights", 91, 163},
-		"Multi-thread loading shards:  25% Completed | 1/4 [00:10<00:30]":                                    {"loading weights", 1, 4},
-		"INFO 02-12 10:00:00 model_runner.py:1110] Starting to load model deepseek-ai/DeepSeek-R1...":        {Phase: "loading weights"},
-		"[2025-02-12 10:00:00 TP3] Load weight begin. avail mem=138.91 GB":                                   {Phase: "loading weights"},
-		"Loading weights concurrently:  50%|█████     | 60/120":                                              {"loading weights", 60, 120},
-		"Fetching 163 files:   3%|▎         | 5/163 [00:11<05:44,  2.18s/it]":                                {"downloading the model", 5, 163},
-		"INFO 02-12 10:00:00 backends.py:459] torch.compile takes 41.2 s in total":                           {Phase: "compiling"},
-		"DeepGEMM warmup:  10%|█         | 100/1000":                                                         {"compiling", 100, 1000},
-		"Capturing CUDA graph shapes:  60%|██████    | 21/35":                                                {"capturing graphs", 21, 35},
-		"Capturing batches (bs=128 avail_mem=11.98 GB):   4%|▍         | 1/23":                               {"capturing graphs", 1, 23},
-		"[2025-02-12 10:00:00 TP0] Capture cuda graph begin. This can take up to several minutes.":           {Phase: "capturing graphs"},
-		"[2025-02-12 10:00:00 TP0] Capture draft decode CUDA graph begin.":                                   {Phase: "capturing graphs"},
-		"INFO:     Waiting for application startup.":                                                         {Phase: "starting the server"},
-		"INFO 02-12 10:00:00 worker.py:266] the current vLLM instance can use total_gpu_memory (139.72GiB)":  {},
-		"\x1b[1;36m(Worker pid=9)\x1b[0;0m INFO 11-23 12:50:02 [x.py:501] Loading weights took 0.32 seconds": {Phase: "warming up"},
-		"WARNING 11-23 12:50:31 [vllm.py:1703] Enforce eager set, disabling torch.compile, CUDAGraphs, and":  {},
-	} {
-		if got, _ := ProgressOf(line); got != want {
-			t.Errorf("ProgressOf(%q) = %+v, want %+v", line, got, want)
+		if router := strings.HasPrefix(name, "vllm-router"); (found == 0) != router { // which tells nothing of them
+			t.Errorf("%s: %d requests", name, found)
 		}
 	}
 }
 
 // TestRecordedPhases: a start tells its phases, each once and in their order.
 func TestRecordedPhases(t *testing.T) {
-	for name, want := range map[string][]string{
-		"vllm-start":                   {"starting the engine", "loading weights", "warming up", "starting the server"},
-		"vllm-fail-ucx-interface-gone": {"starting the engine", "loading weights", "warming up"},
-		"sglang-start":                 {"starting the engine", "loading weights", "warming up", "starting the server"},
-		"sglang-fail-parse-int":        nil,
-		"vllm-fail-bad-int":            nil,
-	} {
+	good := []string{"starting the engine", "loading weights", "warming up", "starting the server"}
+	for name, want := range logs(t, map[string][]string{
+		"vllm-0.32.0/log.txt":                                 good,
+		"sglang-0.5.23/log.txt":                               good,
+		"vllm-router-0.1.17/log.txt":                          nil,
+		"sglang-router-0.3.2/log.txt":                         nil,
+		"by-hand/vllm-0.32.0/log-tp2-rank0.txt":               good,
+		"by-hand/vllm-0.32.0/log-fail-ucx-interface-gone.txt": good[:3],
+		"sglang-0.5.23/log-fail-parse-int.txt":                nil,
+		"vllm-0.32.0/log-fail-bad-int.txt":                    nil,
+	}, "*/log.txt", "by-hand/*/log-tp2-rank0.txt", "by-hand/*/log-fail-ucx-*", "*/log-fail-*-int.txt") {
 		var got []string
-		for _, line := range recorded(t, name+".txt") {
+		for _, line := range recording.Lines(t, name) {
 			if p, ok := ProgressOf(line); ok {
 				got = append(got, p.Phase)
 			}

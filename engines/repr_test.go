@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"hclbench/testhost/recording"
 )
 
 // TestServedIn holds what the tools say they run with against the flags.
@@ -14,7 +16,7 @@ func TestServedIn(t *testing.T) {
 		v0     = "INFO 03-01 12:00:00 llm_engine.py:234] Initializing a V0 LLM engine (v0.7.3) with config: model='org/model', tensor_parallel_size=4, max_seq_len=32768, use_cached_outputs=False, "
 		sglang = "server_args=ServerArgs(model_path='org/model', context_length=None, tp_size=8, mem_fraction_static=0.88, disable_radix_cache=True, kv_cache_dtype='fp8_e5m2', api_key='hush')"
 	)
-	newer := recorded(t, "sglang-offline.txt")[0] // of 0.5.23
+	newer := recording.Lines(t, "by-hand/sglang-0.5.23/log-offline.txt")[0] // of 0.5.23
 	for _, c := range []struct {
 		name, kind, line string
 		flags            []Flag

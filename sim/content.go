@@ -76,8 +76,8 @@ type said struct {
 	shut     string // after the last
 }
 
-// members appends the tokens from (included) to to, as members of an object.
-func (sp speech) members(b []byte, from, to int) []byte {
+// members appends the tokens from (included) to to, as members of a message, or of a delta of one.
+func (sp speech) members(b []byte, from, to int, delta bool) []byte {
 	if !sp.chat {
 		b = append(b, `"text":"`...)
 		return append(appendText(b, from+sp.shift, min(to, sp.tokens)+sp.shift), '"')
@@ -91,19 +91,37 @@ func (sp speech) members(b []byte, from, to int) []byte {
 			b = append(b, ',')
 		}
 		first = false
-		switch {
-		case !p.call:
+		if !p.call {
 			b = append(append(append(b, '"'), p.member...), `":"`...)
+			b = append(sp.text(b, p), '"')
+			continue
+		}
+		id, name := `"call-0"`, quote(sp.call)
+		switch {
 		case p.begins():
-			b = append(b, `"tool_calls":[{"index":0,"id":"call-0","type":"function","function":{"name":`...)
-			b = append(append(b, quote(sp.call)...), `,"arguments":"`...)
+		case sp.as == SGLang:
+			id, name = "null", "null"
 		default:
-			b = append(b, `"tool_calls":[{"index":0,"function":{"arguments":"`...)
+			id, name = "", ""
 		}
-		b = append(sp.text(b, p), '"')
-		if p.call {
-			b = append(b, "}}]"...)
+		if delta && sp.as == SGLang {
+			b = append(b, `"role":null,`...)
 		}
+		b = append(b, `"content":null,"tool_calls":[{"index":0,`...)
+		if id != "" {
+			b = append(append(append(b, `"id":`...), id...), `,"type":"function",`...)
+		}
+		b = append(b, `"function":{`...)
+		if name != "" {
+			b = append(append(b, `"name":`...), name...)
+		}
+		if text := sp.text(nil, p); len(text) > 0 || sp.as != VLLM { // vLLM has nothing of arguments beside the name
+			if name != "" {
+				b = append(b, ',')
+			}
+			b = append(append(append(b, `"arguments":"`...), text...), '"')
+		}
+		b = append(b, "}}]"...)
 	}
 	return b
 }
@@ -137,12 +155,16 @@ func (sp speech) pieces(from, to int) iter.Seq[piece] {
 	}
 }
 
-// text appends a piece as it stands between the quotes of a JSON string.
+// text appends a piece as it stands between the quotes of a JSON string. The first token of a call is the function's name.
 func (sp speech) text(b []byte, p piece) []byte {
-	if p.begins() {
+	first := p.from
+	if p.call {
+		first++
+	}
+	if p.low <= first && (first < p.high || p.high == p.to) {
 		b = append(b, p.open...)
 	}
-	b = appendText(b, p.low+sp.shift, p.high+sp.shift)
+	b = appendText(b, max(p.low, first)+sp.shift, p.high+sp.shift)
 	if p.high == p.to {
 		b = append(b, p.shut...)
 	}

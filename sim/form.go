@@ -102,11 +102,19 @@ func (c Config) usage(j job, tokens int, chat, end bool) string {
 
 // refuse writes an error as the engine does.
 func refuse(w http.ResponseWriter, as string, status int, kind, text string) {
+	(&refusal{status: status, kind: kind, text: text}).write(w, as)
+}
+
+func (no *refusal) write(w http.ResponseWriter, as string) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
+	w.WriteHeader(no.status)
 	if as == SGLang {
-		fmt.Fprintf(w, `{"object":"error","message":%s,"type":"%s","param":null,"code":%d}`, quote(text), kind, status)
+		fmt.Fprintf(w, `{"object":"error","message":%s,"type":"%s","param":null,"code":%d}`, quote(no.text), no.kind, no.status)
 		return
 	}
-	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":null,"code":%d}}`, quote(text), kind, status)
+	param := "null"
+	if no.param != "" {
+		param = quote(no.param)
+	}
+	fmt.Fprintf(w, `{"error":{"message":%s,"type":"%s","param":%s,"code":%d}}`, quote(no.text), no.kind, param, no.status)
 }

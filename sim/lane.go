@@ -171,7 +171,7 @@ func (n *lane) run() {
 			}
 			queue.pop()
 			f.server.complete(f.ledger, f.job, f.sent, f.due)
-			n.leave(f, n.write(f, append(appendChunk(buf[:0], f.job.closing), "0\r\n\r\n"...)))
+			n.leave(f, n.write(f, append(appendChunk(buf[:0], f.job.closing()), "0\r\n\r\n"...)))
 		}
 		if len(queue) > 0 && queue[0].at <= now {
 			runtime.Gosched() // there is more to do, and others want to run too

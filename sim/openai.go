@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -49,7 +50,14 @@ func (s *Server) completion(body []byte) (job, *refusal) {
 		return job{}, no
 	}
 	prompt, err := countPrompt(req.Prompt)
-	if err != nil {
+	switch {
+	case err == errNoPrompt && s.cfg.As == SGLang:
+		return job{}, malformed(err)
+	case err == errNoPrompt:
+		no := bad("Either prompt or prompt_embeds must be provided and non-empty. (parameter=prompt)")
+		no.param = "prompt"
+		return job{}, no
+	case err != nil:
 		return job{}, bad(err.Error())
 	}
 	return s.openAIJob(req, prompt, false)
@@ -78,12 +86,12 @@ func (s *Server) chat(body []byte) (job, *refusal) {
 
 func (s *Server) openAIRequest(body []byte) (req request, no *refusal) {
 	if err := json.Unmarshal(body, &req); err != nil {
-		return req, bad("request body: " + err.Error())
+		return req, malformed(err)
 	}
 	// SGLang answers whatever model is asked for.
 	if s.cfg.As != SGLang && req.Model != "" && req.Model != s.cfg.Model && !slices.Contains(s.cfg.Adapters, req.Model) {
 		return req, &refusal{http.StatusNotFound, "NotFoundError",
-			fmt.Sprintf("The model `%s` does not exist.", req.Model)}
+			fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", req.Model, strings.Join(append([]string{s.cfg.Model}, s.cfg.Adapters...), ", ")), "model"}
 	}
 	return req, nil
 }
@@ -103,15 +111,19 @@ func adapterOf(cfg Config, model, path string) (name string, no *refusal) {
 
 // begin makes a job of what is asked, and says what its answer is to say.
 func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, no *refusal) {
-	asked := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens))
-	if asked < 1 {
-		return job{}, says, bad(fmt.Sprintf("max_tokens must be at least 1, got %d.", asked))
+	asked, param := *cmp.Or(req.MaxCompletionTokens, req.MaxTokens, new(defaultMaxTokens)), "max_tokens"
+	if req.MaxCompletionTokens != nil {
+		param = "max_completion_tokens"
+	}
+	if asked, no = s.fits(asked, prompt, param, chat); no != nil {
+		return job{}, says, no
 	}
 	if req.Temperature < 0 {
-		return job{}, says, bad(fmt.Sprintf("temperature must be non-negative, got %g.", req.Temperature))
-	}
-	if longest, told := s.modelLen(); told && prompt > longest {
-		return job{}, says, bad(fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt contains %d input tokens.", longest, prompt))
+		no := wrong("temperature", fmt.Sprintf("%.1f", req.Temperature), fmt.Sprintf("temperature must be non-negative, got %.1f.", req.Temperature))
+		if s.cfg.As == SGLang {
+			no = bad(fmt.Sprintf("temperature must be a non-negative finite number, got %.1f.", req.Temperature))
+		}
+		return job{}, says, no
 	}
 	j = job{prompt: prompt, stream: req.Stream}
 	if j.adapter, no = adapterOf(s.cfg, req.Model, req.LoraPath); no != nil {
@@ -120,6 +132,37 @@ func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, n
 	j.tokens, j.finish = s.limit(asked)
 	says, no = speak(s.cfg, s.accepted.Load()+1, req, &j, chat)
 	return j, says, no
+}
+
+// fits is how many of the tokens that are asked for go into the context with a prompt: vLLM cuts the answer there, SGLang
+// refuses the request.
+func (s *Server) fits(asked, prompt int, param string, chat bool) (tokens int, no *refusal) {
+	most := func(n int) *refusal {
+		return wrong(param, strconv.Itoa(n), fmt.Sprintf("%s must be at least 1, got %d.", param, n))
+	}
+	longest, told := s.modelLen()
+	switch over := told && prompt+asked > longest; {
+	case asked < 1:
+		return 0, most(asked)
+	case !over:
+		return asked, nil
+	case s.cfg.As == SGLang && chat && asked > longest:
+		return 0, bad(fmt.Sprintf("max_completion_tokens is too large: %d.This model supports at most %d completion tokens.", asked, longest))
+	case s.cfg.As == SGLang && prompt >= longest:
+		return 0, bad(fmt.Sprintf("The input (%d tokens) is longer than the model's context length (%d tokens).", prompt, longest))
+	case s.cfg.As == SGLang:
+		return 0, bad(fmt.Sprintf("Requested token count exceeds the model's maximum context length of %d tokens. You requested a total of %d tokens: "+
+			"%d tokens from the input messages and %d tokens for the completion. Please reduce the number of tokens in the input messages or the "+
+			"completion to fit within the limit.", longest, prompt+asked, prompt, asked))
+	case asked > longest:
+		return 0, wrong(param, strconv.Itoa(asked), fmt.Sprintf("%s=%d cannot be greater than max_model_len=%d. Please request fewer output tokens.", param, asked, longest))
+	case prompt > longest:
+		return 0, wrong("input_tokens", strconv.Itoa(prompt), fmt.Sprintf("This model's maximum context length is %d tokens. However, your prompt contains %d input tokens, "+
+			"which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.", longest, prompt))
+	case prompt == longest:
+		return 0, most(0)
+	}
+	return longest - prompt, nil
 }
 
 func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
@@ -144,30 +187,33 @@ func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
 		j.opening = []byte(thoughtless + f.opening + f.after + unfinished + f.openingEnd + "}]" + f.openingTail + "}\n\n")
 	}
 	// tail is what follows the choices of an event, so many tokens sent.
-	tail := func(b []byte, tokens int) []byte {
+	apart := s.cfg.As == SGLang && chat // it says in a chunk of its own why the answer ended
+	tail := func(b []byte, tokens int, over bool) []byte {
 		if o := req.StreamOptions; o.IncludeUsage && o.ContinuousUsage {
 			b = append(append(b, `,"usage":`...), s.cfg.usage(j, tokens, chat, false)...)
 		} else {
 			b = append(b, f.tail...)
 		}
+		if apart && says.call != "" && tokens > says.reasoning && !over {
+			b = append(b, `,"usage":null`...)
+		}
 		return append(b, "}\n\n"...)
 	}
 	j.chunk = func(b []byte, from, to int, last bool) []byte {
-		apart := s.cfg.As == SGLang && chat // it says in a chunk of its own why the answer ended
 		if !last || !apart || from < says.tokens {
 			if from < says.reasoning {
 				b = append(b, before...)
 			} else {
 				b = append(b, thoughtless...)
 			}
-			b = says.members(b, from, to)
+			b = says.members(b, from, to, true)
 			if last && !apart {
-				return tail(append(b, end...), to)
+				return tail(append(b, end...), to, true)
 			}
-			b = tail(append(b, after...), to)
+			b = tail(append(b, after...), to, false)
 		}
 		if last {
-			b = tail(append(append(b, strings.TrimSuffix(thoughtless, ",")...), end...), to)
+			b = tail(append(append(b, strings.TrimSuffix(thoughtless, ",")...), end...), to, true)
 		}
 		return b
 	}
@@ -175,10 +221,10 @@ func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
 	if req.StreamOptions.IncludeUsage {
 		closing = "data: " + head(f.chunkObject) + `],"usage":` + s.cfg.usage(j, j.tokens, chat, true) + f.closingTail + "}\n\n"
 	}
-	j.closing = []byte(closing + "data: [DONE]\n\n")
+	j.closing = func() []byte { return []byte(closing + "data: [DONE]\n\n") }
 	j.whole = func() []byte {
 		b := []byte(head(f.object) + `{"index":0,` + f.wholeBefore)
-		b = says.members(b, 0, j.tokens)
+		b = says.members(b, 0, j.tokens, false)
 		return append(b, f.wholeAfter+finish+f.wholeEnd+"}]"+f.wholeTail+`,"usage":`+s.cfg.usage(j, j.tokens, chat, true)+f.wholeClosing+"}"...)
 	}
 	return j, nil
@@ -196,13 +242,15 @@ func quote(s string) string {
 	return string(b)
 }
 
+var errNoPrompt = errors.New("prompt: missing")
+
 // countPrompt is the number of tokens of a prompt in any of the forms that a
 // completion takes: text (its words count), token ids, or a list with one of
 // either.
 func countPrompt(raw json.RawMessage) (int, error) {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
-		return 0, errors.New("prompt: missing")
+		return 0, errNoPrompt
 	}
 	if raw[0] == '"' {
 		var text string

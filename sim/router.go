@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -124,7 +125,8 @@ func readRoutes(name string) (r *Routes, host, port string, err error) {
 	return r, in.Host, strconv.Itoa(in.Port), nil
 }
 
-// router is a simulated router: an [http.Handler].
+// router is a simulated router: an [http.Handler]. What SGLang's and vLLM's answer of their own is what the recordings in
+// testdata/real have.
 type router struct {
 	as       string
 	to       Routes
@@ -133,13 +135,15 @@ type router struct {
 	slots    chan struct{} // of the requests that are with workers; others wait
 	requests atomic.Int64
 
-	mu   sync.Mutex
-	busy []int // requests in flight of each of Serve
+	mu     sync.Mutex
+	busy   []int            // requests in flight of each of Serve
+	routed map[string]int64 // requests that were given to workers, by path
+	took   map[string]int64 // and by the worker that answers
 }
 
 func newRouter(as string, to Routes) *router {
 	r := &router{as: as, to: to, busy: make([]int, len(to.Serve)), mux: http.NewServeMux(), slots: make(chan struct{}, openFiles()/5),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
+		routed: map[string]int64{}, took: map[string]int64{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
 	for path := range plans {
 		r.mux.HandleFunc("POST "+path, r.generate)
 	}
@@ -148,8 +152,8 @@ func newRouter(as string, to Routes) *router {
 	r.mux.HandleFunc("GET /readiness", r.readiness)
 	r.mux.HandleFunc("GET /workers", r.workers)
 	r.mux.HandleFunc("GET /metrics", r.metrics)
-	r.mux.HandleFunc("GET /v1/models", r.pass)
-	r.mux.HandleFunc("GET /version", r.pass)
+	r.mux.HandleFunc("GET /v1/models", r.models)
+	r.mux.HandleFunc("/", r.pass)
 	return r
 }
 
@@ -161,23 +165,46 @@ func openFiles() uint64 {
 	return min(limit.Cur, 1<<20)
 }
 
-func (r *router) well(http.ResponseWriter, *http.Request) {}
+func (r *router) well(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "OK") }
 
-// health is of SGLang's router that it lives, and of the others that they can work.
+// health is of SGLang's router that it lives, and of vLLM's that all of its workers do.
 func (r *router) health(w http.ResponseWriter, q *http.Request) {
-	if r.as != SGLang {
+	switch {
+	case r.as == SGLang:
+		r.well(w, q)
+	case r.as == VLLM && r.whole(q.Context()):
+		io.WriteString(w, "All servers healthy")
+	case r.as == VLLM:
+		http.Error(w, "Unhealthy servers", http.StatusServiceUnavailable)
+	default:
 		r.readiness(w, q)
 	}
 }
 
+// whole reports whether all workers are well.
+func (r *router) whole(ctx context.Context) bool {
+	return !slices.ContainsFunc(r.all(), func(to Worker) bool { return !r.alive(ctx, to) })
+}
+
+func (r *router) all() []Worker { return slices.Concat(r.to.Serve, r.to.Prefill, r.to.Decode) }
+
 func (r *router) readiness(w http.ResponseWriter, q *http.Request) {
-	alive := func(list []Worker) bool {
-		return slices.ContainsFunc(list, func(to Worker) bool { return r.alive(q.Context(), to) })
+	well := func(list []Worker) (n int) {
+		for _, to := range list {
+			if r.alive(q.Context(), to) {
+				n++
+			}
+		}
+		return n
 	}
-	if alive(r.to.Serve) || alive(r.to.Prefill) && alive(r.to.Decode) {
+	serve, prefill, decode := well(r.to.Serve), well(r.to.Prefill), well(r.to.Decode)
+	if serve > 0 || prefill > 0 && decode > 0 {
+		answer(w, map[string]any{"status": "ready", "healthy_workers": serve + prefill + decode, "total_workers": len(r.all())})
 		return
 	}
-	refuse(w, VLLM, http.StatusServiceUnavailable, "ServiceUnavailableError", "no healthy workers")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	io.WriteString(w, `{"status":"not ready","reason":"insufficient healthy workers"}`)
 }
 
 func (r *router) alive(ctx context.Context, to Worker) bool {
@@ -200,12 +227,7 @@ func (r *router) alive(ctx context.Context, to Worker) bool {
 
 // workers lists the servers and how many of each role are well.
 func (r *router) workers(w http.ResponseWriter, q *http.Request) {
-	type worker struct {
-		URL     string `json:"url"`
-		Type    string `json:"worker_type"`
-		Healthy bool   `json:"is_healthy"`
-	}
-	list, counts := []worker{}, map[string]int{}
+	list, counts := []map[string]any{}, map[string]int{}
 	for role, of := range map[string][]Worker{"regular": r.to.Serve, Prefill: r.to.Prefill, Decode: r.to.Decode} {
 		counts[role+"_count"] = 0
 		for _, to := range of {
@@ -213,15 +235,120 @@ func (r *router) workers(w http.ResponseWriter, q *http.Request) {
 			if well {
 				counts[role+"_count"]++
 			}
-			list = append(list, worker{to.URL, role, well})
+			one := map[string]any{"url": to.URL, "model_id": "unknown", "worker_type": role, "is_healthy": well, "load": 0, "connection_mode": "Http",
+				"priority": 50, "cost": 1.0}
+			if r.as == SGLang {
+				one["id"], one["connection_mode"], one["disable_health_check"] = to.URL, "HTTP", false
+			}
+			list = append(list, one)
 		}
 	}
 	answer(w, map[string]any{"workers": list, "total": len(list), "stats": counts})
 }
 
-func (r *router) metrics(w http.ResponseWriter, _ *http.Request) {
+// models are the workers'. SGLang's router knows no names of others than SGLang.
+func (r *router) models(w http.ResponseWriter, q *http.Request) {
+	if r.as != SGLang {
+		r.pass(w, q)
+		return
+	}
+	res := r.first(q)
+	if res == nil {
+		http.Error(w, "No models available", http.StatusServiceUnavailable)
+		return
+	}
+	defer res.Body.Close()
+	said, _ := io.ReadAll(res.Body)
+	if !bytes.Contains(said, []byte(`"owned_by":"sglang"`)) {
+		said = []byte(`{"object":"list","data":[{"id":"unknown","object":"model","owned_by":"local"}]}`)
+	}
+	answer(w, json.RawMessage(said))
+}
+
+// metrics are some of those that the router has: of its retries there are none, and what has not happened it does not show.
+func (r *router) metrics(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	fmt.Fprintln(w, map[string]string{SGLang: "smg_worker_retries_total 0", VLLM: "vllm_router_retries_total 0"}[r.as])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	each := func(name, kind, label string, counts map[string]int64) {
+		if len(counts) > 0 {
+			fmt.Fprintf(w, "# TYPE %s %s\n", name, kind)
+		}
+		for _, of := range slices.Sorted(maps.Keys(counts)) {
+			fmt.Fprintf(w, "%s{%s=%q} %d\n", name, label, of, counts[of])
+		}
+	}
+	health := map[string]int64{}
+	for _, to := range r.all() {
+		if r.alive(q.Context(), to) {
+			health[to.URL] = 1
+		} else {
+			health[to.URL] = 0
+		}
+	}
+	switch r.as {
+	case SGLang:
+		each("smg_http_requests_total", "counter", `method="POST",path`, r.routed)
+		each("smg_worker_health", "gauge", "worker", health)
+	case VLLM:
+		each("vllm_router_requests_total", "counter", "route", r.routed)
+		each("vllm_router_processed_requests_total", "counter", "worker", r.took)
+		each("vllm_router_worker_health", "gauge", "worker", health)
+	}
+}
+
+// refuse writes an error of the router's own.
+func (r *router) refuse(w http.ResponseWriter, status int, code, text string) {
+	switch r.as {
+	case VLLM:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		io.WriteString(w, text)
+	case SGLang:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"error":{"type":"%s","code":"%s","message":%s}}`, http.StatusText(status), code, quote(text))
+	default:
+		refuse(w, TRTLLM, status, code, text)
+	}
+}
+
+// typed is a request as it comes to a worker: the routers of SGLang and vLLM pass on what they know, and SGLang's calls a
+// member of chats by its newer name.
+func (r *router) typed(path string, body []byte) []byte {
+	asked, _ := read(body)
+	changed := map[string]any{}
+	if asked.StreamOptions.IncludeUsage {
+		changed["stream_options"] = map[string]bool{"include_usage": true}
+	}
+	if r.as == SGLang && path == "/v1/chat/completions" && asked.MaxTokens != nil {
+		changed["max_completion_tokens"], changed["max_tokens"] = *asked.MaxTokens, nil
+	}
+	if r.as == TRTLLM || len(changed) == 0 {
+		return body
+	}
+	return withMembers(body, changed)
+}
+
+func read(body []byte) (asked request, err error) { return asked, json.Unmarshal(body, &asked) }
+
+// unreadable is why the routers of SGLang and vLLM do not read a body, which they do before they choose a worker.
+func (r *router) unreadable(path string, body []byte) (status int, text string) {
+	request, err := read(body)
+	if err != nil {
+		return http.StatusBadRequest, fmt.Sprintf("Failed to parse the request body as JSON: EOF while parsing an object at line 1 column %d", len(body))
+	}
+	const typed = "Failed to deserialize the JSON body into the target type: "
+	switch {
+	case path != "/v1/completions":
+		return 0, ""
+	case request.Prompt == nil:
+		return http.StatusUnprocessableEntity, fmt.Sprintf("%smissing field `prompt` at line 1 column %d", typed, len(body))
+	case r.as == SGLang && !isText(body):
+		return http.StatusUnprocessableEntity, fmt.Sprintf("%sprompt: data did not match any variant of untagged enum StringOrArray at line 1 column %d",
+			typed, bytes.Index(body, request.Prompt)+len(request.Prompt))
+	}
+	return 0, ""
 }
 
 // generate gives a request to workers.
@@ -231,15 +358,15 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 		refuse(w, VLLM, http.StatusBadRequest, "BadRequestError", "request body: "+err.Error())
 		return
 	}
-	if r.as == SGLang && q.URL.Path == "/v1/completions" && !isText(body) {
-		http.Error(w, "Failed to deserialize the JSON body into the target type: prompt: data did not match any variant of "+
-			"untagged enum StringOrArray", http.StatusUnprocessableEntity)
+	if status, text := r.unreadable(q.URL.Path, body); status != 0 && r.as != TRTLLM {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(status)
+		io.WriteString(w, text)
 		return
 	}
 	n := int(r.requests.Add(1))
 	if after := r.to.BreakAfter; after > 0 && n > after {
-		refuse(w, VLLM, http.StatusServiceUnavailable, "server_selection_failed",
-			"No available prefill workers (all circuits open or unhealthy)")
+		r.refuse(w, http.StatusServiceUnavailable, "no_available_workers", "No available workers (all circuits open or unhealthy)")
 		return
 	}
 	select {
@@ -256,14 +383,14 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 		}
 		r.busy[i]++
 		r.mu.Unlock()
-		r.forward(w, q, r.to.Serve[i], body)
+		r.forward(w, q, r.to.Serve[i], r.typed(q.URL.Path, body))
 		r.mu.Lock()
 		r.busy[i]--
 		r.mu.Unlock()
 		return
 	}
 	if len(r.to.Prefill) == 0 || len(r.to.Decode) == 0 {
-		refuse(w, VLLM, http.StatusServiceUnavailable, "server_selection_failed", "No available prefill workers")
+		r.refuse(w, http.StatusServiceUnavailable, "no_available_workers", "No available workers (all circuits open or unhealthy)")
 		return
 	}
 	prefill, decode := r.to.Prefill[n%len(r.to.Prefill)], r.to.Decode[n%len(r.to.Decode)]
@@ -289,7 +416,7 @@ func isText(body []byte) bool {
 func (r *router) both(w http.ResponseWriter, q *http.Request, prefill, decode Worker, body []byte) {
 	at, err := hostOf(prefill.URL)
 	if err != nil {
-		refuse(w, VLLM, http.StatusInternalServerError, "InternalServerError", err.Error())
+		r.refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())
 		return
 	}
 	body = withMembers(body, map[string]any{
@@ -327,7 +454,7 @@ func (r *router) oneAfterTheOther(w http.ResponseWriter, q *http.Request, prefil
 		res.Body.Close()
 	}
 	if err != nil || res.StatusCode != http.StatusOK || said.KV == nil && said.Disaggregated == nil {
-		refuse(w, VLLM, http.StatusInternalServerError, "InternalServerError", "prefill failed")
+		r.unreached(w, "Prefill", prefill.URL+q.URL.Path)
 		return
 	}
 	second := map[string]any{}
@@ -370,11 +497,19 @@ func (r *router) send(ctx context.Context, path string, to Worker, body []byte) 
 func (r *router) forward(w http.ResponseWriter, q *http.Request, to Worker, body []byte) {
 	res, err := r.send(q.Context(), q.URL.Path, to, body)
 	if err != nil {
-		refuse(w, VLLM, http.StatusBadGateway, "upstream_error", err.Error())
+		r.unreached(w, "Decode", to.URL+q.URL.Path)
 		return
 	}
+	r.mu.Lock()
+	r.routed[q.URL.Path]++
+	r.took[to.URL]++
+	r.mu.Unlock()
 	defer res.Body.Close()
 	w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
+	asis := r.as == TRTLLM || r.as == VLLM && q.URL.Path == "/v1/responses" || len(r.to.Serve) == 0
+	if asked, _ := read(body); asked.Stream && !asis {
+		w.Header().Set("Content-Type", "text/event-stream") // an error, too
+	}
 	w.WriteHeader(res.StatusCode)
 	flusher := http.NewResponseController(w)
 	for buf := make([]byte, 16<<10); ; {
@@ -391,22 +526,50 @@ func (r *router) forward(w http.ResponseWriter, q *http.Request, to Worker, body
 	}
 }
 
-// pass asks the worker that answers.
+// unreached says that a worker does not answer, which has a role where prefill and decode have each their own.
+func (r *router) unreached(w http.ResponseWriter, role, url string) {
+	text := fmt.Sprintf("error sending request for url (%s)", url)
+	switch {
+	case r.as == SGLang:
+		text += ". URL: " + url
+	case r.as == VLLM && len(r.to.Serve) > 0:
+		text = "Request failed: " + text
+	case r.as == VLLM:
+		text = fmt.Sprintf("Transparent proxy request failed: Network error: %s request failed to %s: %s caused by: client error (Connect) "+
+			"caused by: tcp connect error caused by: Connection refused (os error 111)", role, url, text)
+	}
+	r.refuse(w, http.StatusInternalServerError, "call_upstream_request_error", text)
+}
+
+// pass asks the worker that answers what the router has not itself. SGLang's asks nobody.
 func (r *router) pass(w http.ResponseWriter, q *http.Request) {
+	if r.as == SGLang {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	res := r.first(q)
+	if res == nil {
+		r.refuse(w, http.StatusServiceUnavailable, "no_available_workers", "No available workers")
+		return
+	}
+	defer res.Body.Close()
+	w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
+	w.WriteHeader(res.StatusCode)
+	io.Copy(w, res.Body)
+}
+
+// first is what the first worker answers that does; nil: none does.
+func (r *router) first(q *http.Request) *http.Response {
 	for _, to := range slices.Concat(r.to.Serve, r.to.Decode) {
-		ask, err := http.NewRequestWithContext(q.Context(), http.MethodGet, to.URL+q.URL.Path, nil)
+		ask, err := http.NewRequestWithContext(q.Context(), q.Method, to.URL+q.URL.Path, nil)
 		if err != nil {
 			continue
 		}
 		if res, err := r.client.Do(ask); err == nil {
-			defer res.Body.Close()
-			w.Header().Set("Content-Type", res.Header.Get("Content-Type"))
-			w.WriteHeader(res.StatusCode)
-			io.Copy(w, res.Body)
-			return
+			return res
 		}
 	}
-	refuse(w, VLLM, http.StatusServiceUnavailable, "ServiceUnavailableError", "no worker answers")
+	return nil
 }
 
 func hostOf(url string) (string, error) {

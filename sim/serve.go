@@ -143,12 +143,24 @@ func died(ctx context.Context) error {
 func serveRouter(ctx context.Context, cfg Config, listen string, log io.Writer) error {
 	ctx, alive := cfg.mortal(ctx)
 	defer alive()
+	router := newRouter(cfg.As, *cfg.Routes)
+	if cfg.As == VLLM { // it does not listen before
+		fmt.Fprintf(log, "Waiting for %d unique hosts to become healthy\n", len(router.all()))
+		for again := time.NewTicker(100 * time.Millisecond); !router.whole(ctx); {
+			select {
+			case <-again.C:
+			case <-ctx.Done():
+				again.Stop()
+				return died(ctx)
+			}
+		}
+	}
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	fmt.Fprintf(log, "simulated %s router on http://%s\n", cfg.As, l.Addr())
-	server := &http.Server{Handler: newRouter(cfg.As, *cfg.Routes).mux}
+	server := &http.Server{Handler: router.mux}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	select {

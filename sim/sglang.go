@@ -22,7 +22,7 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 		} `json:"sampling_params"`
 	}
 	if err := json.Unmarshal(raw, &req); err != nil {
-		return job{}, bad("request body: " + err.Error())
+		return job{}, malformed(err)
 	}
 	prompt := 0
 	switch {
@@ -39,14 +39,15 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 	if n := req.SamplingParams.MaxNewTokens; n != nil {
 		asked = *n
 	}
-	if asked < 1 {
-		return job{}, bad(fmt.Sprintf("max_new_tokens must be at least 1, got %d.", asked))
+	asked, no := s.fits(asked, prompt, "max_new_tokens", false)
+	if no != nil {
+		return job{}, no
 	}
 	adapter, no := adapterOf(s.cfg, "", req.LoraPath)
 	if no != nil {
 		return job{}, no
 	}
-	j := job{prompt: prompt, adapter: adapter, stream: req.Stream, closing: []byte("data: [DONE]\n\n")}
+	j := job{prompt: prompt, adapter: adapter, stream: req.Stream, closing: func() []byte { return []byte("data: [DONE]\n\n") }}
 	j.tokens, j.finish = s.limit(asked)
 	reason := fmt.Sprintf(`{"type":"length","length":%d}`, asked)
 	if j.finish == "stop" {

@@ -21,7 +21,7 @@ func planOf(c Config, path string) plan {
 		return p
 	}
 	return func(*Server, []byte) (job, *refusal) {
-		return job{}, &refusal{http.StatusNotFound, "NotFoundError", "The model does not support " + path}
+		return job{}, &refusal{status: http.StatusNotFound, kind: "NotFoundError", text: "The model does not support " + path}
 	}
 }
 
@@ -34,7 +34,7 @@ func embedding(s *Server, raw []byte) (job, *refusal) {
 		Encoding string          `json:"encoding_format"`
 	}
 	if err := json.Unmarshal(raw, &req); err != nil {
-		return job{}, bad("request body: " + err.Error())
+		return job{}, malformed(err)
 	}
 	texts, tokens, err := countInputs(req.Input)
 	if err != nil {
@@ -79,7 +79,7 @@ func rank(s *Server, raw []byte) (job, *refusal) {
 		Documents []string `json:"documents"`
 	}
 	if err := json.Unmarshal(raw, &req); err != nil {
-		return job{}, bad("request body: " + err.Error())
+		return job{}, malformed(err)
 	}
 	if req.Query == "" || len(req.Documents) == 0 {
 		return job{}, bad("query and documents: both are needed")

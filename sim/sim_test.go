@@ -33,6 +33,13 @@ func start(t testing.TB, c Config) (*Server, string) {
 
 func ask(t testing.TB, method, url, body string) (status int, answer string) {
 	t.Helper()
+	status, _, answer = askFor(t, method, url, body)
+	return status, answer
+}
+
+// askFor returns the kind of the answer, too: its content type.
+func askFor(t testing.TB, method, url, body string) (status int, kind, answer string) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +53,7 @@ func ask(t testing.TB, method, url, body string) (status int, answer string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, resp.Header.Get("Content-Type"), string(b)
 }
 
 var varying = regexp.MustCompile(`"(id|created)":("[a-z]+-[0-9a-f]{32}"|[0-9]+)`)
@@ -164,13 +171,13 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/tokenize", `{"prompt":"a b c"}`, 200, `"tokens":[1000,1001,1002]`},
 		{"GET", "/metrics", "", 200, `vllm:generation_tokens_total{engine="0",model_name="m"} 0`},
 		{"POST", "/v1/completions", `{"model":"other","prompt":"a"}`, 404, "The model `other` does not exist."},
-		{"POST", "/v1/completions", `{"model":"m"}`, 400, "prompt: missing"},
+		{"POST", "/v1/completions", `{"model":"m"}`, 400, "Either prompt or prompt_embeds must be provided"},
 		{"POST", "/v1/completions", `{"model":"m","prompt":7}`, 400, "neither text nor a list"},
 		{"POST", "/v1/completions", `{"model":"m","prompt":["a","b"]}`, 400, "a list of 2 prompts"},
 		{"POST", "/v1/completions", `{"model":"m","prompt":[]}`, 400, "a list of 0 prompts"},
 		{"POST", "/v1/completions", `{"model":"m","prompt":[[1,2,3]],"max_tokens":1}`, 200, `"prompt_tokens":3`},
 		{"POST", "/v1/completions", `{"model":"m","prompt":"a","max_tokens":0}`, 400, "max_tokens must be at least 1"},
-		{"POST", "/v1/completions", `nonsense`, 400, "request body"},
+		{"POST", "/v1/completions", `nonsense`, 400, "1 validation error"},
 		{"POST", "/v1/chat/completions", `{"model":"m"}`, 400, "messages"},
 		{"POST", "/v1/chat/completions", `{"messages":[{"content":[{"text":"a b"},{"image_url":{"url":"` + gif + `"}}]}],"max_tokens":1}`, 200, `"prompt_tokens":3,`},
 		{"POST", "/v1/chat/completions", `{"messages":[{"content":[{"image_url":{"url":"http://a/b.png"}}]}]}`, 400, "part 1: image_url: it is no data URI"},

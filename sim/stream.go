@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -30,7 +31,7 @@ type job struct {
 	// chunk appends the event that carries tokens from (included) to to (not
 	// included); the last one says why generation ended.
 	chunk   func(b []byte, from, to int, last bool) []byte
-	closing []byte        // the events after the last token
+	closing func() []byte // the events after the last token
 	whole   func() []byte // the answer when it is not streamed
 }
 
@@ -59,9 +60,24 @@ var plans = map[string]plan{
 type refusal struct {
 	status     int
 	kind, text string
+	param      string // that is wrong, where vLLM says it
 }
 
-func bad(text string) *refusal { return &refusal{http.StatusBadRequest, "BadRequestError", text} }
+func bad(text string) *refusal {
+	return &refusal{status: http.StatusBadRequest, kind: "BadRequestError", text: text}
+}
+
+// wrong is what vLLM says of a parameter whose value it does not take.
+func wrong(param, value, text string) *refusal {
+	no := bad(fmt.Sprintf("%s (parameter=%s, value=%s)", text, param, value))
+	no.param = param
+	return no
+}
+
+// malformed is what both say of a body that is not what they read.
+func malformed(err error) *refusal {
+	return &refusal{status: http.StatusBadRequest, kind: "Bad Request", text: "1 validation error:\n  " + err.Error(), param: "body"}
+}
 
 // answering is the handler of an endpoint that generates.
 func (s *Server) answering(p plan) http.HandlerFunc {
@@ -78,7 +94,7 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 			j, no = p(s, body)
 		}
 		if no != nil {
-			refuse(w, s.cfg.As, no.status, no.kind, no.text)
+			no.write(w, s.cfg.As)
 			return
 		}
 		if j.half = side; j.gives != "" {
@@ -141,7 +157,7 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 	}
 	s.complete(ledger, j, sent, due)
 	if j.stream {
-		w.Write(j.closing)
+		w.Write(j.closing())
 	}
 }
 
