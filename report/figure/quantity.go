@@ -41,6 +41,46 @@ var quantities = []Quantity{
 	{Of: Network, Name: telemetry.Received, Chart: "Received by the network devices", Unit: "MB/s", Scale: 1e-6, Sum: true},
 }
 
+// Counted is what engines and routers count of a cell, see [telemetry.Count], and how reports show it.
+type Counted struct {
+	Group string  // what it stands with
+	Name  string  // of the count
+	Form  string  // how it is said: "queue %s"
+	Unit  string  // in which it is shown, "B" for bytes; empty: a count
+	Scale float64 // what was counted, times this, is in that unit
+	Of    string  // what there is one of for each: "request"; its mean is shown. Empty: the sum is
+	Share bool    // how much it is of its group is shown, too
+}
+
+// Counts are all, in the order in which they are shown.
+var Counts = []Counted{
+	{Group: "Engine's clock", Name: telemetry.QueueTime, Form: "queue %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Engine's clock", Name: telemetry.PrefillTime, Form: "prefill %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Engine's clock", Name: telemetry.EngineTTFT, Form: "TTFT %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Engine's clock", Name: telemetry.DecodeTime, Form: "decode %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Engine's clock", Name: telemetry.EngineTPOT, Form: "TPOT %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Engine's clock", Name: telemetry.EngineE2EL, Form: "E2EL %s", Unit: "ms", Scale: 1e3, Of: "request"},
+	{Group: "Prompt tokens", Name: telemetry.Computed, Form: "%s computed", Scale: 1, Share: true},
+	{Group: "Prompt tokens", Name: telemetry.CachedOnGPU, Form: "%s from its own KV cache", Scale: 1, Share: true},
+	{Group: "Prompt tokens", Name: telemetry.CachedOnHost, Form: "%s from the host's memory", Scale: 1, Share: true},
+	{Group: "Prompt tokens", Name: telemetry.CachedOnDisk, Form: "%s from storage", Scale: 1, Share: true},
+	{Group: "Prompt tokens", Name: telemetry.Fetched, Form: "%s from another instance", Scale: 1, Share: true},
+	{Group: "Prompt tokens", Name: telemetry.CachedOutside, Form: "%s from outside the engine", Scale: 1, Share: true},
+	{Group: "Requests ended", Name: telemetry.Ended, Form: "%s", Scale: 1},
+	{Group: "Requests ended", Name: telemetry.Aborted, Form: "%s aborted", Scale: 1},
+	{Group: "Requests ended", Name: telemetry.Refused, Form: "%s refused", Scale: 1},
+	{Group: "Requests ended", Name: telemetry.Errors, Form: "%s answered with an error", Scale: 1},
+	{Group: "Requests ended", Name: telemetry.Retried, Form: "%s sent again", Scale: 1},
+	{Group: "Requests ended", Name: telemetry.Preempted, Form: "%s times one was pushed back", Scale: 1},
+	{Group: "KV transferred", Name: telemetry.Transferred, Form: "%s in all", Unit: "B", Scale: 1},
+	{Group: "KV transferred", Name: telemetry.TransferBlocks, Form: "%s descriptors", Scale: 1},
+	{Group: "KV transferred", Name: telemetry.TransferTime, Form: "%s each", Unit: "ms", Scale: 1e3, Of: "transfer"},
+	{Group: "KV transferred", Name: telemetry.OffloadLoaded, Form: "%s loaded", Unit: "B", Scale: 1},
+	{Group: "KV transferred", Name: telemetry.OffloadStored, Form: "%s stored", Unit: "B", Scale: 1},
+	{Group: "KV cache", Name: telemetry.CacheTokens, Form: "room for %s tokens", Scale: 1},
+	{Group: "KV cache", Name: telemetry.CacheBytes, Form: "%s", Unit: "B", Scale: 1},
+}
+
 // Quantities are those that are read of some things, of one after the other.
 func Quantities(of ...string) (all []Quantity) {
 	for _, thing := range of {

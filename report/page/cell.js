@@ -58,6 +58,11 @@ const overTime = (rows, id) => {
   if (row !== undefined) return [make("h3", {}, "Over time" + which), make("div", { class: "curves" }, ...D.times.rows[row].map(curve))];
   return rows.some(r => left.has(r)) ? [make("p", { class: "note" }, "Over time: a page of so many cells has no room for this one. ", make("code", {}, `hcl report --cell ${id} --html FILE`), " has it.")] : [];
 };
+// counted is what the engine has, of the first repetition that tells it.
+const counted = rows => {
+  const row = rows.find(r => D.counted?.[r]);
+  return row === undefined ? [] : [make("h3", {}, "What the engine counted"), factsOf(D.counted[row])];
+};
 const ids = new Map(); // the row of each id
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const openRow = row => {
@@ -87,7 +92,7 @@ const openRow = row => {
     make("p", { class: "take" }, ...(publisher(row) ? [publisher(row)] : [make("code", {}, command), " ", show]), " ", link),
     ...(D.sides ? pairTable(pair) : []), ...(stats.length ? [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Latencies" }, cells)] : []),
     ...(cells.textContent.includes("n<") ? [make("p", { class: "note" }, "n<…: too few requests for that percentile")] : []),
-    ...[...new Set(rows.map(r => columns.has("unbounded") ? said(columns.get("unbounded"), r) : ""))].filter(Boolean).map(why => make("p", { class: "note" }, `No 95 % interval: ${why}`)), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest),
+    ...[...new Set(rows.map(r => columns.has("unbounded") ? said(columns.get("unbounded"), r) : ""))].filter(Boolean).map(why => make("p", { class: "note" }, `No 95 % interval: ${why}`)), ...quantiles(rows), ...overTime([row, ...rows], id.split("@")[0]), make("h3", {}, "Figures"), factsOf(rest), ...counted(rows),
     make("h3", {}, "Where it is from"), factsOf([["Engine", value("engine")], ["Host", value("host")], ["GPUs", value("gpus")], ["Model", value("model")], ["Run", value("run")], ["Started", value("started")]]),
     ...(engine ? [engine.cloneNode(true)] : []));
   S.cell = id;

@@ -37,6 +37,8 @@ type data struct {
 	Places    []dataColumn    `json:"places"`    // of cells, along each dimension
 	Workloads []*dataWorkload `json:"workloads"`
 	Times     dataTimes       `json:"times"`
+	// Counted is, of a row, what its engine has counted: names and values.
+	Counted map[int][][]string `json:"counted,omitempty"`
 	// Larger are the units in which many of another are read.
 	Larger map[string]number.Larger `json:"larger"`
 	Sides  []string                 `json:"sides,omitempty"` // what A and B of a comparison are; their cells are one group
@@ -138,6 +140,7 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 	d.columns(rows, all, layout)
 	d.top(rows[:len(current)])
 	d.Times = newTimes(rows[:d.Listed])
+	d.Counted = newCounted(rows[:d.Listed])
 	d.Cell, d.Doubt = slices.Repeat([]int{-1}, len(rows)), make([]int, len(rows))
 	at := map[*results.Row]int{} // of each row
 	for i := range current {
@@ -584,6 +587,27 @@ func newTimes(rows []results.Row) dataTimes {
 	}
 	slices.Sort(t.Left)
 	return t
+}
+
+// countedRoom is how many letters of what engines have counted a page has room for.
+const countedRoom = 60_000
+
+// newCounted is what engines have counted, of as many rows as there is room for: `hcl show` has all.
+func newCounted(rows []results.Row) map[int][][]string {
+	all, room := map[int][][]string{}, countedRoom
+	for i := range rows {
+		var facts [][]string
+		for _, f := range table.Counted(&rows[i]) {
+			facts, room = append(facts, []string{f.Name, plain.Line(f.Value)}), room-len(f.Name)-len(f.Value)
+		}
+		if room < 0 {
+			break
+		}
+		if facts != nil {
+			all[i] = facts
+		}
+	}
+	return all
 }
 
 // curveOf is a line, two points at least, in no more parts than that: of each part its mean.

@@ -162,13 +162,26 @@ func observed(r *results.Row, width int) string {
 		}
 		line("Energy", "%s", text)
 	}
+	hits := t.PrefixHitRate
+	if tellsSources(t) { // which says more
+		hits = nil
+	}
+	name := ""
+	for _, f := range Counted(r) {
+		if f.Name == name {
+			line("", "%s", f.Value)
+		} else {
+			line(f.Name, "%s", f.Value)
+		}
+		name = f.Name
+	}
 	for _, x := range []struct {
 		name  string
 		value *float64
 		scale float64
 		unit  string
 	}{
-		{"Prefix cache", t.PrefixHitRate, 100, " % of prompt tokens were in it"},
+		{"Prefix cache", hits, 100, " % of prompt tokens were in it"},
 		{"Speculation", t.Acceptance, 100, " % of drafted tokens were accepted"},
 		{"", t.StepTokens, 1, " tokens a step"},
 	} {

@@ -109,3 +109,36 @@ func cellText(t *testing.T, r results.Row, events ...results.Event) string {
 	t.Helper()
 	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, events, 0) })
 }
+
+// TestCounted: what an engine counts stands beside what our own clock says, by role; where sources of prompts are told
+// nothing is said of a cache that one role alone looks into.
+func TestCounted(t *testing.T) {
+	r := reporttest.Row("vllm.h200", 16, 240, 27.33)
+	none := 0.0
+	r.Summary.TTFT.Mean = 250
+	r.Telemetry = &telemetry.Record{PrefixHitRate: &none, Counts: []telemetry.Count{
+		{Name: telemetry.QueueTime, Sum: 0.032, Times: 64}, {Name: telemetry.EngineTTFT, Sum: 15.4, Times: 63.6},
+		{Name: telemetry.EngineE2EL, Sum: 124, Times: 62}, {Name: telemetry.Computed, Sum: 900}, {Name: telemetry.CachedOnHost, Sum: 100},
+		{Name: telemetry.Ended, Label: "length", Sum: 64}, {Name: telemetry.Refused, Label: "max_num_queued_reqs", Sum: 3},
+		{Name: telemetry.CacheTokens, Sum: 1048576}, {Name: telemetry.CacheBytes, Sum: 1 << 30}, {Name: telemetry.HandedOver, Sum: 5},
+	}}
+	got := cellText(t, r)
+	reporttest.Holds(t, got, "\nEngine's clock      62 to 64 requests: queue 0.500 ms, TTFT 242 ms (ours 250 ms), E2EL 2,000 ms (ours",
+		"\nPrompt tokens       900 computed (90.0 %), 100 from the host's memory (10.0 %)\n",
+		"\nRequests ended      64 (length), 3 refused (max_num_queued_reqs)\n",
+		"\nKV cache            room for 1,048,576 tokens, 1.1 GB\n")
+	if strings.Contains(got, "Prefix cache") {
+		t.Errorf("a cache is spoken of besides:\n%s", got)
+	}
+	r.Deployment.Members = []results.Member{{Role: "prefill"}, {Role: "decode"}}
+	r.Telemetry.Counts = []telemetry.Count{
+		{Of: "prefill", Name: telemetry.PrefillTime, Sum: 68.46, Times: 29}, {Of: "decode", Name: telemetry.DecodeTime, Sum: 103.25, Times: 21},
+		{Of: "decode", Name: telemetry.Fetched, Sum: 4872}, {Of: "decode", Name: telemetry.Transferred, Sum: 5636096, Times: 22},
+		{Of: "decode", Name: telemetry.TransferTime, Sum: 4.114, Times: 22}, {Of: "decode", Name: telemetry.TransferBlocks, Sum: 60, Times: 22},
+		{Of: "router", Name: telemetry.Retried, Sum: 2},
+	}
+	reporttest.Holds(t, cellText(t, r), "\nEngine's clock      prefill: 29 requests: prefill 2,361 ms\n                    decode: 21 requests: decode 4,917 ms\n",
+		"\nPrompt tokens       decode: 4,872 from another instance (100 %)\n",
+		"\nRequests ended      router: 2 sent again\n",
+		"\nKV transferred      decode: 22 transfers: 5.6 MB in all, 60 descriptors, 187 ms each\n")
+}
