@@ -259,7 +259,9 @@ func (m *measurement) send(ctx context.Context, from []*place.Session, server *s
 		got.left = m.t.leftovers(ctx, server, m.t.row.Model)
 		got.before = m.t.tally(ctx)
 		m.silent.Store(0)
-		m.out.CacheReset = m.t.resetCaches(ctx, server)
+		if m.out.CacheReset = m.t.resetCaches(ctx, server); strings.HasPrefix(m.out.CacheReset, "failed") {
+			m.tell.say(Warning, "the prefix cache is not dropped: %s", m.out.CacheReset)
+		}
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
 		got.Measured, err = agent.RunTogether(ctx, id, senders, read, func(p load.Progress) {
 			m.silent.Store(int64(p.Silent * float64(time.Second)))

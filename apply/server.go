@@ -15,6 +15,7 @@ import (
 
 	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -291,16 +292,39 @@ func (s *server) answer(ctx context.Context, model, prompt string, tokens int, p
 
 // resetCache drops the engine's prefix cache and says what came of it.
 func (s *server) resetCache(ctx context.Context, e *engines.Engine) string {
-	method, path, why, ok := engines.CacheReset(e)
-	if !ok {
+	posts, kept, why := engines.CacheReset(e)
+	if posts == nil {
 		return "unsupported: " + why
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	if err := s.do(ctx, method, path, nil, nil); err != nil {
-		return "failed: " + err.Error()
+	for _, path := range posts {
+		if err := s.reset(ctx, path); err != nil {
+			return "failed: " + err.Error()
+		}
+	}
+	if kept != "" {
+		return "flushed, but it may be warm: " + kept
 	}
 	return "flushed"
+}
+
+// reset has one cache dropped. vLLM answers 200 also where it has dropped nothing, as long as blocks are held: by a request
+// that has not quite ended, or on their way out.
+func (s *server) reset(ctx context.Context, path string) error {
+	for begun := time.Now(); ; {
+		var text []byte
+		if err := s.do(ctx, "POST", path, nil, &text); err != nil {
+			return err
+		}
+		var did struct{ Success *bool }
+		if json.Unmarshal(text, &did) != nil || did.Success == nil || *did.Success { // SGLang answers in words
+			return nil
+		}
+		if time.Since(begun) > countPatience || !flow.Pause(ctx, countEvery) {
+			return fmt.Errorf("POST %s: %s: nothing was dropped", path, s.part(string(text)))
+		}
+	}
 }
 
 // versions are those of an engine and of what it is made of: a container is asked what is in it, and what that does not

@@ -352,16 +352,23 @@ func TestCacheReset(t *testing.T) {
 	dev := []provision.EnvVar{{Name: "VLLM_SERVER_DEV_MODE", Value: provision.Plain("1")}}
 	for _, c := range []struct {
 		e    Engine
-		want string // path, or part of the reason
+		want string // paths, what is kept, why it cannot
 	}{
-		{Engine{Kind: SGLang}, "/flush_cache"},
-		{Engine{Kind: VLLM, Env: dev}, "/reset_prefix_cache"},
-		{Engine{Kind: VLLM}, "only with env VLLM_SERVER_DEV_MODE=1"},
-		{Engine{Kind: TRTLLM}, "has no request for it"},
+		{Engine{Kind: SGLang}, "/flush_cache||"},
+		{Engine{Kind: SGLang, Flags: flagsOf("enable-hierarchical-cache", "hicache-storage-backend=file")}, "/flush_cache /hicache/storage-backend/clear||"},
+		{Engine{Kind: SGLang, Flags: flagsOf("enable-lmcache")}, "/flush_cache|LMCache keeps its own, which SGLang does not drop|"},
+		{Engine{Kind: VLLM, Env: dev}, "/reset_prefix_cache||"},
+		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf(`kv-transfer-config={"kv_connector":"NixlConnector"}`)}, "/reset_prefix_cache||"},
+		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf("kv-transfer-config.kv_connector=OffloadingConnector")}, "/reset_prefix_cache?reset_external=true||"},
+		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf("kv-offloading-size=8")}, "/reset_prefix_cache?reset_external=true||"},
+		{Engine{Kind: VLLM, Env: dev, Version: "0.12.0", Flags: flagsOf("kv-offloading-size=8")}, "/reset_prefix_cache|what it has put elsewhere stays before vLLM 0.13|"},
+		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf(`kv-transfer-config={"kv_connector":"LMCacheConnectorV1"}`)}, "/reset_prefix_cache|LMCache keeps its own, which vLLM does not drop|"},
+		{Engine{Kind: VLLM}, "||vllm offers it only with env VLLM_SERVER_DEV_MODE=1"},
+		{Engine{Kind: TRTLLM}, "||trtllm has no request for it"},
 	} {
-		_, path, why, ok := CacheReset(&c.e)
-		if got := path + why; !strings.Contains(got, c.want) || ok != (path != "") {
-			t.Errorf("CacheReset(%s) = %q, %q, %v, want %q", c.e.Kind, path, why, ok, c.want)
+		posts, kept, why := CacheReset(&c.e)
+		if got := strings.Join(posts, " ") + "|" + kept + "|" + why; got != c.want {
+			t.Errorf("CacheReset(%s) = %s, want %s", c.e.Kind, got, c.want)
 		}
 	}
 }

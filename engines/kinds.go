@@ -49,10 +49,11 @@ type kind struct {
 	bench func(e *Engine, out *Bench) (argv []string, flags []Flag, err error)
 }
 
-// reset is how a prefix cache is dropped. Without a path it cannot be.
+// reset is how a prefix cache is dropped.
 type reset struct {
-	path     string // of a POST
 	needsEnv string // "NAME=value" without which the server does not offer it
+	// posts are the requests, and kept what of its caches none of them drops; nil: it has no request for it.
+	posts func(e *Engine) (posts []string, kept string)
 }
 
 // kinds holds what is documented by vLLM (docs/deployment/docker.md, entrypoints/serve),

@@ -40,15 +40,16 @@ func ReadinessOf(e *Engine) Readiness {
 	}
 }
 
-// CacheReset is the request that drops the engine's prefix cache. ok is false
-// when the engine, as it is started, cannot: why says so.
-func CacheReset(e *Engine) (method, path, why string, ok bool) {
+// CacheReset are the requests, each a POST, that drop what the engine has cached of prompts, one after the other. kept is
+// what stays all the same; empty: nothing. posts is nil when the engine, as it is started, cannot: why says so.
+func CacheReset(e *Engine) (posts []string, kept, why string) {
 	r := kinds[e.Kind].reset
 	switch {
-	case r.path == "":
-		return "", "", e.Kind + " has no request for it", false
+	case r.posts == nil:
+		return nil, "", e.Kind + " has no request for it"
 	case r.needsEnv != "" && !e.hasEnv(r.needsEnv):
-		return "", "", e.Kind + " offers it only with env " + r.needsEnv, false
+		return nil, "", e.Kind + " offers it only with env " + r.needsEnv
 	}
-	return "POST", r.path, "", true
+	posts, kept = r.posts(e)
+	return posts, kept, ""
 }

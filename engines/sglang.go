@@ -31,7 +31,7 @@ var sglang = kind{
 	// It generates a token and takes a second; asked more often it disturbs the server.
 	health:      "/health",
 	healthEvery: 2 * time.Second,
-	reset:       reset{path: "/flush_cache"},
+	reset:       reset{posts: sglangResets},
 	generate:    true,
 	tells:       func(*Engine) []string { return sglangInfo },
 	bench:       sglangBench,
@@ -42,6 +42,18 @@ var sglang = kind{
 }
 
 var sglangInfo = []string{"/server_info", "/get_server_info"}
+
+// sglangResets drop what HiCache keeps in storage, too: that on the host goes with the tree that knows it.
+func sglangResets(e *Engine) (posts []string, kept string) {
+	posts = []string{"/flush_cache"}
+	if said, on := e.Flag("enable-lmcache"); on && said != "false" {
+		return posts, "LMCache keeps its own, which SGLang does not drop"
+	}
+	if _, stores := e.Flag("hicache-storage-backend"); stores {
+		posts = append(posts, "/hicache/storage-backend/clear")
+	}
+	return posts, ""
+}
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,
 // which takes seconds.

@@ -21,7 +21,7 @@ var simulated = kind{
 	port:     8000,
 	modelID:  simModel,
 	health:   "/health",
-	reset:    reset{path: "/reset_prefix_cache"},
+	reset:    reset{posts: func(*Engine) ([]string, string) { return []string{"/reset_prefix_cache"}, "" }},
 	generate: true,
 	bench:    simBench,
 

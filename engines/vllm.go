@@ -1,11 +1,13 @@
 package engines
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hclbench/engines/setting"
 )
@@ -32,7 +34,7 @@ var vllm = kind{
 
 	modelID: servedName,
 	health:  "/health",
-	reset:   reset{"/reset_prefix_cache", vllmDevMode},
+	reset:   reset{vllmDevMode, vllmResets},
 	tells: func(e *Engine) []string {
 		if e.hasEnv(vllmDevMode) {
 			return []string{"/server_info?config_format=json", "/v1/models"}
@@ -45,6 +47,28 @@ var vllm = kind{
 	shortPrefill: true,
 	transfers:    []string{"nixl", mooncake, "mori", "p2p_nccl"},
 	disaggregate: vllmSplit,
+}
+
+// vllmResets drop what connectors keep, too, vllm-project/vllm#27170; those that only transfer keep nothing. LMCache's does
+// as if it did (0.32.0: connectors without reset_cache are told of in vLLM's log alone).
+func vllmResets(e *Engine) (posts []string, kept string) {
+	posts = []string{"/reset_prefix_cache"}
+	config, _ := transferConfig(e) // one that cannot be read is told elsewhere
+	var transfer struct {
+		Connector string `json:"kv_connector"`
+	}
+	json.Unmarshal([]byte(config.Reveal()), &transfer) // likewise
+	_, offloads := e.Flag("kv-offloading-size")
+	backend, _ := e.Flag("kv-offloading-backend")
+	switch caches := []string{"OffloadingConnector", "SimpleCPUOffloadConnector", "MooncakeStoreConnector", "MultiConnector"}; {
+	case strings.HasPrefix(transfer.Connector, "LMCache"), offloads && backend == "lmcache":
+		return posts, "LMCache keeps its own, which vLLM does not drop"
+	case !offloads && !slices.Contains(caches, transfer.Connector):
+		return posts, ""
+	case e.before(0, 13, 0):
+		return posts, "what it has put elsewhere stays before vLLM 0.13"
+	}
+	return []string{posts[0] + "?reset_external=true"}, ""
 }
 
 // What its benchmark writes in its log. It ends its engine before it leaves its figures,

@@ -23,11 +23,12 @@ type Record struct {
 	Dropped int `json:"gaps_dropped,omitempty"`
 	// chunks that one read brought together with the one before: their gap is 0
 	Merged       int `json:"merged,omitempty"`
-	InputTokens  int `json:"input_tokens"`        // by the server's usage
-	OutputTokens int `json:"output_tokens"`       // by the server's usage, never what was asked for
-	Reasoning    int `json:"reasoning,omitempty"` // chunks with reasoning in them
-	Calls        int `json:"calls,omitempty"`     // chunks with a part of a tool call in them
-	Mute         int `json:"mute,omitempty"`      // chunks with nothing in them, as of an end token or a part of a character
+	InputTokens  int `json:"input_tokens"`            // by the server's usage
+	CachedTokens int `json:"cached_tokens,omitempty"` // likewise, of InputTokens those that were not computed anew; 0: none, or it does not tell
+	OutputTokens int `json:"output_tokens"`           // by the server's usage, never what was asked for
+	Reasoning    int `json:"reasoning,omitempty"`     // chunks with reasoning in them
+	Calls        int `json:"calls,omitempty"`         // chunks with a part of a tool call in them
+	Mute         int `json:"mute,omitempty"`          // chunks with nothing in them, as of an end token or a part of a character
 	// first chunk with text or a part of a tool call, of an answer that has other chunks too; 0: none came
 	Answered time.Duration `json:"answered,omitempty"`
 	// by the server's usage, among OutputTokens; 0: there are none, or it does not tell

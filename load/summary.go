@@ -55,6 +55,8 @@ type Figures struct {
 
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
+	// of InputTokens those that the servers' usage says were not computed anew; 0: none, or it does not tell
+	CachedTokens int64 `json:"cached_tokens,omitempty"`
 	AskedInput   int64 `json:"asked_input_tokens"`  // of completed requests
 	AskedOutput  int64 `json:"asked_output_tokens"` // of completed requests
 	// completed requests whose stream brought no usage; counted by chunks

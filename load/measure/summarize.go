@@ -204,6 +204,7 @@ func (e evidence) describe(f *load.Figures, records []load.Record, in span, gaps
 func completed(f *load.Figures, r *load.Record) {
 	f.Completed++
 	f.InputTokens += int64(r.InputTokens)
+	f.CachedTokens += int64(r.CachedTokens)
 	f.OutputTokens += int64(r.OutputTokens)
 	f.AskedInput += int64(r.AskedInput)
 	f.AskedOutput += int64(r.AskedOutput)

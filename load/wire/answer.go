@@ -66,7 +66,7 @@ func (a *answer) event(ev event) (over bool, err error) {
 		r.Finish = reason(c.finish)
 	}
 	if c.usage {
-		r.InputTokens, r.OutputTokens, r.ReasoningTokens = c.prompt, c.completed, c.reasoned
+		r.InputTokens, r.CachedTokens, r.OutputTokens, r.ReasoningTokens = c.prompt, c.cached, c.completed, c.reasoned
 		if c.whole {
 			c.token = c.completed > a.counted
 			a.counted = c.completed

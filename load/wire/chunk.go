@@ -12,6 +12,7 @@ type chunk struct {
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
 	prompt    int    // tokens, if usage
+	cached    int    // of the prompt's, those that were not computed anew; 0: none, or the server does not tell
 	completed int    // tokens, if usage
 	reasoned  int    // of those, tokens of reasoning; 0: none, or the server does not tell
 	whole     bool   // the text is all of it so far, not only what is new
@@ -40,8 +41,8 @@ var errJSON = errors.New("not a JSON object")
 //	choices[].{delta,message}.{role,content,reasoning_content,reasoning}
 //	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
 //	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}, also by
-//	the names of the Responses API
-//	text, meta_info.{prompt_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
+//	the names of the Responses API, and prompt_tokens_details.cached_tokens
+//	text, meta_info.{prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
 //	error, object = "error"
 func (c *chunk) parse(data []byte) error {
 	*c = chunk{}
@@ -197,6 +198,16 @@ func (c *chunk) counts(s *scanner) {
 			completed = most(&c.completed) || completed
 		case "reasoning_tokens":
 			most(&c.reasoned)
+		case "cached_tokens":
+			most(&c.cached)
+		case "prompt_tokens_details", "input_tokens_details":
+			s.object(func(key []byte) {
+				if string(key) == "cached_tokens" {
+					most(&c.cached)
+				} else {
+					s.skip()
+				}
+			})
 		case "completion_tokens_details", "output_tokens_details":
 			s.object(func(key []byte) {
 				if string(key) == "reasoning_tokens" {

@@ -176,3 +176,31 @@ func testRefusedInStream(t *testing.T, with maker) {
 		t.Errorf("class %s, status %d: %s", got.Class, got.Status, got.Error)
 	}
 }
+
+// TestCachedTokens: what real engines say of the prompt's tokens that they have not computed anew, by each API.
+func TestCachedTokens(t *testing.T) {
+	for name, want := range map[string]int{
+		"vllm-0.32.0/stream-completions.txt": 0, "sglang-0.5.23/stream-completions-continuous-usage.txt": 15,
+		"sglang-0.5.23/whole-chat.txt": 8, "sglang-0.5.23/stream-generate.txt": 1, "sglang-0.5.23/stream-responses.txt": 8,
+	} {
+		text, err := os.ReadFile(filepath.Join("../../testdata/real", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for line := range bytes.Lines(text) {
+			line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("data: "))
+			var c chunk
+			parse := c.parse
+			if bytes.Contains([]byte(name), []byte("responses")) {
+				parse = c.response
+			}
+			if bytes.HasPrefix(line, []byte("{")) && parse(line) == nil {
+				got = max(got, c.cached)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %d tokens are cached, want %d", name, got, want)
+		}
+	}
+}

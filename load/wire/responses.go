@@ -13,7 +13,7 @@ import (
 //
 //	type, delta
 //	response.{status,incomplete_details.reason,error}
-//	response.usage.{input_tokens,output_tokens,output_tokens_details.reasoning_tokens}
+//	response.usage.{input_tokens,input_tokens_details.cached_tokens,output_tokens,output_tokens_details.reasoning_tokens}
 //	response.output[].{type,name,arguments}, response.output[].{content,summary}[].{text,refusal}
 //
 // The last event of a stream repeats all that was said.

@@ -119,6 +119,9 @@ func requestLines(s *load.Summary) (lines []Fact) {
 		if t.asked != t.n && s.Knows("asked_"+t.member) {
 			asked = ", " + number.Whole(t.asked) + " asked for"
 		}
+		if t.member == "input_tokens" && s.CachedTokens > 0 {
+			asked += ", " + number.Whole(s.CachedTokens) + " of them cached by the answers' usage"
+		}
 		if s.Knows(t.member) && (t.n > 0 || !s.Silent()) {
 			add(t.name, "%s tokens%s", number.Whole(t.n), asked)
 		}

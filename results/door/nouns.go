@@ -141,7 +141,7 @@ func Summary(s *load.Summary) error {
 func figures(s *load.Figures) error {
 	err := errors.Join(dated(s.Started),
 		counted("duration", s.Duration), counted("number of requests", s.Requests, s.Completed, s.Failed),
-		counted("number of tokens", s.InputTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
+		counted("number of tokens", s.InputTokens, s.CachedTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
 		counted("throughput", s.RequestThroughput, s.InputThroughput, s.OutputThroughput, s.TotalThroughput, s.PeakOutputThroughput),
 		counted("concurrency", s.MeanConcurrency, float64(s.PeakConcurrency)))
 	if c := s.Content; c != nil {
@@ -182,7 +182,7 @@ func Event(e *results.Event) error {
 // Record makes a record from elsewhere fit to be kept.
 func Record(r *load.Record) error {
 	err := errors.Join(counted("time", r.Scheduled, r.Ready, r.Sent, r.First, r.Answered, r.Last, r.End), counted("gap", r.Gaps...),
-		counted("number", r.Seq, r.Client, r.Session, r.Turn, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.Mute, r.ReasoningTokens, r.InputTokens, r.OutputTokens, r.AskedInput, r.AskedOutput, r.Texts), Lines(&r.Finish, &r.Class, &r.Adapter))
+		counted("number", r.Seq, r.Client, r.Session, r.Turn, r.Dropped, r.Merged, r.Reasoning, r.Calls, r.Mute, r.ReasoningTokens, r.InputTokens, r.CachedTokens, r.OutputTokens, r.AskedInput, r.AskedOutput, r.Texts), Lines(&r.Finish, &r.Class, &r.Adapter))
 	if err != nil {
 		return fmt.Errorf("request %d: %w", r.Seq, err)
 	}
