@@ -4,23 +4,19 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
 	"hclbench/engines"
 	"hclbench/provision"
+	"hclbench/testhost/recording"
 )
 
 // TestResetThatDidNothing: vLLM answers 200 also where it has dropped nothing, as it did while a request ran: it is asked again,
 // and what stays so is told.
 func TestResetThatDidNothing(t *testing.T) {
 	t.Parallel()
-	recorded, err := os.ReadFile("../testdata/real/vllm-0.32.0/reset-prefix-cache.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := string(recorded[strings.IndexByte(string(recorded), '{'):])
+	_, _, done := recording.Answer(t, "vllm-0.32.0/reset-prefix-cache.txt")
 	busy := strings.Replace(done, "true", "false", 1)
 	if busy == done {
 		t.Fatalf("recorded %q", done)

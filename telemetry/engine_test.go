@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"hclbench/testhost/recording"
 )
 
 var vllmNames = Exports{Quantities: []Quantity{
@@ -280,11 +281,7 @@ func TestCounterThatAppears(t *testing.T) {
 // TestLoads: what the scheduler says when it is asked counts, not the gauge that tells it late; a server that does not
 // know the question is asked it once, and one that does and fails leaves no gauge in its place.
 func TestLoads(t *testing.T) {
-	loads, err := os.ReadFile("../testdata/real/sglang-0.5.23/loads.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	busy := strings.NewReplacer(`"num_running_reqs":0`, `"num_running_reqs":4`, `"num_used_tokens":0`, `"num_used_tokens":16384`).Replace(string(loads))
+	busy := strings.NewReplacer(`"num_running_reqs":0`, `"num_running_reqs":4`, `"num_used_tokens":0`, `"num_used_tokens":16384`).Replace(recording.Text(t, "sglang-0.5.23/loads.json"))
 	e := Exports{URL: "metrics", Loads: "loads", Quantities: []Quantity{{Running, Gauge, []string{"running"}, 0}, {PromptTokens, Counter, []string{"tokens"}, 0}}}
 	answers := map[string]string{"metrics": "running 1\ntokens 7\n"}
 	read := func() map[string]float64 {

@@ -183,19 +183,15 @@ func TestCachedTokens(t *testing.T) {
 		"vllm-0.32.0/stream-completions.txt": 0, "sglang-0.5.23/stream-completions-continuous-usage.txt": 15,
 		"sglang-0.5.23/whole-chat.txt": 8, "sglang-0.5.23/stream-generate.txt": 1, "sglang-0.5.23/stream-responses.txt": 8,
 	} {
-		text, err := os.ReadFile(filepath.Join("../../testdata/real", name))
-		if err != nil {
-			t.Fatal(err)
-		}
 		got := 0
-		for line := range bytes.Lines(text) {
-			line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("data: "))
+		for line := range strings.Lines(recording.Text(t, name)) {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "data: ")
 			var c chunk
 			parse := c.parse
-			if bytes.Contains([]byte(name), []byte("responses")) {
+			if strings.Contains(name, "responses") {
 				parse = c.response
 			}
-			if bytes.HasPrefix(line, []byte("{")) && parse(line) == nil {
+			if strings.HasPrefix(line, "{") && parse([]byte(line)) == nil {
 				got = max(got, c.cached)
 			}
 		}
