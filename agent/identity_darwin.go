@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -28,10 +29,10 @@ func entryFrom(p *unix.KinfoProc) entry {
 	}
 }
 
-func boot() string {
+var boot = sync.OnceValue(func() string {
 	id, _ := unix.Sysctl("kern.bootsessionuuid") // not there: all boots are one
 	return id
-}
+})
 
 // sinceBoot is how long ago the machine was booted.
 func sinceBoot() time.Duration {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,11 +34,11 @@ func entryOf(pid int) (e entry, ok bool) {
 	return e, true
 }
 
-// boot tells this boot of the machine from others, and from other machines.
-func boot() string {
+// boot tells this boot of the machine from others, and from other machines. No process sees two.
+var boot = sync.OnceValue(func() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // not there: all boots are one
 	return strings.TrimSpace(string(b))
-}
+})
 
 // sinceBoot is a clock that nobody sets and that goes on while the machine sleeps.
 func sinceBoot() time.Duration {

@@ -79,7 +79,7 @@ func (m *measurement) batch(ctx context.Context) (err error) {
 	m.out.Summary = summaryOf(bench.Batch, r, window)
 	m.out.Summary.Source = source
 	if m.t.row.Served = m.servedOffline(bench, told); m.t.row.Served != nil {
-		doubt(m.out.Summary, m.t.compareServed(m.t.parts[0].Engine, "", m.t.row.Served)...)
+		doubt(m.out.Summary, load.Because(load.CodeServed, m.t.compareServed(m.t.parts[0].Engine, "", m.t.row.Served)...)...)
 	}
 	return nil
 }
@@ -233,10 +233,10 @@ func summaryOf(b engines.Batch, r engines.BenchResult, measured telemetry.Window
 	}
 	sum.AskedInput, sum.AskedOutput = b.Asked(r.Requests)
 	if sum.Failed > 0 {
-		doubt(sum, fmt.Sprintf("%d of %d requests failed", sum.Failed, b.Requests))
+		doubt(sum, load.Because(load.CodeFailed, fmt.Sprintf("%d of %d requests failed", sum.Failed, b.Requests))...)
 	}
 	if sum.OutputTokens < sum.AskedOutput {
-		doubt(sum, fmt.Sprintf("the engine generated %d of %d output tokens", sum.OutputTokens, sum.AskedOutput))
+		doubt(sum, load.Because(load.CodeOutputs, fmt.Sprintf("the engine generated %d of %d output tokens", sum.OutputTokens, sum.AskedOutput))...)
 	}
 	return sum
 }

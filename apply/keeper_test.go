@@ -20,7 +20,7 @@ func TestKeptWithoutSecrets(t *testing.T) {
 	t.Cleanup(func() { store.Close() })
 	said := func() (p load.Part) {
 		p.ErrorSamples = []string{"401: hush-hush is not known"}
-		p.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("it said hush-hush")}
+		p.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "it said hush-hush")}
 		return p
 	}
 	untrimmed, steady := said(), said()

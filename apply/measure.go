@@ -62,11 +62,11 @@ func (m *measurement) load(ctx context.Context) error {
 	if lost == nil && err == nil && got.Summary.Failed > 0 {
 		lost = m.stillServes(ctx, server, stillWithin)
 	}
-	var doubts []string
+	var doubts []load.Reason
 	var unproved error
 	if lost == nil && err == nil && got.Summary.Completed > 0 {
 		doubts, unproved = m.t.prove(after, got.before, got.Measured)
-		doubts = append(doubts, cutShort(got.Records, m.t.context)...)
+		doubts = append(doubts, load.Because(load.CodeCutShort, cutShort(got.Records, m.t.context)...)...)
 	}
 	at := culprit(from, err)
 	switch {
@@ -85,7 +85,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.tellClocks()
 	throttled(m.out.Summary, got.Telemetry)
 	crowded(m.out.Summary, got.Telemetry, m.cell.Load().Workload.Speed)
-	doubt(m.out.Summary, slices.Concat(m.t.doubts, got.left, doubts)...)
+	doubt(m.out.Summary, slices.Concat(m.t.doubts, load.Because(load.CodeLeft, got.left...), doubts)...)
 	return nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/telemetry"
 )
@@ -136,8 +137,9 @@ const (
 // prove holds what the engine has done while a cell was measured against what the clients have. The
 // error says in what it was not what the plan says; doubts, what else speaks against the measurement, or
 // could not be seen.
-func (e *engine) prove(ctx context.Context, before map[*member]tally, cell agent.Measured) (doubts []string, err error) {
-	doubts = slices.Concat(e.objects.doubts(ctx), e.unproved(before), e.joined(ctx))
+func (e *engine) prove(ctx context.Context, before map[*member]tally, cell agent.Measured) (doubts []load.Reason, err error) {
+	doubts = slices.Concat(load.Because(load.CodePods, e.objects.doubts(ctx)...),
+		load.Because(load.CodeUnproved, e.unproved(before)...), load.Because(load.CodePort, e.joined(ctx)...))
 	told := false
 	for begun := time.Now(); len(before) > 0; {
 		wrong, strange := e.compare(before, e.tally(ctx), cell)
@@ -149,10 +151,10 @@ func (e *engine) prove(ctx context.Context, before map[*member]tally, cell agent
 			flow.Pause(ctx, countEvery)
 			continue
 		}
-		if doubts = append(doubts, strange...); len(wrong) > 0 && e.d.Grouped() {
+		if doubts = append(doubts, load.Because(load.CodeGroup, strange...)...); len(wrong) > 0 && e.d.Grouped() {
 			err = errors.New("the engine did not work as it was planned: " + strings.Join(wrong, "\n  - "))
 		} else {
-			doubts = append(doubts, wrong...)
+			doubts = append(doubts, load.Because(load.CodeGroup, wrong...)...)
 		}
 		break
 	}

@@ -13,6 +13,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
@@ -142,7 +143,8 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	if t.objects != nil {
 		t.row.GPUCount = t.objects.gpus()
 	}
-	t.doubts, _ = alike(t.rows)
+	images, _ := alike(t.rows)
+	t.doubts = load.Because(load.CodeImages, images...)
 	t.row.Served = t.servedBy(ctx)
 	if said := t.objects.strangers(ctx); said != "" {
 		t.tell.say(Warning, "%s", said)
@@ -173,7 +175,7 @@ func (t *trial) servedBy(ctx context.Context) json.RawMessage {
 	for i, m := range workers {
 		if texts[i] != nil {
 			said[m.Name()] = texts[i]
-			t.doubts = append(t.doubts, t.compareServed(m.Engine, m.name, texts[i])...)
+			t.doubts = append(t.doubts, load.Because(load.CodeServed, t.compareServed(m.Engine, m.name, texts[i])...)...)
 		}
 	}
 	if !t.d.Grouped() {

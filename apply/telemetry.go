@@ -185,7 +185,7 @@ func throttled(s *load.Summary, r *telemetry.Record) {
 		}
 	}
 	if len(held) > 0 {
-		doubt(s, "GPUs were slowed down by heat or by the power brake: "+strings.Join(held, ", ")+" of the time")
+		doubt(s, load.Because(load.CodeThrottled, "GPUs were slowed down by heat or by the power brake: "+strings.Join(held, ", ")+" of the time")...)
 	}
 }
 
@@ -240,22 +240,23 @@ func crowded(s *load.Summary, r *telemetry.Record, speed float64) {
 			full = fmt.Sprintf("the processors of %s were all busy (%.0f %%), and for %.0f %% of the time something waited for them", name, busy, pressure)
 		}
 		if steal := h[telemetry.Steal]; steal > maxSteal {
-			doubt(s, fmt.Sprintf("other machines had %.0f %% of the processors of %s meanwhile (steal)", steal, name))
+			doubt(s, load.Because(load.CodeSteal, fmt.Sprintf("other machines had %.0f %% of the processors of %s meanwhile (steal)", steal, name))...)
 		}
 		switch others, known := h[telemetry.Others]; {
 		case !known && full != "":
-			doubt(s, full+": see what else runs there")
+			doubt(s, load.Because(load.CodeBusy, full+": see what else runs there")...)
 		case others > maxSteal && full != "":
-			doubt(s, fmt.Sprintf("%s: %.0f %% of them worked for neither the engine nor hcl; see what else runs there", full, others))
+			doubt(s, load.Because(load.CodeBusy, fmt.Sprintf("%s: %.0f %% of them worked for neither the engine nor hcl; see what else runs there", full, others))...)
 		case others > maxOthers:
-			doubt(s, fmt.Sprintf("%.0f %% of the processors of %s worked for neither the engine nor hcl: see what else runs there", others, name))
+			doubt(s, load.Because(load.CodeBusy, fmt.Sprintf("%.0f %% of the processors of %s worked for neither the engine nor hcl: see what else runs there", others, name))...)
 		}
 	}
 }
 
-func doubt(s *load.Summary, reasons ...string) {
+// doubt makes a measurement suspect for reasons that were found beside its load.
+func doubt(s *load.Summary, reasons ...load.Reason) {
 	if len(reasons) > 0 && s.Verdict.Verdict == load.Valid {
 		s.Verdict.Verdict = load.Suspect
 	}
-	s.Verdict.Reasons = append(s.Verdict.Reasons, load.Because(reasons...)...)
+	s.Verdict.Reasons = append(s.Verdict.Reasons, reasons...)
 }

@@ -23,9 +23,9 @@ type trial struct {
 	parts []plan.Member      // its members, with the images that their tags mean now
 	built []results.Phase    // what came before each start
 
-	left    []*plan.Cell // that are not dealt with
-	doubts  []string     // why every measurement of this start is suspect
-	context int          // see [serving.context]
+	left    []*plan.Cell  // that are not dealt with
+	doubts  []load.Reason // why every measurement of this start is suspect
+	context int           // see [serving.context]
 }
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {

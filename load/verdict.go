@@ -49,11 +49,29 @@ func (r Reason) Concerns(column string) bool {
 	return r.Metrics == nil || slices.ContainsFunc(r.Metrics, of) || !slices.ContainsFunc(alone, of)
 }
 
-// Because are reasons that concern all figures and have no code.
-func Because(texts ...string) []Reason {
+// The codes of reasons that are found beside the load: at its engine and at its hosts. docs/method.md has those of all.
+const (
+	CodeNotMeasured = "not-measured"
+	CodeFailed      = "requests-failed"
+	CodeOutputs     = "other-outputs"
+	CodeCutShort    = "cut-short"    // where the engine's context ends
+	CodeServed      = "served-other" // the engine runs with other settings than the lab says
+	CodeImages      = "image-unknown"
+	CodeThrottled   = "throttled"
+	CodeSteal       = "host-steal"
+	CodeBusy        = "host-busy"
+	CodePods        = "pods-unknown"
+	CodePort        = "port-shared"
+	CodeUnproved    = "group-unproved"
+	CodeGroup       = "group-otherwise" // its members have done other work than was asked for
+	CodeLeft        = "left-over"       // of the cell before
+)
+
+// Because are reasons of one code that concern all figures; empty: it is not known.
+func Because(code string, texts ...string) []Reason {
 	var list []Reason
 	for _, text := range texts {
-		list = append(list, Reason{Text: text})
+		list = append(list, Reason{Code: code, Text: text})
 	}
 	return list
 }
@@ -111,7 +129,7 @@ func (v *Verdict) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return err
 	}
-	*v = Verdict{Verdict: in.Verdict, Reasons: Because(in.Reasons...)}
+	*v = Verdict{Verdict: in.Verdict, Reasons: Because("", in.Reasons...)}
 	if len(in.Findings) == len(in.Reasons) {
 		for i, text := range in.Reasons {
 			v.Reasons[i] = in.Findings[i]

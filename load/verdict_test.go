@@ -16,7 +16,7 @@ func TestVerdictJSON(t *testing.T) {
 		want       Verdict
 	}{
 		{"valid", `{"verdict":"valid"}`, Verdict{Verdict: Valid}},
-		{"as it was stored before", `{"verdict":"suspect","reasons":["hot","late"]}`, Verdict{Suspect, Because("hot", "late")}},
+		{"as it was stored before", `{"verdict":"suspect","reasons":["hot","late"]}`, Verdict{Suspect, Because("", "hot", "late")}},
 		{"with codes", `{"verdict":"suspect","reasons":["late","hot"],"findings":[{"code":"send-lag","value":6,"limit":5,"metrics":["ttft"]},{"code":""}]}`,
 			Verdict{Suspect, []Reason{late, {Text: "hot"}}}},
 	} {
@@ -32,7 +32,7 @@ func TestVerdictJSON(t *testing.T) {
 		}
 	}
 	var odd Verdict
-	if err := json.Unmarshal([]byte(`{"verdict":"suspect","reasons":["a"],"findings":[]}`), &odd); err != nil || cmp.Diff(Because("a"), odd.Reasons) != "" {
+	if err := json.Unmarshal([]byte(`{"verdict":"suspect","reasons":["a"],"findings":[]}`), &odd); err != nil || cmp.Diff(Because("", "a"), odd.Reasons) != "" {
 		t.Errorf("findings of other reasons: %v, %v", odd, err)
 	}
 }
@@ -48,7 +48,7 @@ func TestDoubts(t *testing.T) {
 		{Verdict{Void, []Reason{held}}, true, true},
 		{Verdict{Verdict: Suspect}, true, true},
 		{Verdict{Suspect, []Reason{held}}, true, false},
-		{Verdict{Suspect, append(Because("hot"), held)}, true, true},
+		{Verdict{Suspect, append(Because("", "hot"), held)}, true, true},
 	} {
 		if ttft, throughput := c.v.Doubts("p99_ttft_ms"), c.v.Doubts("output_throughput_per_gpu"); ttft != c.ttft || throughput != c.throughput {
 			t.Errorf("%v: TTFT %t, throughput %t", c.v, ttft, throughput)

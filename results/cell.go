@@ -137,7 +137,7 @@ func (c *Cell) Verdict() load.Verdict {
 		if reason == "" {
 			reason = "not measured"
 		}
-		return load.Verdict{Verdict: load.Void, Reasons: load.Because(reason)}
+		return load.Verdict{Verdict: load.Void, Reasons: load.Because(load.CodeNotMeasured, reason)}
 	}
 	return c.Summary.Verdict
 }

@@ -95,7 +95,7 @@ func testCell(run, id string) Cell {
 				MeanConcurrency: 63.9, PeakConcurrency: 64, PeakOutputThroughput: 4000,
 			}, Judgement: load.Judgement{
 				Goodput: &goodput,
-				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 500 requests failed")},
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "1 of 500 requests failed")},
 			}, Generator: load.Generator{CPUShare: 0.2}},
 		},
 		Telemetry: &telemetry.Record{

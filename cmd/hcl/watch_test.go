@@ -313,7 +313,7 @@ func TestWatchInBrowser(t *testing.T) {
 	see("load", "1 of 4", "110 of 500 requests", "128 in flight", "1,235", "25.7", "measuring", "left", "spent on hosts", "Measured so far")
 
 	event(apply.Event{Type: apply.End, Cell: "c2", Summary: &load.Summary{
-		Part: load.Part{Figures: load.Figures{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Median: 22_300}, TPOT: load.Stats{Count: 400, Median: 109}, E2EL: load.Stats{Count: 400, Median: 109_000}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a fifth of the requests failed")}}},
+		Part: load.Part{Figures: load.Figures{Completed: 400, Failed: 100, OutputThroughput: 1074, TTFT: load.Stats{Count: 400, Median: 22_300}, TPOT: load.Stats{Count: 400, Median: 109}, E2EL: load.Stats{Count: 400, Median: 109_000}}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a fifth of the requests failed")}}},
 	}})
 	event(apply.Event{Type: apply.Begin, Cell: "c3"})
 	event(apply.Event{Type: apply.End, Cell: "c3", Message: "the server stopped answering: <b>503</b>"})

@@ -61,7 +61,7 @@ func TestSummarize(t *testing.T) {
 		}, Judgement: load.Judgement{
 			Goodput:    &goodput,
 			Objectives: []load.Attainment{{Objective: w.SLO[0], Count: 3, Value: 300, Within: &half, Met: false}, {Objective: w.SLO[1], Count: 2, Value: 500, Within: &half, Met: false}, {Objective: w.SLO[2], Count: 3, Value: 1200, Within: &half, Met: false}},
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because(
+			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "",
 				"1 of 4 requests failed (25.0 %): 1 × refused (503)",
 				"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
 				"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
@@ -77,7 +77,7 @@ func TestSummarize(t *testing.T) {
 func TestSummarizeNothing(t *testing.T) {
 	got := Summarize(load.Workload{}, nil, time.Time{}, 0, nil)
 	none := load.Stats{Percentiles: map[string]float64{"50": 0, "90": 0, "95": 0, "99": 0}}
-	want := load.Summary{Part: load.Part{Figures: load.Figures{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("no request was sent")}}}}
+	want := load.Summary{Part: load.Part{Figures: load.Figures{TTFT: none, TPOT: none, ITL: none, E2EL: none, PerToken: none, Queue: none, SendLag: none}, Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void, Reasons: load.Because("", "no request was sent")}}}}
 	if diff := cmp.Diff(want, got, inWords); diff != "" {
 		t.Errorf("summary (-want +got):\n%s", diff)
 	}
@@ -149,28 +149,28 @@ func TestVerdict(t *testing.T) {
 			r[0].Class, r[0].Status = load.ClassStatus, 429
 			r[1].Class, r[1].Status = load.ClassStatus, 503
 			r[2].Class = load.ClassStatus // stored before its status was
-		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("none of 6 requests completed: 1 × refused (429), 1 × refused (503), 3 × stall, 1 × status")}},
+		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("", "none of 6 requests completed: 1 × refused (429), 1 × refused (503), 3 × stall, 1 × status")}},
 		{"no tokens", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].OutputTokens = 0
 			}
-		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("no output tokens")}},
+		}, load.Verdict{Verdict: load.Void, Reasons: load.Because("", "no output tokens")}},
 		{"short", func(_ *load.Workload, r []load.Record) { r[0].OutputTokens = 9 },
-			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)")}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "1 of 6 requests did not bring the output tokens asked for (59 instead of 60 in all)")}},
 		{"short, as it may be", func(w *load.Workload, r []load.Record) { r[0].OutputTokens, w.IgnoreEOS = 9, false }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
 		{"other prompts", func(_ *load.Workload, r []load.Record) { r[0].InputTokens, r[1].InputTokens = 6, 4 },
-			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)")}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "2 of 6 prompts were not as long for the server as they were made (30 instead of 30 tokens in all)")}},
 		{"chat templates", func(w *load.Workload, r []load.Record) { r[0].InputTokens, w.Endpoint = 26, load.Chat }, load.Verdict{Verdict: load.Valid, Reasons: nil}},
 		{"no usage", func(_ *load.Workload, r []load.Record) { r[5].NoUsage = true },
-			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 6 answers came without token counts: chunks were counted instead")}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "1 of 6 answers came without token counts: chunks were counted instead")}},
 		{"too few", func(w *load.Workload, _ []load.Record) { w.Concurrency = 7 },
-			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("6 completed requests cannot fill a concurrency of 7")}},
+			load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "6 completed requests cannot fill a concurrency of 7")}},
 		{"the server holds streams", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Last -= 100 * msec
 				r[i].Gaps = r[i].Gaps[1:]
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "Little's law is off by 10 %: 2.00 requests were in flight on average, throughput times latency says 1.80")}},
 		{"the generator lags", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Sent += time.Duration(i/2) * 200 * msec
@@ -178,13 +178,13 @@ func TestVerdict(t *testing.T) {
 				r[i].Last += time.Duration(i/2) * 200 * msec
 				r[i].End += time.Duration(i/2) * 200 * msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1.67 requests were in flight while there were more to send, not 2: the generator fell behind")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "1.67 requests were in flight while there were more to send, not 2: the generator fell behind")}},
 		{"late sends", func(w *load.Workload, r []load.Record) {
 			w.Rate = 2
 			for i := range r {
 				r[i].Ready -= 6 * msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "requests left up to 6.0 ms late (p99; the limit here is 5.0 ms)")}},
 		{"late for so fast a server", func(w *load.Workload, r []load.Record) {
 			w.Rate = 2
 			for i := range r {
@@ -193,7 +193,7 @@ func TestVerdict(t *testing.T) {
 					r[i].Gaps[j] = 20 * msec
 				}
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "requests left up to 3.0 ms late (p99; the limit here is 2.0 ms)")}},
 		{"late for answers that come whole", func(w *load.Workload, r []load.Record) {
 			w.Rate, w.NoStream = 2, true
 			for i := range r {
@@ -215,12 +215,12 @@ func TestVerdict(t *testing.T) {
 				r[i].Gaps = []time.Duration{0, 0, 0, 0, 36 * msec, 0, 0, 0, 0}
 				r[i].Merged, r[i].First = 8, r[i].Last-36*msec
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "89 % of chunks came together with the one before, 36.0 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
 		{"merged", func(_ *load.Workload, r []load.Record) {
 			for i := range r {
 				r[i].Merged = 2
 			}
-		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
+		}, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "22 % of chunks came together with the one before, 128.6 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not")}},
 	} {
 		w, records := run1()
 		c.edit(&w, records)
@@ -241,8 +241,8 @@ func TestVerdict(t *testing.T) {
 	s = Summarize(w, nil, time.Time{}, duration(records), records)
 	for c, want := range map[load.Calibrated]load.Verdict{
 		{Streams: 2, Events: 1000, Bounded: true}: {Verdict: load.Valid},
-		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: load.Because("2 requests were in flight, and this machine's generator was found to be right up to 1")},
-		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: load.Because("20 chunks came in the busiest second, and this machine's generator was found to be right up to 19")},
+		{Streams: 1, Events: 1000, Bounded: true}: {Verdict: load.Suspect, Reasons: load.Because("", "2 requests were in flight, and this machine's generator was found to be right up to 1")},
+		{Streams: 2, Events: 19, Bounded: true}:   {Verdict: load.Suspect, Reasons: load.Because("", "20 chunks came in the busiest second, and this machine's generator was found to be right up to 19")},
 		{Streams: 1, Events: 1}:                   {Verdict: load.Valid}, // more was not tried
 	} {
 		s.Calibrated = &c

@@ -30,7 +30,7 @@ func TestDiff(t *testing.T) {
 			"settings":{"ecc":"off"},"condition":{"clock_skew":2}}`)
 		b[i].Deployment.Versions = map[string]string{"torch": "2.6"}
 	}
-	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+	b[8].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 	d, err := Diff("run a", a, "run b", b, []string{"output_throughput"})
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,9 @@ func TestGate(t *testing.T) {
 	none := func([]results.Row) []results.Row { return nil }
 	const lost, late = "output_throughput < -5%", "p99_ttft_ms > 10%"
 	verdict := func(v string) func([]results.Row) []results.Row {
-		return second(func(r *results.Row) { r.Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("because")} })
+		return second(func(r *results.Row) {
+			r.Summary.Verdict = load.Verdict{Verdict: v, Reasons: load.Because("", "because")}
+		})
 	}
 	for _, c := range []struct {
 		name, limit string
@@ -146,7 +148,7 @@ func TestGate(t *testing.T) {
 		{"suspect, and allowed", lost, nil, verdict(load.Suspect), []string{Suspects}},
 		{"one of two repetitions suspect", lost, nil, more(func(r *results.Row) {
 			s := *r.Summary
-			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+			s.OutputThroughput, s.Verdict = 1, load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 			r.Summary = &s
 		}), nil},
 		{"a repetition without an engine, before", lost, func(rows []results.Row) []results.Row {
@@ -187,7 +189,7 @@ func TestGateTells(t *testing.T) {
 		rows[0].Job.Workload.SLO = []load.Objective{{Metric: "ttft", Max: load.Duration(1 + i)}}
 	}
 	suspect := reporttest.Repeated("vllm.h200", 8, 100)
-	suspect[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+	suspect[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 	for _, c := range []struct {
 		name, limit string
 		a, b        []results.Row

@@ -62,7 +62,7 @@ func TestLayoutCharts(t *testing.T) {
 // of a cell that was not measured or is void, and leads nothing. A void cell is bridged by no line.
 func TestPublishedAlways(t *testing.T) {
 	rows := reporttest.Matrix()
-	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 	var planned []figure.Planned
 	for i := range rows {
 		r := rows[i]

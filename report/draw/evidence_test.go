@@ -19,7 +19,7 @@ import (
 func TestSingles(t *testing.T) {
 	rows := reporttest.Repeated("vllm.h200", 4, 100, 101)
 	rows = append(rows, reporttest.Row("sglang.h200", 4, 100, 20))
-	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("drifting")}
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "drifting")}
 	figure := func() *Figure {
 		figures, why := distributionFigures(figure.Samples(rows, figure.NewSeries(rows, nil)), figure.About{})
 		if len(figures) != 1 {

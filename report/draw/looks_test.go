@@ -62,7 +62,7 @@ func TestSuspects(t *testing.T) {
 		rows[i].Deployment.GPUCount = 8
 		rows[i].Deployment.Kind = reporttest.KindIn(rows[i].Deployment.Engine)
 		if rows[i].Deployment.Kind == "c" {
-			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+			rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 		}
 	}
 	all := figure.NewSeries(rows, nil)

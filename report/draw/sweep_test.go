@@ -25,9 +25,9 @@ func TestSweep(t *testing.T) {
 		case r.Axes[1].Value != int64(64):
 		case r.ID[:4] == "vllm" && strings.HasSuffix(r.ID, "128 64"):
 			r.Summary.OutputThroughput *= 9
-			r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+			r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 		case r.ID[:4] == "vllm" && strings.HasSuffix(r.ID, "128 512"):
-			r.Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+			r.Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 		}
 	}
 	about := figure.About{}

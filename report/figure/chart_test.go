@@ -48,10 +48,10 @@ func TestSeries(t *testing.T) {
 func TestSharedReasons(t *testing.T) {
 	rows := reporttest.Matrix()
 	for i := range rows {
-		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("it was published")}
+		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "it was published")}
 	}
-	rows[1].Summary.Verdict.Reasons = append(rows[1].Summary.Verdict.Reasons, load.Because("percentiles are out of order")...)
-	rows[2].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+	rows[1].Summary.Verdict.Reasons = append(rows[1].Summary.Verdict.Reasons, load.Because("", "percentiles are out of order")...)
+	rows[2].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 	reporttest.Check(t, "shared", []string{"it was published"}, SharedReasons(rows))
 	doubts := func() (n int) {
 		for _, s := range Samples(rows, NewSeries(rows, nil)) {

@@ -87,7 +87,7 @@ func TestDifferenceSays(t *testing.T) {
 		return [2][]results.Row{reporttest.Repeated("vllm.h200", 4, a...), reporttest.Repeated("vllm.h200", 4, b...)}
 	}
 	suspect := pairs([]float64{100}, []float64{50})
-	suspect[1][0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+	suspect[1][0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 	other := pairs([]float64{100}, []float64{50})
 	other[1][0].Deployment.Model = "another/model"
 	for name, c := range map[string]struct {
@@ -137,7 +137,7 @@ func twoRuns(t testing.TB) (a, b []results.Row) {
 				own.OutputThroughput *= by
 				own.TTFT.Median, own.TTFT.Mean = own.TTFT.Median*1.4, own.TTFT.Mean*1.4
 			case concurrency == int64(1):
-				own.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("the host swapped")}
+				own.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "the host swapped")}
 			}
 			r.Summary = &own
 		}

@@ -30,7 +30,7 @@ func TestDataOfVoid(t *testing.T) {
 	t.Parallel()
 	const sweep = "online-sweep-output-throughput-per-gpu"
 	rows := reporttest.Swept("vllm.h200", "sglang.h200")
-	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 	steps(t, rows, figure.About{Title: "lab"}, [][3]string{
 		{"the data", linesOf(sweep, "[0, 1, 4, 9]"), "H200 · vLLM input_tokens 128 output_tokens 64  void"},
 		{"the cell", inSight(sweep, ""), "void"},
@@ -90,7 +90,7 @@ func chats() (rows []results.Row) {
 	}
 	again := rows[0]
 	again.ID, again.Repetition, again.Summary = "again", 2, new(*again.Summary)
-	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("hot")}
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "hot")}
 	return slices.Insert(rows, 1, again)
 }
 

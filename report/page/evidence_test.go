@@ -59,7 +59,7 @@ func TestImportsLeadNothing(t *testing.T) {
 func TestSuspectIsWritten(t *testing.T) {
 	rows := reporttest.Matrix()
 	for i := range rows {
-		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("chunks were counted instead")}
+		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "chunks were counted instead")}
 	}
 	drawn := draw.Sections(rows, figure.NewSeries(rows, nil), figure.About{})
 	f := drawn[0].Figures[0]

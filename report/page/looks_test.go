@@ -22,7 +22,7 @@ func TestPrintable(t *testing.T) {
 	for i := range rows {
 		r := &rows[i]
 		r.Benchmark, r.Error, r.Summary.Verdict.Verdict = formula, escape, escape
-		r.Summary.Verdict.Reasons, r.Summary.ErrorSamples = load.Because(escape), []string{escape}
+		r.Summary.Verdict.Reasons, r.Summary.ErrorSamples = load.Because("", escape), []string{escape}
 		r.Deployment.Engine, r.Deployment.Model, r.Deployment.Command = escape, formula, []string{escape}
 		r.Axes[len(r.Axes)-1].Value = formula
 		r.CacheReset = escape
@@ -106,7 +106,7 @@ func evil() ([]results.Row, figure.About) {
 		r := reporttest.Row(attack, int64(1+i), 100, 20)
 		r.ID, r.RunID, r.Benchmark, r.Error, r.CacheReset = attack, attack, attack, attack, attack
 		r.Axes = append(r.Axes, results.Axis{Name: attack, Value: attack})
-		r.Summary.Verdict = load.Verdict{Verdict: attack, Reasons: load.Because(attack)}
+		r.Summary.Verdict = load.Verdict{Verdict: attack, Reasons: load.Because("", attack)}
 		r.Identity = map[string]string{attack: attack}
 		r.Run.Lab, r.Run.Command = attack, attack
 		d := &r.Deployment

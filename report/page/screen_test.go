@@ -200,7 +200,7 @@ func TestFilterDecides(t *testing.T) {
 	t.Parallel()
 	rows := reporttest.Matrix()
 	rows[2].Summary.TTFT.Median, rows[2].Summary.OutputThroughput = 1432, 500
-	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a neighbour")}
 	rows[1].Summary.OutputThroughput = 900
 	cut := func(filter string) string {
 		return `(() => { const f = document.getElementById("filter"); f.value = "` + filter + `"; f.dispatchEvent(new Event("input")); return ` + decided + `; })()`
@@ -266,7 +266,7 @@ func TestFootnotes(t *testing.T) {
 	rows := reporttest.Measured()
 	about := aboutMeasured(rows)
 	for i, reason := range []string{"3 of 60 s were slow", "too hot", "5 of 60 s were slow", "too cold"} {
-		rows[3*i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because(reason)}
+		rows[3*i].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", reason)}
 	}
 	p := newPage(rows, about)
 	for i := range rows {

@@ -136,7 +136,7 @@ func Measured() (rows []results.Row) {
 				r.Telemetry = &telemetry.Record{Interval: 1, Series: []telemetry.Series{power, cache}, Expected: n,
 					Energy: 8 * 560 * r.Summary.Duration}
 				if c == 4 && repetition == 2 && e == 1 {
-					r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("GPU 3 was throttled in 12 of 60 seconds")}
+					r.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because(load.CodeThrottled, "GPU 3 was throttled in 12 of 60 seconds")}
 				}
 				if c == 4 && repetition == 3 && e == 2 {
 					r.Summary, r.Error = nil, "the server stopped answering: 503 Service Unavailable"

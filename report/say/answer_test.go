@@ -35,7 +35,7 @@ func TestDecision(t *testing.T) {
 	for i := range rows {
 		rows[i].Deployment.Kind = reporttest.KindIn(rows[i].Deployment.Engine)
 	}
-	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a neighbour")}
 	again := rows[4]
 	again.Repetition, again.Summary = 2, new(*again.Summary)
 	again.Summary.TTFT = reporttest.Stats(400)
@@ -123,7 +123,7 @@ func TestBeyond(t *testing.T) {
 		rows[i].Deployment.Kind = reporttest.KindIn(rows[i].Deployment.Engine)
 	}
 	rows[5].Summary.OutputThroughput *= 3
-	rows[5].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[5].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a neighbour")}
 	want := "H200 · SGLang peaks highest at 221 tok/s, ×3.23 against H200 · vLLM. H200 · vLLM would peak at 245 tok/s, but is suspect there."
 	if got := findingsOf(rows, figure.Layout{})[0].Sentences[0]; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want it to end in %q", got, want)

@@ -14,9 +14,9 @@ func TestDoubts(t *testing.T) {
 	rows := reporttest.Matrix()
 	for i, late := range []string{"8.5", "1,200", "9"} {
 		rows[i].Summary.Verdict = load.Verdict{Verdict: load.Suspect,
-			Reasons: load.Because("what had come was read up to " + late + " ms late, p99 of 5")}
+			Reasons: load.Because("", "what had come was read up to "+late+" ms late, p99 of 5")}
 	}
-	rows[4].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[4].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a neighbour")}
 	all := NewDoubts(rows)
 	reporttest.Check(t, "texts", []string{"suspect: what had come was read up to 8.5–1,200 ms late, p99 of 5", "suspect: a neighbour"}, all.Texts())
 	var numbers []int

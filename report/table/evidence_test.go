@@ -13,7 +13,7 @@ import (
 // TestReferenceBesideSuspect: a measured figure that is suspect says so beside a published one.
 func TestReferenceBesideSuspect(t *testing.T) {
 	rows := reporttest.Matrix()[:1]
-	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("a neighbour")}
+	rows[0].Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "a neighbour")}
 	all := figure.Compare(rows, []figure.Reference{{Benchmark: "online", Name: "them", Rows: []map[string]any{{"concurrency": int64(4), "output_throughput": 100.}}}})
 	if f := all[0].Figures[0]; !f.Suspect || !strings.HasSuffix(referenceTexts(&f, 1)[1], "suspect") {
 		t.Errorf("got %q", referenceTexts(&f, 1))

@@ -20,7 +20,7 @@ func TestCompare(t *testing.T) {
 	summary.OutputThroughput /= 2
 	again.Summary = &summary
 	void := reporttest.Row("vllm.h200", 256, 100, 20)
-	void.Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+	void.Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 	rows = append(rows, again, void)
 	first, second := rows[1].Summary.OutputThroughput, summary.OutputThroughput
 

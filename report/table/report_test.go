@@ -20,10 +20,10 @@ func TestTable(t *testing.T) {
 	doubtful := func() []results.Row {
 		rows := reporttest.Matrix()
 		rows[1].Summary.Verdict = load.Verdict{Verdict: load.Suspect,
-			Reasons: load.Because("3 of 64 requests failed", "the generator used 97 % of a core")}
+			Reasons: load.Because("", "3 of 64 requests failed", "the generator used 97 % of a core")}
 		rows[1].Summary.Completed, rows[1].Summary.Failed = 61, 3
 		rows[2].Summary, rows[2].Error = nil, stopped
-		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("all requests failed")}
+		rows[4].Summary.Verdict = load.Verdict{Verdict: load.Void, Reasons: load.Because("", "all requests failed")}
 		rows[4].Summary.Completed, rows[4].Summary.Failed = 0, 64
 		rows[5].Summary, rows[5].Error = nil, stopped
 		return rows
@@ -106,12 +106,12 @@ func TestText(t *testing.T) {
 	troubled.UsageMissing = 2
 	troubled.ITL = load.Stats{}
 	troubled.Queue, troubled.SendLag = reporttest.Stats(0.012), reporttest.Stats(0.0004)
-	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("5 of 64 requests failed",
+	troubled.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "5 of 64 requests failed",
 		"1,000 output tokens fewer than asked for")}
 	for name, s := range map[string]*load.Summary{
 		"bench": plain, "bench-troubled": troubled,
 		"bench-empty": {Part: load.Part{Judgement: load.Judgement{Verdict: load.Verdict{Verdict: load.Void,
-			Reasons: load.Because("no request was sent")}}}},
+			Reasons: load.Because("", "no request was sent")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".txt", reporttest.Written(t, func(w io.Writer) error { return Text(w, s, 0) }))

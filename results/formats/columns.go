@@ -166,7 +166,7 @@ func ourColumn(name string) (m meaning, ok bool) {
 		"finished":   func(r *Result, s string) { r.Finished = moment(s) },
 		"command":    func(r *Result, s string) { r.rehearsed = s == "rehearse" },
 		"verdict":    func(r *Result, s string) { said(r).Verdict = s },
-		"reasons":    func(r *Result, s string) { said(r).Reasons = load.Because(strings.Split(s, "; ")...) },
+		"reasons":    func(r *Result, s string) { said(r).Reasons = load.Because("", strings.Split(s, "; ")...) },
 		"repetition": meanings()["repetition"].text,
 	}[name]
 	if slices.Contains(strings.Fields("lab run cell host digest members slo stale axis_engine"), name) {

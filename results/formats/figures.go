@@ -235,11 +235,11 @@ func unknown(c *results.Cell, told map[string]bool) []string {
 func verdict(s *load.Summary, concurrency int, doubts []load.Reason) load.Verdict {
 	wrong := append(doubts, Contradictions(s, concurrency)...)
 	if s.Failed > 0 {
-		wrong = append(load.Because(fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)), wrong...)
+		wrong = append(load.Because(load.CodeFailed, fmt.Sprintf("%d of %d requests failed", s.Failed, s.Requests)), wrong...)
 	}
 	switch {
 	case s.Completed == 0 && s.Knows("completed"):
-		return load.Verdict{Verdict: load.Void, Reasons: append(load.Because("no request was completed"), wrong...)}
+		return load.Verdict{Verdict: load.Void, Reasons: append(load.Because(load.CodeNotMeasured, "no request was completed"), wrong...)}
 	case len(wrong) > 0:
 		return load.Verdict{Verdict: load.Suspect, Reasons: wrong}
 	}

@@ -82,7 +82,7 @@ func TestImportVLLM(t *testing.T) {
 				TPOT: load.Stats{Percentiles: map[string]float64{}}, ITL: load.Stats{Percentiles: map[string]float64{}}, E2EL: load.Stats{Percentiles: map[string]float64{}},
 			}, Judgement: load.Judgement{
 				Goodput: &goodput,
-				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("1 of 3 requests failed")},
+				Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because(load.CodeFailed, "1 of 3 requests failed")},
 			}},
 			Unknown: append(generatorOnly(), "mean_concurrency", "ttft_ms.max", "ttft_ms.min"),
 		},
