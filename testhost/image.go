@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,6 +40,12 @@ func (h *Host) PushEngine(t testing.TB, ref string, env map[string]string) (dige
 func (c *Cluster) PushEngine(t testing.TB, ref string, env map[string]string) (digest string) {
 	t.Helper()
 	return c.Control.pushLayers(t, ref, env, engineLayer, shellLayer)
+}
+
+// PushBare puts an image under ref in which nothing is but what a program of this machine needs beside /usr.
+func (h *Host) PushBare(t testing.TB, ref string) (digest string) {
+	t.Helper()
+	return h.pushLayers(t, ref, nil, bareLayer)
 }
 
 func (h *Host) pushLayers(t testing.TB, ref string, env map[string]string, makers ...func() (layer, error)) (digest string) {
@@ -125,7 +132,16 @@ var engineLayer = sync.OnceValues(func() (layer, error) {
 	if err != nil {
 		return layer{}, err
 	}
-	return layerOf(path, engineArchive)
+	links := map[string]string{}
+	for _, name := range []string{
+		"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
+		"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
+		"usr/bin/ibv_rc_pingpong", "usr/bin/ib_write_bw", "bin/pause",
+	} {
+		links[name] = "/usr/local/bin/vllm"
+	}
+	return layerOf(path, "usr/local/bin/vllm", links,
+		"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/", "tmp/")
 })
 
 // shellLayer makes the layer with BusyBox once per process, to be laid over that of the engine.
@@ -135,66 +151,50 @@ var shellLayer = sync.OnceValues(func() (layer, error) {
 	if err != nil {
 		return layer{}, fmt.Errorf("list programs of BusyBox (package busybox-static; run scripts/prepare): %w", err)
 	}
-	var links []string
+	links := map[string]string{}
 	for name := range strings.FieldsSeq(string(applets)) {
 		if name != "busybox" {
-			links = append(links, "bin/"+name)
+			links["bin/"+name] = "/bin/busybox"
 		}
 	}
-	return layerOf(path, func(binary []byte) ([]byte, error) {
-		return archive(nil, "bin/busybox", binary, links)
-	})
+	return layerOf(path, "bin/busybox", links)
 })
 
-// layerOf is the layer that an archive with a program makes.
-func layerOf(path string, archive func(binary []byte) ([]byte, error)) (layer, error) {
-	binary, err := os.ReadFile(path)
-	if err != nil {
-		return layer{}, fmt.Errorf("read program: %w", err)
-	}
-	files, err := archive(binary)
-	if err != nil {
-		return layer{}, fmt.Errorf("write archive: %w", err)
-	}
-	var compressed bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestSpeed) // there is this level
-	_, err = z.Write(files)
-	err = errors.Join(err, z.Close())
-	return layer{compressed: compressed.Bytes(), diffID: digestOf(files), size: int64(compressed.Len())}, err
-}
+// bareLayer makes the layer once per process in which programs of this machine run, where its /usr is mounted. Docker
+// puts a program of its own into /sbin.
+var bareLayer = sync.OnceValues(func() (layer, error) {
+	return layerOf("/etc/passwd", "etc/passwd", map[string]string{"bin": "usr/bin", "lib": "usr/lib", "lib64": "usr/lib64"},
+		"etc/", "root/", "sbin/", "tmp/", "usr/", "var/", "var/tmp/")
+})
 
-// engineArchive is the file system of an image.
-func engineArchive(binary []byte) ([]byte, error) {
-	return archive(
-		[]string{"bin/", "opt/", "opt/nvidia/", "root/", "usr/", "usr/bin/", "usr/local/", "usr/local/bin/", "vllm-workspace/", "tmp/"},
-		"usr/local/bin/vllm", binary, []string{
-			"bin/sh", "usr/bin/python3", "usr/local/bin/trtllm-serve", "usr/local/bin/trtllm-bench",
-			"usr/local/bin/vllm-router", "usr/local/bin/smg", "opt/nvidia/nvidia_entrypoint.sh",
-			"usr/bin/ibv_rc_pingpong", "usr/bin/ib_write_bw", "bin/pause",
-		})
-}
-
-// archive has folders, a program, and links to it. Nothing in it may differ from build to
-// build: no times, no owners.
-func archive(folders []string, program string, binary []byte, links []string) ([]byte, error) {
-	var files bytes.Buffer
+// layerOf is the layer with a file of this machine at a place, in folders that are there or made before, and links.
+// Nothing in it may differ from build to build: no times, no owners.
+func layerOf(file, at string, links map[string]string, folders ...string) (layer, error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return layer{}, fmt.Errorf("read a file for an image: %w", err)
+	}
+	var files, compressed bytes.Buffer
 	w := tar.NewWriter(&files)
 	var errs []error
 	add := func(h tar.Header) { errs = append(errs, w.WriteHeader(&h)) }
 	for _, name := range folders {
 		mode := int64(0o755)
-		if name == "tmp/" {
+		if strings.HasSuffix(name, "tmp/") {
 			mode = 0o1777
 		}
 		add(tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode})
 	}
-	add(tar.Header{Typeflag: tar.TypeReg, Name: program, Mode: 0o755, Size: int64(len(binary))})
-	_, err := w.Write(binary)
-	for _, name := range links {
-		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: "/" + program, Mode: 0o777})
+	add(tar.Header{Typeflag: tar.TypeReg, Name: at, Mode: 0o755, Size: int64(len(content))})
+	_, err = w.Write(content)
+	for _, name := range slices.Sorted(maps.Keys(links)) {
+		add(tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: links[name], Mode: 0o777})
 	}
-	err = errors.Join(append(errs, err, w.Close())...)
-	return files.Bytes(), err
+	errs = append(errs, err, w.Close())
+	z, _ := gzip.NewWriterLevel(&compressed, gzip.BestSpeed) // there is this level
+	_, err = z.Write(files.Bytes())
+	err = errors.Join(append(errs, err, z.Close())...)
+	return layer{compressed: compressed.Bytes(), diffID: digestOf(files.Bytes()), size: int64(compressed.Len())}, err
 }
 
 func digestOf(b []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(b)) }

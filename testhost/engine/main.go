@@ -18,6 +18,7 @@
 //	  ignore-term     ends neither on SIGTERM nor on SIGINT
 //	  fatal-log       logs that CUDA is out of memory, and lives on without listening
 //	  busy=N          keeps N threads busy for ever
+//	  memory          has a file in /dev/shm, and leaves it there
 //	  slow-start=DUR  logs how shards are loaded for so long, then starts
 //
 // It knows nothing of containers, and is never part of what is shipped.
@@ -97,15 +98,15 @@ func runRest(args []string) {
 }
 
 type faults struct {
-	exit, neverReady, ignoreTerm, fatalLog bool
-	exitAfter, hangAfter, growAfter        int64 // requests; -1: never
-	busy                                   int64 // threads
-	slowStart                              time.Duration
+	exit, neverReady, ignoreTerm, fatalLog, memory bool
+	exitAfter, hangAfter, growAfter                int64 // requests; -1: never
+	busy                                           int64 // threads
+	slowStart                                      time.Duration
 }
 
 func parseFaults(s string) (faults, error) {
 	f := faults{exitAfter: -1, hangAfter: -1, growAfter: -1}
-	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "fatal-log": &f.fatalLog}
+	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "fatal-log": &f.fatalLog, "memory": &f.memory}
 	after := map[string]*int64{"exit-after": &f.exitAfter, "hang-after": &f.hangAfter, "grow-after": &f.growAfter, "busy": &f.busy}
 	for word := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
@@ -163,6 +164,13 @@ func run(args, environ []string) error {
 			fmt.Println(line)
 		}
 		os.Exit(3)
+	}
+	if f.memory {
+		shared, err := os.CreateTemp("/dev/shm", "psm_")
+		if err != nil {
+			return err
+		}
+		defer shared.Close()
 	}
 	if !load(ctx, f.slowStart) {
 		return nil
