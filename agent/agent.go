@@ -102,6 +102,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 	s.lessor.claim, s.settings.here = s.claim, s.claim.here
 	s.jobs.spent, s.watches.spent = s.claim.spent, s.claim.spent
 	s.lessor.goOn(s.claim.left())
+	s.claim.making.Go(func() { s.claim.watchMemory(ctx) })
 
 	hs := &http.Server{Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return ctx }}
 	served := make(chan error, 1)

@@ -39,6 +39,8 @@ type claimNote struct {
 	Over    time.Duration    `json:"over"`    // its end, unless it is renewed
 	Members []member         `json:"members"` // what was made, or may have been, and is not taken down
 	Down    provision.Traces `json:"down"`    // what may be left of what is; how the GPUs were before anything was made
+
+	Memory map[string]segment `json:"memory,omitempty"` // that its containers have used of this machine's, by path
 }
 
 // member is one container or process of a claim.
@@ -51,6 +53,8 @@ type member struct {
 	ID      string            `json:"id,omitempty"` // what it is called since it was started
 	Ports   []int             `json:"ports,omitempty"`
 	Grace   time.Duration     `json:"grace"`
+
+	SharesMemory bool `json:"shares_memory,omitempty"` // a container that sees this machine's /dev/shm
 }
 
 func (m member) run() string { return m.Labels[provision.LabelRun] }
@@ -90,6 +94,11 @@ type claim struct {
 	beginning sync.Mutex // held while what earlier runs have left is ended
 	making    sync.WaitGroup
 
+	memory struct { // locked before mu
+		sync.Mutex
+		*segments
+	}
+
 	mu      sync.Mutex
 	note    claimNote
 	works   map[string]*work
@@ -113,6 +122,7 @@ func openClaim(ctx context.Context, cfg Config, p *processes) *claim {
 	if err := readJSON(c.file(), &c.note); err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.log.Error("read what an earlier agent had under way", "err", err)
 	}
+	c.memory.segments = newSegments(c.note.Memory)
 	for i := range c.note.Members {
 		m := &c.note.Members[i]
 		if m.ID == "" && p.get(m.Name) != nil {
@@ -261,7 +271,7 @@ func (c *claim) begin(name, sum string, want memberOrder) (*work, error) {
 	}
 	m := member{Name: name, Runtime: want.Runtime, Labels: ct.Labels, Sum: sum, Ports: ct.Listens, Grace: ct.StopGrace}
 	if want.Runtime == provision.Docker {
-		m.Docker = l.Docker
+		m.Docker, m.SharesMemory = l.Docker, ct.IPC == "host"
 	}
 	was := c.note.Members
 	c.note.Members = append(slices.DeleteFunc(slices.Clone(was), m.same), m)
@@ -358,8 +368,16 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 	}
 	m := *c.at(name)
 	c.mu.Unlock()
+	if m.SharesMemory {
+		c.lookAtMemory(ctx, true)
+	}
 	if err := c.remove(ctx, m, grace); err != nil {
 		return err
+	}
+	if m.SharesMemory {
+		c.memory.Lock()
+		c.memory.remove()
+		c.memory.Unlock()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,7 +53,7 @@ func Reap(in io.Reader) error {
 	var o order
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	memory := newSegments()
+	memory := newSegments(nil)
 	err := json.NewDecoder(in).Decode(&o)
 	if err == nil {
 		o.Kept.identity, err = o.begin()

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +22,10 @@ const (
 )
 
 // segment is a file of shared memory, whatever it is called.
-type segment struct{ dev, inode uint64 }
+type segment struct {
+	Dev   uint64 `json:"dev"`
+	Inode uint64 `json:"inode"`
+}
 
 // segments are those that processes have made and used: they are theirs to remove.
 type segments struct {
@@ -29,8 +34,14 @@ type segments struct {
 	ours   map[segment]string // paths
 }
 
-func newSegments() *segments {
-	return &segments{before: mine(), looks: map[segment]int{}, ours: map[segment]string{}}
+// newSegments knows those already, by path, that were noted to be ours.
+func newSegments(noted map[string]segment) *segments {
+	s := &segments{before: mine(), looks: map[segment]int{}, ours: map[segment]string{}}
+	for path, of := range noted {
+		s.ours[of] = path
+		delete(s.before, of)
+	}
+	return s
 }
 
 // mine are this user's segments, with their paths.
@@ -72,6 +83,15 @@ func (s *segments) look(users func() []entry, all bool) {
 	}
 }
 
+// noted are ours, by path.
+func (s *segments) noted() map[string]segment {
+	all := map[string]segment{}
+	for of, path := range s.ours {
+		all[path] = of
+	}
+	return all
+}
+
 // remove removes what was noted, and nobody uses any more.
 func (s *segments) remove() {
 	var left []segment
@@ -94,6 +114,49 @@ func (s *segments) remove() {
 	}
 }
 
+// watchMemory looks, until ctx ends, what the claim's containers have in this machine's shared memory. To each process
+// its reaper does.
+func (c *claim) watchMemory(ctx context.Context) {
+	tick := time.NewTicker(segmentPoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			c.lookAtMemory(ctx, false)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAtMemory is [segments.look] for those containers that see this machine's shared memory.
+func (c *claim) lookAtMemory(ctx context.Context, all bool) {
+	c.mu.Lock()
+	members := slices.DeleteFunc(slices.Clone(c.note.Members), func(m member) bool { return !m.SharesMemory || m.ID == "" })
+	c.mu.Unlock()
+	if len(members) == 0 {
+		return
+	}
+	c.memory.Lock()
+	defer c.memory.Unlock()
+	known := len(c.memory.ours)
+	c.memory.look(func() (users []entry) {
+		table := processTable()
+		for _, m := range members {
+			if first, err := c.firstProcess(ctx, m); err == nil && first > 0 {
+				users = append(users, below(table, first)...)
+			}
+		}
+		return users
+	}, all)
+	if len(c.memory.ours) > known {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.note.Memory = c.memory.noted()
+		c.keep()
+	}
+}
+
 // usedBy notes the segments that a process has mapped or open, as far as it is ours to look at.
 func usedBy(pid int, used map[segment]bool) {
 	maps, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
@@ -104,8 +167,8 @@ func usedBy(pid int, used map[segment]bool) {
 		}
 		var major, minor uint32
 		var of segment
-		if _, err := fmt.Sscanf(fields[3]+" "+fields[4], "%x:%x %d", &major, &minor, &of.inode); err == nil {
-			of.dev = unix.Mkdev(major, minor)
+		if _, err := fmt.Sscanf(fields[3]+" "+fields[4], "%x:%x %d", &major, &minor, &of.Inode); err == nil {
+			of.Dev = unix.Mkdev(major, minor)
 			used[of] = true
 		}
 	}

@@ -68,17 +68,13 @@ func (p *processes) spent(pr *process) (had time.Duration, known bool) {
 // containerSpent is how much processor time a container has had; 0 when it has ended.
 func (c *claim) containerSpent(ctx context.Context, m member, counts map[string]string) (had time.Duration, known bool) {
 	if counts[m.ID] == "" {
-		d, err := c.daemon(ctx, m.Docker)
-		if err != nil {
-			return 0, false
-		}
-		state, err := d.State(ctx, m.ID)
-		if err != nil || !state.Running {
+		first, err := c.firstProcess(ctx, m)
+		if err != nil || first == 0 {
 			return 0, err == nil
 		}
-		top, at, v1 := cgroupOf(strconv.Itoa(state.PID), "cpuacct")
+		top, at, v1 := cgroupOf(strconv.Itoa(first), "cpuacct")
 		upTo, below, found := strings.Cut(at, m.ID)
-		if !found { // the number is a process of another machine, or in another namespace
+		if !found {
 			return 0, false
 		}
 		name, _, _ := strings.Cut(below, "/") // docker-ID.scope, and the container's own groups below it
@@ -99,4 +95,20 @@ func (c *claim) containerSpent(ctx context.Context, m member, counts map[string]
 		_, err = fmt.Sscan(string(text), &count)
 	}
 	return time.Duration(count * unit), err == nil
+}
+
+// firstProcess is what a container runs as its first process; 0: it has ended.
+func (c *claim) firstProcess(ctx context.Context, m member) (pid int, err error) {
+	d, err := c.daemon(ctx, m.Docker)
+	if err != nil {
+		return 0, err
+	}
+	state, err := d.State(ctx, m.ID)
+	if err != nil || !state.Running {
+		return 0, err
+	}
+	if _, at, _ := cgroupOf(strconv.Itoa(state.PID), "cpuacct"); !strings.Contains(at, m.ID) {
+		return 0, fmt.Errorf("process %d is one of another machine, or in another namespace", state.PID)
+	}
+	return state.PID, nil
 }

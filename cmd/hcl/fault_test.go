@@ -309,6 +309,20 @@ var faults = []fault{
 	}},
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"},
 		strike: failsByItself},
+	{name: "agent and container that shares the host's memory killed in mid-cell", often: true, says: "exited with code 137",
+		engine: map[string]string{"ENGINE_FAULT": "memory", "ENGINE_ITL": "50ms"}, strike: func(s *scene) {
+			s.edit(`container { stop_grace = "10s" }`, "container {\n    ipc        = \"host\"\n    stop_grace = \"10s\"\n  }")
+			s.begin()
+			eventually(s.T, "the agent has noted what the engine has in /dev/shm", time.Minute, func() bool {
+				return s.host.Command("sh", "-c", "grep -q psm_ /root/.cache/hcl/agents/*/claim.json").Run() == nil
+			})
+			s.await("progress", "", 1)
+			s.killAgent(s.host)
+			inDocker(s.T, s.host, "kill", "--signal", "KILL", s.engine())
+			s.end(2 * time.Minute)
+			s.gone(0)
+			s.push(nil)
+		}},
 	{name: "container hangs in mid-cell", says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
 		strike: failsByItself},
 	{name: "container OOM-killed in mid-cell", at: moment{"", "ready", "", 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},

@@ -115,7 +115,10 @@ type applyEvent struct {
 	Number  int
 	Summary *struct {
 		Completed int
-		Verdict   struct{ Verdict string }
+		Verdict   struct {
+			Verdict string
+			Reasons json.RawMessage
+		}
 	}
 	Cells []struct{ Cell string }
 
@@ -339,9 +342,9 @@ func (s *scene) leftOn(host *testhost.Host) []string {
 	for _, p := range append(agents(s.T, host), s.processes()...) {
 		left = append(left, p.Command)
 	}
-	// What may stay is binaries, placed files, and of an agent that has ended its
+	// Of shared memory nothing may stay. What may is binaries, placed files, and of an agent that has ended its
 	// lock, its log, and whose leases were ended by force.
-	out, err := host.Command("sh", "-c", `for home in /root /home/*; do
+	out, err := host.Command("sh", "-c", `ls /dev/shm; for home in /root /home/*; do
 cd "$home/.cache/hcl" 2>/dev/null || continue
 find . -type f ! -path './bin/*' ! -path './files/*' ! -name lock ! -name agent.log ! -name ended.json -o -name '*.part' -o -name '.*.hcl-*'; find . -path './agents/*/processes/*'
 done`).CombinedOutput()
@@ -394,6 +397,9 @@ func (s *scene) told() string {
 	for _, e := range s.seen {
 		if e.Message != "" {
 			b.WriteString(e.Message + "\n")
+		}
+		if e.Summary != nil && e.Type == "end" {
+			fmt.Fprintf(&b, "cell %d: %d completed, %s %s\n", e.Number, e.Summary.Completed, e.Summary.Verdict.Verdict, e.Summary.Verdict.Reasons)
 		}
 	}
 	return b.String() + s.said.String()
