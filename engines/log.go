@@ -59,6 +59,9 @@ var fatal = []struct {
 var cascade = anyOf(`Engine core initialization failed`, `WorkerProc failed to start`, `EngineDeadError`,
 	`Received sigquit from a child process`, `SIGQUIT received`, `Worker failed with error`)
 
+// died is a process that has ended, by which others fail. Where something failed before it is one of those itself.
+var died = anyOf(`^Worker proc \S+ died unexpectedly`) // recorded
+
 // opens are those that the error itself follows.
 var opens = anyOf(`(Scheduler|DataParallelController|WorkerProc) hit an exception`, `EngineCore failed to start`)
 
@@ -108,6 +111,8 @@ func (c *Cause) Read(line string) {
 	}
 	switch {
 	case c.fatal != nil && (!c.fatal.Follows || c.failed != nil): // the rest follows from it
+	case died.MatchString(text) && c.fatal == nil && c.failed == nil:
+		c.fatal = say("one of its processes has ended", text)
 	case opens.MatchString(text), cascade.MatchString(text):
 		if c.fatal == nil {
 			c.fatal = say("the engine's core failed", text)

@@ -44,6 +44,7 @@ func logs[T any](t *testing.T, says map[string]T, patterns ...string) iter.Seq2[
 // TestRecordedCauses: every start that failed, and every engine that died under load, is given its cause.
 func TestRecordedCauses(t *testing.T) {
 	for name, want := range logs(t, map[string]string{
+		"by-hand/vllm-0.32.0/log-worker-killed.txt":                 "one of its processes has ended: Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting d…",
 		"vllm-0.32.0/log-fail-bad-int.txt":                          "the engine does not take the value of an argument: vllm serve: error: argument --max-num-seqs: invalid i…",
 		"vllm-0.32.0/log-fail-dtype-invalid.txt":                    "the engine does not take the value of an argument: vllm serve: error: argument --dtype: invalid choice: …",
 		"vllm-0.32.0/log-fail-kv-cache-too-small.txt":               "no room for the KV cache: ValueError: To serve at least one request with the model's max seq len (4096),…",
