@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"syscall"
 	"time"
 
 	"hclbench/plain"
@@ -155,6 +156,8 @@ func (s State) Exit(h *Host) string {
 		return "the host's kernel killed it: out of memory"
 	case s.Error != "":
 		return fmt.Sprintf("exited with code %d: %s", s.ExitCode, s.Error)
+	case s.ExitCode > 128 && s.ExitCode < 160:
+		return fmt.Sprintf("exited with code %d (%v)", s.ExitCode, syscall.Signal(s.ExitCode-128)) // as of who is ended by a signal
 	default:
 		return fmt.Sprintf("exited with code %d", s.ExitCode)
 	}
