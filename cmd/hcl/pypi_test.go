@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/results"
 	"hclbench/testhost"
 	"hclbench/testhost/pypi"
 )
@@ -112,10 +116,44 @@ benchmark "b" {
   }
 }`
 
-// newReal is somebody with a lab of a real engine and a host for it.
+// newReal is somebody with a lab of a real engine and a host for it, without Docker.
 func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 	t.Helper()
-	host := testhost.New(t, testhost.Options{Namespace: true})
+	return newRealOn(t, testhost.New(t, testhost.Options{Namespace: true}), lab, engine)
+}
+
+// newBoxed is newReal with such a lab's engines in containers of an image, which share the host's /dev/shm as those with
+// GPUs do. The image has nothing but what a program of /usr needs, and its tag tells no version. The model comes from a
+// hub. The engine is given a secret, and a variable that it had once.
+func newBoxed(t *testing.T, lab, image string, engine pypi.Engine) *scene {
+	t.Helper()
+	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
+	host.PushBare(t, image)
+	files := map[string][]byte{}
+	entries, err := os.ReadDir(engine.Model)
+	must(t, err)
+	for _, e := range entries {
+		files[e.Name()], err = os.ReadFile(filepath.Join(engine.Model, e.Name()))
+		must(t, err)
+	}
+	hub := testhost.NewHub(t, net.JoinHostPort(host.Outside(), "0"), files)
+	environment := filepath.Dir(filepath.Dir(engine.Bin))
+	s := newRealOn(t, host, strings.NewReplacer(
+		`runtime = "process"`, "", `version  = "%VERSION%"`, fmt.Sprintf("image = %q", image),
+		`{ repo = "%MODEL%" }`, fmt.Sprintf("{\n  repo     = %q\n  cache    = \"/root/models\"\n  download = true\n}", hub.Repo),
+		"env      = {", `env      = { HF_TOKEN = var.token, VLLM_USE_V1 = "1",`,
+		`container { stop_grace = "10s" }`, fmt.Sprintf("container {\n    ipc        = \"host\"\n    mounts     = [\"/usr:/usr:ro\", %q]\n    stop_grace = \"10s\"\n  }", environment+":"+environment),
+	).Replace(lab)+`
+variable "token" {
+  default   = "hf_canary"
+  sensitive = true
+}`, engine)
+	s.env = append(s.env, "HF_ENDPOINT="+hub.URL)
+	return s
+}
+
+func newRealOn(t *testing.T, host *testhost.Host, lab string, engine pypi.Engine) *scene {
+	t.Helper()
 	var env []string
 	for name, value := range engine.Env {
 		env = append(env, name+" = "+strconv.Quote(value))
@@ -128,11 +166,14 @@ func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 	before := listening(t, host)
 	ofHost := func(port string) bool { return slices.Contains(before, port) }
 	s.looks = func() []string {
-		left := slices.Concat(s.leftOn(host), files(t, host, "/dev/shm"), files(t, host, host.Temporary), slices.DeleteFunc(listening(t, host), ofHost))
+		left := slices.Concat(s.leftOn(host), files(t, host, host.Temporary), slices.DeleteFunc(listening(t, host), ofHost))
 		all, err := host.Processes()
 		must(t, err)
 		for _, p := range all {
 			left = append(left, p.Command)
+		}
+		if host.Docker != nil {
+			left = append(left, strings.Fields(inDocker(t, host, "volume", "ls", "--quiet"))...)
 		}
 		return left
 	}
@@ -182,11 +223,27 @@ func files(t *testing.T, host *testhost.Host, dir string) []string {
 func TestPyPIVLLM(t *testing.T) {
 	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
+		engine := pypi.VLLM(t, version, tokenizerOfReal)
+		victims := []victim{
+			{"bin/vllm serve", "exited with code 137 (killed)"},
+			{"VLLM::EngineCore", "EngineDeadError"},
+			{"VLLM::Worker", "one of its processes has ended: Worker proc"},
+		}
 		t.Run(version, func(t *testing.T) {
-			s := newReal(t, realLab, pypi.VLLM(t, version, tokenizerOfReal))
-			s.killed("vllm", "vllm serve", "VLLM::EngineCore", "VLLM::Worker")
+			s := newReal(t, realLab, engine)
+			s.killed("vllm", victims...)
 			s.reach(midLoad)
 			s.tells("destroy", exitFailed, "Stop it with Ctrl-C")
+			s.abandon()
+		})
+		t.Run(version+" in a container", func(t *testing.T) {
+			s := newBoxed(t, realLab, "vllm/vllm-openai:latest", engine)
+			s.killed("vllm", victims...)
+			s.served(len(victims), engine)
+			if told := s.told(); !strings.Contains(told, "has no variable VLLM_USE_V1 any more") {
+				t.Errorf("of a variable that the engine has not, which it has told by its version alone:\n%s", told)
+			}
+			s.reach(midLoad)
 			s.abandon()
 		})
 	}
@@ -196,9 +253,10 @@ func TestPyPIVLLM(t *testing.T) {
 func TestPyPISGLang(t *testing.T) {
 	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
+		engine := pypi.SGLang(t, version, tokenizerOfReal)
 		t.Run(version, func(t *testing.T) {
-			s := newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal))
-			s.killed("sglang", "launch_server", "sglang::scheduler")
+			s := newReal(t, sglangLab, engine)
+			s.killed("sglang", victim{"launch_server", "exited with code 137 (killed)"})
 			s.reach(midLoad)
 			s.other().tells("destroy --force", exitDone, "Removed 1 engine")
 			if code := s.end(time.Minute); code != exitFailed {
@@ -206,12 +264,58 @@ func TestPyPISGLang(t *testing.T) {
 			}
 			s.gone(0)
 		})
+		t.Run(version+" in a container", func(t *testing.T) {
+			s := newBoxed(t, sglangLab, "lmsysorg/sglang:latest", engine)
+			s.killed("sglang", victim{"sglang::scheduler", "exited with code"})
+			s.served(1, engine)
+			s.reach(midLoad)
+			s.abandon()
+		})
 	}
 }
 
-// killed measures the engines of a lab one after another, and kills a process of each in its second cell, by a word of
-// its title. The first is looked at from another terminal while it loads, and while it serves.
-func (s *scene) killed(kind string, victims ...string) {
+// served holds what is kept of the first cells of so many engines to what was asked, and to what they are.
+func (s *scene) served(engines int, of pypi.Engine) {
+	s.Helper()
+	store, err := results.Open(s.Context(), storeDir(s.lab))
+	must(s, err)
+	defer store.Close()
+	rows, err := store.Rows(s.Context(), results.Query{})
+	must(s, err)
+	rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.Summary == nil || r.Summary.Completed < 64 })
+	if len(rows) != engines {
+		s.Errorf("%d cells are kept whole, want %d", len(rows), engines)
+	}
+	for _, r := range rows {
+		if in, out := r.Summary.InputTokens, r.Summary.OutputTokens; in != 64*128 || out != 64*32 {
+			s.Errorf("64 prompts of 128 tokens, answered with 32: %d and %d tokens", in, out)
+		}
+		d := r.Deployment
+		if !strings.HasPrefix(d.Versions[d.Kind], of.Version) || len(d.Served) == 0 || len(d.Phases) < 3 || !d.Listener.Proved {
+			s.Errorf("version %q, serves with %.60s, phases %v, %+v", d.Versions[d.Kind], d.Served, d.Phases, d.Listener)
+		}
+		mean := map[string]float64{}
+		for _, series := range r.Telemetry.Series {
+			for _, v := range series.Value {
+				mean[series.Of+" "+series.Name] += v / float64(len(series.Value))
+			}
+		}
+		s.Logf("phases %v; the processors in %%: %.0f, others %.0f; %v", d.Phases, mean["host cpu"], mean["host cpu_others"], r.Summary.Verdict)
+		if others, known := mean["host cpu_others"]; !known || others > mean["host cpu"]-1 || others < -10 {
+			s.Errorf("%.0f %% of the processors are busy, %.0f %% for others: %v", mean["host cpu"], others, r.Telemetry.Problems)
+		}
+	}
+	if strings.Contains(s.told(), "the engine serves with") {
+		s.Errorf("what was asked is not what is served:\n%s", s.told())
+	}
+}
+
+// victim is a process, by a word of its title, and what is told when it was killed.
+type victim struct{ word, cause string }
+
+// killed measures the engines of a lab one after another, and kills a process of each in its second cell. The first is
+// looked at from another terminal while it loads, and while it serves.
+func (s *scene) killed(kind string, victims ...victim) {
 	s.Helper()
 	pypi.Room(s.T, 1)
 	s.begin()
@@ -232,11 +336,13 @@ func (s *scene) killed(kind string, victims ...string) {
 			}
 		}
 		killed = s.named("")
-		s.kills(victim)
+		s.kills(victim.word)
+		s.lost(2*i+2, victim)
 	}
 	if code := s.end(5 * time.Minute); code == exitDone {
 		s.Errorf("nobody is told of those that were lost:\n%s", s.told())
 	}
+	s.Logf("apply has said:\n%s", s.told())
 	s.gone(0)
 	if whole := s.whole(64); whole != len(victims) {
 		s.Errorf("%d cells are whole, want the first of each engine:\n%s", whole, s.told())
@@ -251,6 +357,22 @@ func (s *scene) kills(word string) {
 		s.Fatalf("%d processes of %q: %q", len(victims), word, s.titles(""))
 	}
 	must(s, syscall.Kill(victims[0].PID, syscall.SIGKILL))
+}
+
+// lost returns when it is told that a cell's engine was lost, and why, which has to be within seconds.
+func (s *scene) lost(number int, of victim) {
+	s.Helper()
+	at, said := time.Now(), ""
+	s.awaits("the loss of "+of.word, func(e applyEvent) bool {
+		is := e.Type == "end" && e.Number == number && e.Summary == nil
+		if is {
+			said = e.Message
+		}
+		return is
+	}, 1)
+	if took := time.Since(at); took > 15*time.Second || !strings.Contains(said, of.cause) {
+		s.Errorf("that %s was killed is told after %s, want %q: %s", of.word, took, of.cause, said)
+	}
 }
 
 // whole is how many cells have ended with all of their requests, and are not void: of prefill and decode those whose
@@ -273,16 +395,11 @@ func TestPyPIGroups(t *testing.T) {
 			lab := strings.ReplaceAll(groupLab, "%ROUTERS%", pypi.Routers(t))
 			s := newReal(t, lab, pypi.VLLM(t, version, tokenizerOfReal))
 			s.begin()
-			for i, victim := range []string{"--port 20064", "sglang::router"} {
+			for i, victim := range []victim{{"--port 20064", ""}, {"sglang::router", ""}} {
 				under := func(e applyEvent) bool { return e.Type == "progress" && e.Number == 2*i+2 }
 				s.awaits(fmt.Sprintf("cell %d under way", 2*i+2), under, 1)
-				s.kills(victim)
-				at := time.Now()
-				lost := func(e applyEvent) bool { return e.Type == "end" && e.Number == 2*i+2 && e.Summary == nil }
-				s.awaits("the loss of "+victim, lost, 1)
-				if took := time.Since(at); took > 10*time.Second {
-					t.Errorf("that %s was killed is told after %s", victim, took)
-				}
+				s.kills(victim.word)
+				s.lost(2*i+2, victim)
 			}
 			if code := s.end(5 * time.Minute); code == exitDone {
 				t.Errorf("nobody is told of those that were lost:\n%s", s.told())
