@@ -71,6 +71,8 @@ var rooms = []room{
 		"keeps what the generator measured, whoever asked for it"},
 	{"engines/setting", nil,
 		"rows read out of published packages, and what they mean; it knows no engine of a lab, so that whoever reads a command can ask it"},
+	{"engines/setting/published", nil,
+		"the same rows read in another way, for tests"},
 	{"agent", []string{"load", "load/measure", "provision", "provision/docker", "provision/look", "provision/reach", "telemetry", "origin", "plain", "flow"},
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
 	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},

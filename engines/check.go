@@ -287,13 +287,13 @@ func checkFlags(e *Engine, found *findings) {
 		return
 	}
 	for _, f := range e.Flags {
-		if right := setting.Respelled(d.kind, f.Name, d.version); right != "" {
+		if right := e.respelled(d, f.Name); right != "" {
 			found.of("flags", f.Name, wrongDashes, e.what(), f.Name, right)
 			continue
 		}
 		row, how := d.option(f.Name)
-		if row == nil {
-			continue
+		if row == nil || d.lacks(f.Name) {
+			continue // what it takes in other versions says nothing
 		}
 		value := f.text()
 		if f.Value == nil && how != setting.Ambiguous && row.NeedsWord(d.version) {
@@ -431,17 +431,17 @@ func Doubts(e *Engine) []FieldError {
 		}
 		told[d.key(f.Name)] = f.Name
 	}
+	_, unsure := checkVersion(e, e.trust())
+	found = append(found, unsure...)
 	if !d.own || !setting.IsNewest(d.kind, d.version) || !d.version.Known() && !e.Router {
 		d = dialect{} // whose choices are not known
 	}
 	for _, f := range e.Flags {
-		row, _ := d.option(f.Name)
-		if row != nil && row.Choices != nil && f.Value != nil && !f.Value.IsSecret() && !slices.Contains(row.Choices, f.Value.Reveal()) {
+		row, how := d.option(f.Name)
+		if row != nil && how != setting.Ambiguous && row.Choices != nil && f.Value != nil && !f.Value.IsSecret() && !slices.Contains(row.Choices, f.Value.Reveal()) {
 			found.of("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
 		}
 	}
-	_, unsure := checkVersion(e, e.trust())
-	found = append(found, unsure...)
 	if other := imageOf(e); other != "" {
 		found.add("image", imageOfOther, e.Image, other, e.Kind)
 	}

@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -55,7 +56,8 @@ func LeastDriver(e *Engine) int {
 // What is said of settings that a version does not take as the lab says them.
 const (
 	settingGone     = "%s has no %s any more: %s was the last with it.%s"
-	settingMayGo    = "No %s after %s has the %s. If this one is newer, it does not know it.%s"
+	settingMayGo    = "No %s after %s has the %s. If this one is newer, it %s.%s"
+	settingTakenFor = " It takes it for %s."
 	settingNotYet   = "%s has no %s yet: it is there since %s.%s"
 	settingIsOld    = "%s takes the %s, and calls it deprecated since %s.%s"
 	settingSeveral  = "%s refuses the %s, which is the beginning of several: %s. Write one of them whole."
@@ -72,11 +74,12 @@ func checkVersion(e *Engine, sure trust) (wrong, doubts findings) {
 	}
 	seen := map[string]bool{}
 	judge := func(field, key, what, name string) {
-		if seen[name] || setting.Respelled(d.kind, name, d.version) != "" { // which [checkFlags] tells
+		if seen[name] || e.respelled(d, name) != "" { // which [checkFlags] tells
 			return
 		}
 		seen[name] = true
-		text, refused := d.judged(what+" "+name, name, sure)
+		meant := cmp.Or(setting.Respelled(d.kind, name, d.version), name)
+		text, refused := d.judged(what+" "+meant, meant, sure)
 		switch {
 		case text == "":
 		case refused:
@@ -102,6 +105,22 @@ func checkVersion(e *Engine, sure trust) (wrong, doubts findings) {
 		}
 	}
 	return wrong, doubts
+}
+
+// lacks reports whether a version has a name no more, or not yet, and takes it for nothing else.
+func (d dialect) lacks(name string) bool {
+	j := setting.Judge(d.kind, name, d.version)
+	return j.Could == nil && (j.Fault == setting.Gone || j.Fault == setting.NotYet)
+}
+
+// respelled is a name as the engine takes it, where it is one but for underscores and dashes; "": it is right, or none, or
+// the engine has not got it for sure.
+func (e *Engine) respelled(d dialect, name string) string {
+	right := setting.Respelled(d.kind, name, d.version)
+	if right != "" && e.trust() == certain && d.lacks(right) {
+		return ""
+	}
+	return right
 }
 
 // judged is what is to be said of a name, which what shows, and whether the engine does not start with it for sure.
@@ -134,10 +153,16 @@ func (d dialect) judged(what, name string, sure trust) (text string, refused boo
 		return "", false
 	case j.Fault == setting.Several:
 		return fmt.Sprintf(settingSeveral, this, what, strings.Join(j.Could, ", ")), sure == certain
+	case j.Fault == setting.Gone && sure == certain && j.Could != nil:
+		return fmt.Sprintf(settingGone, this, what, j.Version, fmt.Sprintf(settingTakenFor, j.Could[0])+instead), false
 	case j.Fault == setting.Gone && sure == certain:
 		return fmt.Sprintf(settingGone, this, what, j.Version, instead), true
 	case j.Fault == setting.Gone:
-		return fmt.Sprintf(settingMayGo, kind, j.Version, what, instead), false
+		does := "does not know it"
+		if j.Could != nil {
+			does = "takes it for " + j.Could[0]
+		}
+		return fmt.Sprintf(settingMayGo, kind, j.Version, what, does, instead), false
 	case j.Fault == setting.NotYet && sure == certain:
 		return fmt.Sprintf(settingNotYet, this, what, j.Version, instead), true
 	case j.Fault == setting.Deprecated && sure == certain:

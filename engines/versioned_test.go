@@ -62,6 +62,9 @@ func TestVersionedSettings(t *testing.T) {
 		{SGLang, "lmsysorg/sglang:v0.4.8.post1", "", "ep", "!is the beginning of several"},
 		{VLLM, "vllm/vllm-openai:v0.11.0", "", "kv-cache", "!is the beginning of several"},
 		{VLLM, "vllm/vllm-openai:v0.11.0", "", "max_num", "!is the beginning of several"},
+		{VLLM, "vllm/vllm-openai:v0.20.0", "", "device", "!0.9.2 was the last with it."},
+		{VLLM, "vllm/vllm-openai:v0.27.0", "", "device", "vllm 0.27.0 has no flag device any more: 0.9.2 was the last with it. It takes it for device-ids."},
+		{SGLang, "lmsysorg/sglang:v0.5.14", "", "nsa-decode", "was the last with it. It takes it for nsa-decode-backend. Write nsa-decode-backend."},
 		// Opposites.
 		{VLLM, "vllm/vllm-openai:v0.11.0", "", "no-enable-prefix-caching", ""},
 		{VLLM, "vllm/vllm-openai:v0.6.0", "", "no-enable-prefix-caching", "!there since 0.6.5"},

@@ -189,6 +189,9 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 		switch j.Fault {
 		case setting.Gone:
 			answer = "has it no more: " + j.Version.String() + " was the last"
+			if j.Could != nil {
+				answer += "; it takes the name for " + j.Could[0]
+			}
 		case setting.NotYet:
 			answer = "has it not yet: " + j.Version.String() + " is the first"
 		case setting.Unknown:

@@ -33,7 +33,7 @@ func Describe(kind string, row *Row, v Version) Description {
 		d.Instead = t.instead(row, v)
 	}
 	for name, spelt := range t.by {
-		if name != row.Name && slices.ContainsFunc(spelt, func(s spelling) bool { return s.row == row && s.in(v) }) {
+		if name != row.Name && slices.ContainsFunc(spelt, func(s spelling) bool { return s.row == row && s.in(v) && !s.how.Opposite() }) {
 			d.Others = append(d.Others, name)
 		}
 	}

@@ -23,7 +23,7 @@ type Judgement struct {
 	Fault   Fault
 	Version Version  // the last version with it, the first, or that from which on it is deprecated
 	Instead string   // a name that the version has, with a value or more words where its makers name one; "": none is known
-	Could   []string // of Several: what it is the beginning of
+	Could   []string // what it is the beginning of: of Several all, of Gone the one option for which the version takes it
 }
 
 // Judge says whether a version of a kind has an option by a name, without its two dashes. One that is
@@ -38,25 +38,26 @@ func Judge(kind, name string, v Version) (j Judgement) {
 	around := t.around(v)
 	v = t.of(v)
 	has := func(v Version) bool { return t.has(name, v) }
-	switch could := t.begun(name, func(s spelling) bool { return s.in(v) }); {
-	case slices.ContainsFunc(around, has):
+	whole := func(v Version) bool {
+		return slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.in(v) })
+	}
+	ended := slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.hadEnded(v) })
+	could := t.begun(name, func(s spelling) bool { return s.in(v) })
+	switch {
+	case slices.ContainsFunc(around, whole), !ended && slices.ContainsFunc(around, has):
 		row, how := Lookup(kind, name, v)
 		if row != nil && how != Ambiguous && row.deprecated.Known() && !v.Before(row.deprecated) {
 			return Judgement{Fault: Deprecated, Version: row.deprecated, Instead: t.instead(row, v)}
 		}
 		return Judgement{}
-	case len(could) > 1 && !t.exact && !slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.hadEnded(v) }):
+	case len(could) > 1 && !t.exact && !ended:
 		j.Fault = Several
-		for _, row := range could {
-			j.Could = append(j.Could, row.Name)
+		for _, s := range could {
+			j.Could = append(j.Could, s.known())
 		}
 		return j
 	}
 	j.Fault = Unknown
-	whole := func(v Version) bool {
-		row, _ := t.named(name, v, func(s spelling) bool { return s.in(v) })
-		return row != nil
-	}
 	for _, has := range []func(Version) bool{whole, has} {
 		if j.Fault != Unknown {
 			break
@@ -71,6 +72,10 @@ func Judge(kind, name string, v Version) (j Judgement) {
 		}
 	}
 	switch row, _ := Lookup(kind, name, v); {
+	case j.Fault == Gone && ended:
+		if j.Instead = t.instead(t.by[name][0].row, v); len(could) == 1 && !t.exact {
+			j.Could = []string{could[0].known()}
+		}
 	case j.Fault == Gone && row != nil:
 		j.Instead = t.instead(row, v)
 	case j.Fault == Unknown:
@@ -82,10 +87,15 @@ func Judge(kind, name string, v Version) (j Judgement) {
 // has reports whether a version has an option by this name, its opposite, or its beginning.
 func (t *table) has(name string, v Version) bool {
 	here := func(s spelling) bool { return s.in(v) }
-	if row, _ := t.named(name, v, here); row != nil {
-		return true
+	return slices.ContainsFunc(t.by[name], here) || !t.exact && len(t.begun(name, here)) == 1
+}
+
+// known is what to write for a spelling: of an option its name, of what says the opposite that.
+func (s spelling) known() string {
+	if s.how.Opposite() {
+		return s.name
 	}
-	return !t.exact && len(t.begun(name, here)) == 1
+	return s.row.Name
 }
 
 // hadEnded reports whether a name was one before a version.
@@ -111,7 +121,7 @@ func (t *table) instead(row *Row, v Version) string {
 	here := func(s spelling) bool { return s.in(v) }
 	if !row.deprecated.Known() || !slices.ContainsFunc(row.runs, func(s span) bool { return s.holds(v) }) {
 		for _, name := range t.names {
-			if slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.row == row && s.in(v) }) {
+			if slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.row == row && s.in(v) && !s.how.Opposite() }) {
 				return name
 			}
 		}
@@ -146,18 +156,12 @@ func (t *table) meantBy(name string, v Version) (found string) {
 		for _, s := range t.by[other] {
 			switch {
 			case !s.in(v) || !slip(name, other):
-			case found != "" && found != s.row.Name:
+			case found != "" && found != s.known():
 				return ""
 			default:
-				found = s.row.Name
+				found = s.known()
 			}
 		}
-	}
-	if bare, is := strings.CutPrefix(name, "no-"); is && found == "" {
-		if found = t.meantBy(bare, v); found != "" && t.has("no-"+found, v) {
-			return "no-" + found
-		}
-		return ""
 	}
 	return found
 }

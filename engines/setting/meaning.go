@@ -123,13 +123,13 @@ var meanings = sync.OnceValue(func() understood {
 // meant are the options that a line of meanings.tsv names.
 func (t *table) meant(kind, name string) (rows []*Row) {
 	if begins, all := strings.CutSuffix(name, "*"); all {
-		return t.begun(begins, func(s spelling) bool { return true })
+		for _, s := range t.begun(begins, func(s spelling) bool { return true }) {
+			rows = append(rows, s.row)
+		}
+		return rows
 	}
 	for _, s := range t.by[name] {
 		rows = append(rows, s.row)
-	}
-	if row, how := Lookup(kind, name, Version{}); rows == nil && how == Negation {
-		rows = []*Row{row}
 	}
 	if rows == nil {
 		panic("meanings.tsv: " + kind + " has no " + name + ". This is a bug in hcl.")

@@ -8,6 +8,7 @@ package setting
 
 import (
 	"embed"
+	"maps"
 	"regexp"
 	"slices"
 	"sort"
@@ -148,10 +149,10 @@ func (r *Row) Lacks(kind string, v Version) bool {
 
 // spelling is a name of an option, and when it was one.
 type spelling struct {
-	name  string
-	row   *Row
-	runs  []span
-	alias bool
+	name string
+	row  *Row
+	runs []span
+	how  How // Exact, Alias, or of what says the opposite Negation or Pair
 }
 
 func (s spelling) in(v Version) bool {
@@ -238,7 +239,11 @@ func readTable(kind string) *table {
 		}
 	}
 	add := func(name string, row *Row, runs []span) {
-		t.by[name] = append(t.by[name], spelling{name, row, runs, name != row.Name})
+		how := Exact
+		if name != row.Name {
+			how = Alias
+		}
+		t.by[name] = append(t.by[name], spelling{name, row, runs, how})
 	}
 	for _, r := range rows {
 		row := &Row{Name: r["name"], form: r["type"], standard: r["default"], note: r["note"],
@@ -283,6 +288,11 @@ func readTable(kind string) *table {
 			of[0].row.replacedBy = r["instead"]
 		}
 	}
+	for _, spelt := range maps.Collect(maps.All(t.by)) {
+		for _, s := range spelt {
+			t.addOpposites(s, kind)
+		}
+	}
 	for name := range t.by {
 		if !strings.HasPrefix(name, "-") { // a short name, which hcl reads and does not write
 			t.names = append(t.names, name)
@@ -290,6 +300,42 @@ func readTable(kind string) *table {
 	}
 	slices.Sort(t.names)
 	return t
+}
+
+// addOpposites adds the names by which versions take the opposite of a switch, where they have no option of such a name.
+func (t *table) addOpposites(s spelling, kind string) {
+	add := func(name string, how How, since Version) {
+		versions := t.versions
+		if versions == nil {
+			versions = []Version{{}}
+		}
+		var runs []span
+		for i, v := range versions {
+			taken := slices.ContainsFunc(t.by[name], func(other spelling) bool { return !other.how.Opposite() && other.in(v) })
+			has := s.in(v) && s.row.Form(v) == SwitchNo && !v.Before(since) && !taken
+			switch open := len(runs) > 0 && !runs[len(runs)-1].to.Known(); {
+			case has && !open && i == 0:
+				runs = append(runs, span{})
+			case has && !open:
+				runs = append(runs, span{from: v})
+			case !has && open:
+				runs[len(runs)-1].to = versions[i-1]
+			}
+		}
+		if runs != nil {
+			t.by[name] = append(t.by[name], spelling{name, s.row, runs, how})
+		}
+	}
+	if strings.HasPrefix(s.name, "-") || s.row.form != SwitchNo && !strings.Contains(s.row.note, SwitchNo) {
+		return
+	}
+	add("no-"+s.name, Negation, Version{})
+	if rest, enables := strings.CutPrefix(s.name, "enable-"); enables && kind == "vllm" {
+		add("disable-"+rest, Pair, pairsSince)
+	}
+	if rest, disables := strings.CutPrefix(s.name, "disable-"); disables && kind == "vllm" {
+		add("enable-"+rest, Pair, pairsSince)
+	}
 }
 
 // spans reads "A..B, C..D". Where the rows' versions are not known only that something has ended is.
@@ -335,34 +381,36 @@ func Lookup(kind, name string, v Version) (*Row, How) {
 	}
 	name, _ = t.apart(name)
 	v = t.of(v)
-	here := func(s spelling) bool { return s.in(v) }
-	ever := func(spelling) bool { return true }
-	if row, how := t.named(name, v, here); row != nil {
-		return row, how
+	begins := func(s spelling) How {
+		if s.how.Opposite() {
+			return s.how
+		}
+		return Beginning
 	}
-	if row, how := t.named(name, Version{}, ever); row != nil {
-		return row, how
+	if i := slices.IndexFunc(t.by[name], func(s spelling) bool { return s.in(v) }); i >= 0 {
+		return t.by[name][i].row, t.by[name][i].how
 	}
-	if t.exact {
+	could := t.begun(name, func(s spelling) bool { return s.in(v) })
+	switch {
+	case len(could) == 1 && !t.exact:
+		return could[0].row, begins(could[0])
+	case len(t.by[name]) > 0:
+		return t.by[name][0].row, t.by[name][0].how
+	case t.exact:
 		return nil, None
 	}
-	rows := t.begun(name, here)
-	if len(rows) == 1 {
-		return rows[0], Beginning
-	}
-	how := None
-	if len(rows) > 1 {
-		how = Ambiguous
-	}
 	for _, old := range slices.Backward(t.versions) {
-		if once := t.begun(name, func(s spelling) bool { return s.in(old) }); len(once) == 1 {
-			if how == None {
-				how = Beginning
-			}
-			return once[0], how
+		switch once := t.begun(name, func(s spelling) bool { return s.in(old) }); {
+		case len(once) == 1 && len(could) > 1:
+			return once[0].row, Ambiguous
+		case len(once) == 1:
+			return once[0].row, begins(once[0])
 		}
 	}
-	return nil, how
+	if len(could) > 1 {
+		return nil, Ambiguous
+	}
+	return nil, None
 }
 
 // apart is a name as the table has it, and the rest: a member of an object, with its dot.
@@ -387,51 +435,19 @@ func OneName(kind, name string, row *Row) string {
 	return option + member
 }
 
-// named finds a whole name, with or without what says the opposite.
-func (t *table) named(name string, v Version, when func(spelling) bool) (*Row, How) {
-	for _, s := range t.by[name] {
-		if when(s) {
-			if s.alias {
-				return s.row, Alias
-			}
-			return s.row, Exact
-		}
-	}
-	opposite := func(name string, how How) (*Row, How) {
-		for _, s := range t.by[name] {
-			if when(s) && s.row.Form(v) == SwitchNo {
-				return s.row, how
-			}
-		}
-		return nil, None
-	}
-	if bare, is := strings.CutPrefix(name, "no-"); is {
-		return opposite(bare, Negation)
-	}
-	if !t.dashes || v.Before(pairsSince) {
-		return nil, None
-	}
-	for from, to := range map[string]string{"enable-": "disable-", "disable-": "enable-"} {
-		if rest, is := strings.CutPrefix(name, from); is {
-			return opposite(to+rest, Pair)
-		}
-	}
-	return nil, None
-}
-
-// begun are the options of which a name is the beginning.
-func (t *table) begun(name string, when func(spelling) bool) (rows []*Row) {
+// begun are the options of which a name is the beginning, each by one of its names.
+func (t *table) begun(name string, when func(spelling) bool) (could []spelling) {
 	if name == "" {
 		return nil
 	}
 	for i := sort.SearchStrings(t.names, name); i < len(t.names) && strings.HasPrefix(t.names[i], name); i++ {
 		for _, s := range t.by[t.names[i]] {
-			if when(s) && !slices.Contains(rows, s.row) {
-				rows = append(rows, s.row)
+			if when(s) && !slices.ContainsFunc(could, func(other spelling) bool { return other.row == s.row }) {
+				could = append(could, s)
 			}
 		}
 	}
-	return rows
+	return could
 }
 
 // Respelled is a name as the kind's server takes it, where it is one but for underscores and

@@ -28,6 +28,10 @@ func TestLookup(t *testing.T) {
 		{"vllm", "swap-space", "0.33.0", "swap-space", Exact}, // gone, and still known
 		{"vllm", "tensor-parallel", "", "tensor-parallel-size", Beginning},
 		{"vllm", "max-num", "", "", Ambiguous},
+		{"vllm", "no-enable-prefix", "0.11.0", "enable-prefix-caching", Negation}, // as argparse has it
+		{"vllm", "no-enable-prefix", "0.6.0", "enable-prefix-caching", Negation},  // which came later
+		{"vllm", "disable-prefix", "0.33.0", "enable-prefix-caching", Pair},
+		{"vllm", "no-dpe", "0.33.0", "", None},
 		{"vllm", "tp", "", "", None},
 		{"vllm", "tensor-paralel-size", "", "", None},
 		{"sglang", "tp", "0.5.12", "tp-size", Beginning},
@@ -119,7 +123,7 @@ func TestRealParsers(t *testing.T) {
 		}
 		var has []string
 		for name, spelt := range tables()[kind].by {
-			if !strings.HasPrefix(name, "-") && slices.ContainsFunc(spelt, func(s spelling) bool { return s.in(version(v)) }) {
+			if !strings.HasPrefix(name, "-") && slices.ContainsFunc(spelt, func(s spelling) bool { return s.in(version(v)) && !s.how.Opposite() }) {
 				has = append(has, name)
 			}
 		}
