@@ -61,7 +61,7 @@ func runSettings(w io.Writer, args []string, version string) error {
 	}
 	kind := strings.ReplaceAll(args[0], "-", "_")
 	if !slices.Contains(setting.Kinds(), kind) {
-		return usage("hcl knows no settings of %q: it is %s", args[0], strings.Join(settingKinds(), ", "))
+		return usage("hcl has no settings of %q. It has those of %s", args[0], plain.List(settingKinds(), "and"))
 	}
 	var v setting.Version
 	if version != "" {
@@ -104,7 +104,7 @@ func listSettings(w io.Writer, kind, pattern string, v setting.Version) error {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return usage("%q is no pattern of names: * is any letters, ? one letter", pattern)
 	}
-	rows := [][]any{{"name", "takes", "without it", "since", "deprecated"}}
+	rows := [][]any{{"name", "since", "takes", "without it"}}
 	if strings.HasSuffix(kind, setting.Variables("")) {
 		rows = [][]any{{"name", "since"}}
 	}
@@ -113,21 +113,20 @@ func listSettings(w io.Writer, kind, pattern string, v setting.Version) error {
 			continue
 		}
 		d := setting.Describe(kind, row, v)
-		since, deprecated := "", ""
+		since, without := "", d.Default
 		if d.Since.Known() {
 			since = d.Since.String()
 		}
-		if d.Deprecated.Known() {
-			deprecated = d.Deprecated.String()
+		switch {
+		case d.Deprecated.Known() && !setting.Latest(kind, v).Before(d.Deprecated):
+			without = "deprecated since " + d.Deprecated.String()
+		case without == "-" || without == "?":
+			without = ""
 		}
-		if cells := []any{d.Name, takes(d), withoutIt(d), since, deprecated}; len(rows[0]) == 2 {
-			rows = append(rows, []any{d.Name, since})
-		} else {
-			rows = append(rows, cells)
-		}
+		rows = append(rows, []any{d.Name, since, shortForm(d.Form), plain.Cut(without, 24)}[:len(rows[0])])
 	}
 	if len(rows) == 1 {
-		return usage("there is no setting %s", pattern)
+		return usage("no setting has a name like %s: * is any letters, ? one letter", pattern)
 	}
 	return writeTable(w, rows)
 }
@@ -144,7 +143,7 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 	case j.Fault == setting.Several:
 		return usage("%s is the beginning of several: %s", name, strings.Join(j.Could, ", "))
 	case row == nil:
-		return usage("hcl knows of no version with %s.%s", name, hint)
+		return usage("hcl knows of no %s with %s.%s", strings.ReplaceAll(strings.TrimSuffix(kind, setting.Variables("")), "_", "-"), name, hint)
 	}
 	d := setting.Describe(kind, row, v)
 	lines := [][]any{{d.Name}}
@@ -175,17 +174,34 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 	if d.Until.Known() {
 		say("there until", d.Until.String())
 	}
+	if d.Gaps {
+		say("not always", "versions between do not have it")
+	}
 	if d.Deprecated.Known() {
 		say("deprecated", "since "+d.Deprecated.String())
 	}
 	say("instead", d.Instead)
-	say("changes", d.Changes)
+	for _, b := range d.Before {
+		var was []string
+		if b.Form != "" {
+			was = append(was, "it took "+takes(setting.Description{Name: d.Name, Form: b.Form}))
+		}
+		if b.Default != "" {
+			was = append(was, "without it "+withoutIt(setting.Description{Default: b.Default}))
+		}
+		say("before "+b.Version.String(), strings.Join(was, ", "))
+	}
 	if d.Meaning != nil {
 		say("hcl reads it as", d.Meaning.Name)
 		say("the server tells", strings.Join(d.Meaning.Told(kind), ", "))
 	}
 	if v.Known() {
 		answer := "has it"
+		if read := setting.Read(kind); v.Before(read[0]) {
+			answer = "is older than any version read: what the oldest has, it may not have"
+		} else if newest := read[len(read)-1]; newest.Before(v) {
+			answer = "is newer than any version read, and " + newest.String() + " has it"
+		}
 		switch j.Fault {
 		case setting.Gone:
 			answer = "has it no more: " + j.Version.String() + " was the last"
@@ -200,6 +216,18 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 		say(v.String(), answer)
 	}
 	return writeTable(w, lines)
+}
+
+// shortForm is what follows a setting on the command line, in a word of a list.
+func shortForm(form string) string {
+	if strings.HasPrefix(form, setting.Switch) {
+		return "nothing"
+	}
+	word := strings.TrimRight(form, "+*?.x23456789")
+	if short := map[string]string{"int": "number", "float": "number", "str": "text", "json": "object", "boolword": "boolean"}[word]; short != "" {
+		return short
+	}
+	return word
 }
 
 // takes is what follows a setting on the command line, in words.

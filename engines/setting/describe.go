@@ -16,8 +16,15 @@ type Description struct {
 	Until      Version  // the last one; zero: it is in the newest read
 	Deprecated Version  // the first that calls it so; zero: none does
 	Instead    string   // what to write in its place
-	Changes    string   // what it was before, in the words of the table
+	Gaps       bool     // between the two it was not there all the time
+	Before     []Before // what it was before, newest first
 	Meaning    *Meaning // nil: hcl understands nothing of it
+}
+
+// Before is what was before a version: a form, a default, or both; "" is as after it.
+type Before struct {
+	Version       Version
+	Form, Default string
 }
 
 // Describe is what the table has of an option of a kind in a version.
@@ -25,7 +32,18 @@ func Describe(kind string, row *Row, v Version) Description {
 	t := tables()[kind]
 	v = t.of(v)
 	d := Description{Name: row.Name, Form: row.Form(v), Default: row.Default(v), Since: row.Since(), Until: row.runs[len(row.runs)-1].to,
-		Deprecated: row.deprecated, Changes: row.note, Meaning: Means(row)}
+		Deprecated: row.deprecated, Gaps: len(row.runs) > 1, Meaning: Means(row)}
+	for _, c := range row.changes("") {
+		d.Before = append(d.Before, Before{Version: c.before, Form: c.was})
+	}
+	for _, c := range row.changes(ofDefault) {
+		i := slices.IndexFunc(d.Before, func(b Before) bool { return b.Version == c.before })
+		if i < 0 {
+			i, d.Before = len(d.Before), append(d.Before, Before{Version: c.before})
+		}
+		d.Before[i].Default = c.was
+	}
+	slices.SortFunc(d.Before, func(a, b Before) int { return slices.Compare(b.Version[:], a.Version[:]) })
 	if IsNewest(kind, v) {
 		d.Choices = row.Choices
 	}
@@ -55,6 +73,9 @@ func Rows(kind string, v Version) (rows []*Row) {
 	slices.SortFunc(rows, func(a, b *Row) int { return strings.Compare(a.Name, b.Name) })
 	return rows
 }
+
+// Latest is a version, or, where it is not known, the newest that was read of a kind.
+func Latest(kind string, v Version) Version { return tables()[kind].of(v) }
 
 // Read are the versions of a kind that were read, oldest first; nil: the table does not know which.
 func Read(kind string) []Version { return slices.Clone(tables()[kind].versions) }
