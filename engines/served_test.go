@@ -2,11 +2,13 @@ package engines
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/testhost/recording"
 )
 
 func TestDifferences(t *testing.T) {
@@ -19,17 +21,12 @@ func TestDifferences(t *testing.T) {
 		return f
 	}
 	secret := provision.Secret("hush")
-	const vllm = `{"vllm_config": {
-		"model_config": {"max_model_len": 32768, "dtype": "torch.bfloat16", "quantization": "awq_marlin"},
-		"cache_config": {"cache_dtype": "fp8", "gpu_memory_utilization": 0.9, "enable_prefix_caching": true},
-		"parallel_config": {"tensor_parallel_size": 8},
-		"scheduler_config": {"enable_chunked_prefill": true, "max_num_seqs": 256}}}`
-	const sglang = `{"tp_size": 8, "dp_size": 8, "context_length": null, "kv_cache_dtype": "fp8_e4m3", "chunked_prefill_size": 1024,
-		"mem_fraction_static": 0.85, "disable_radix_cache": false, "dtype": "auto"}`
-	// SGLang 0.5.23 with --tp 8 --dp 8 --enable-dp-attention --chunked-prefill-size 8192
-	const attention = `{"tp_size": 8, "dp_size": 1, "attn_dp_size": 8, "enable_dp_attention": true, "chunked_prefill_size": 1024}`
+	vllm, sglang := recording.Text(t, "vllm-0.32.0/server_info.json"), recording.Text(t, "sglang-0.5.23/server_info.json")
+	quantized := servedWith(t, vllm, map[string]any{"vllm_config.model_config.quantization": "awq_marlin", "vllm_config.cache_config.cache_dtype": "fp8_e4m3"})
+	// with --tp 8 --dp 8 --enable-dp-attention --chunked-prefill-size 8192
+	attention := servedWith(t, sglang, map[string]any{"tp_size": 8, "dp_size": 1, "attn_dp_size": 8, "enable_dp_attention": true, "chunked_prefill_size": 1024})
 	inFile := &Engine{Kind: VLLM, Config: provision.Plain(`{"max_num_seqs": 64, "dtype": "bfloat16"}`)}
-	if got, err := Differences(inFile, []byte(vllm)); err != nil || len(got) != 1 || got[0].String() != "--max-num-seqs asks for 64, the engine serves with 256 (scheduler_config.max_num_seqs)" {
+	if got, err := Differences(inFile, []byte(vllm)); err != nil || len(got) != 1 || got[0].String() != "--max-num-seqs asks for 64, the engine serves with 128 (scheduler_config.max_num_seqs)" {
 		t.Errorf("with a configuration file: %v, %v", got, err)
 	}
 	for _, c := range []struct {
@@ -39,31 +36,33 @@ func TestDifferences(t *testing.T) {
 		want       []Difference
 	}{
 		{"vllm agrees", VLLM, []Flag{
-			flag("max-model-len", "32K"), flag("dtype", "bf16"), flag("quantization", "awq"), flag("kv_cache_dtype", "fp8"), flag("tp", "8"),
-			flag("gpu-memory-utilization", "0.90"), flag("enable-prefix-caching"), flag("max-num-seqs", "256"), flag("unknown", "1"),
+			flag("max-model-len", "4K"), flag("dtype", "bf16"), flag("tp", "1"), flag("gpu-memory-utilization", "0.920"), flag("enable-prefix-caching"),
+			flag("max-num-seqs", "128"), flag("enforce-eager"), flag("unknown", "1"),
 		}, vllm, nil},
+		{"vllm says more exactly what it was told", VLLM, []Flag{flag("quantization", "awq"), flag("kv_cache_dtype", "fp8")}, quantized, nil},
 		{"vllm leaves things to itself", VLLM, []Flag{flag("dtype", "auto"), flag("max-model-len", "-1")}, vllm, nil},
-		{"vllm differs", VLLM, []Flag{flag("max-model-len", "32k"), flag("no-enable-prefix-caching"), flag("dtype", "half")}, vllm, []Difference{
-			{"max-model-len", "32k", "model_config.max_model_len", "32768"},
+		{"vllm differs", VLLM, []Flag{flag("max-model-len", "4k"), flag("no-enable-prefix-caching"), flag("dtype", "half")}, vllm, []Difference{
+			{"max-model-len", "4k", "model_config.max_model_len", "4096"},
 			{"no-enable-prefix-caching", "false", "cache_config.enable_prefix_caching", "true"},
 			{"dtype", "half", "model_config.dtype", "bfloat16"},
 		}},
-		{"vllm lists models only", VLLM, []Flag{flag("max-model-len", "8192"), flag("tp", "8")}, `{"data": [{"id": "m", "max_model_len": 4096}]}`, []Difference{
+		{"vllm lists models only", VLLM, []Flag{flag("max-model-len", "8192"), flag("tp", "8")}, recording.Text(t, "vllm-0.32.0/models.json"), []Difference{
 			{"max-model-len", "8192", "data.0.max_model_len", "4096"},
 		}},
-		{"older vllm tells text", VLLM, []Flag{flag("tp", "8")}, `{"vllm_config": "model='m', tensor_parallel_size=4"}`, nil},
-		{"sglang agrees", SGLang, []Flag{flag("tp", "8"), flag("kv-cache-dtype", "fp8_e4m3"), flag("mem-fraction-static", "0.85")}, sglang, nil},
-		{"sglang differs", SGLang, []Flag{flag("context-length", "8192"), flag("disable-radix-cache"), flag("chunked-prefill-size", "8192")}, sglang, []Difference{
-			{"context-length", "8192", "context_length", "none"},
+		{"its configuration is a text", VLLM, []Flag{flag("tp", "8")}, `{"vllm_config": "model='m', tensor_parallel_size=4"}`, nil},
+		{"sglang agrees", SGLang, []Flag{flag("tp", "1"), flag("context-length", "4096"), flag("mem-fraction-static", "0.30")}, sglang, nil},
+		{"sglang differs", SGLang, []Flag{flag("context-length", "8192"), flag("disable-radix-cache"), flag("chunked-prefill-size", "8192"), flag("max-running-requests", "8")}, sglang, []Difference{
+			{"context-length", "8192", "context_length", "4096"},
 			{"disable-radix-cache", "true", "disable_radix_cache", "false"},
-			{"chunked-prefill-size", "8192", "chunked_prefill_size", "1024"},
+			{"chunked-prefill-size", "8192", "chunked_prefill_size", "4096"},
+			{"max-running-requests", "8", "max_running_requests", "none"},
 		}},
-		{"sglang divides the chunk", SGLang, []Flag{flag("chunked-prefill-size", "8192"), flag("enable-dp-attention")}, sglang, nil},
+		{"sglang divides the chunk", SGLang, []Flag{flag("chunked-prefill-size", "8192"), flag("enable-dp-attention")}, attention, nil},
 		{"sglang names its ranks of attention", SGLang, []Flag{flag("tp", "8"), flag("dp", "8"), flag("enable-dp-attention"), flag("chunked-prefill-size", "8192")}, attention, nil},
 		{"sglang has fewer of them", SGLang, []Flag{flag("dp", "4"), flag("enable-dp-attention")}, attention, []Difference{{"dp", "4", "attn_dp_size", "8"}}},
 		{"sglang is told its ranks of attention", SGLang, []Flag{flag("attn-dp-size", "8"), flag("chunked-prefill-size", "8192")}, attention, nil},
-		{"sglang repeats what it was told", SGLang, []Flag{flag("dtype", "half")}, `{"dtype": "half"}`, nil},
-		{"nothing is nothing", SGLang, []Flag{flag("context-length", "null"), flag("dtype", "AUTO")}, sglang, nil},
+		{"sglang repeats what it was told", SGLang, []Flag{flag("dtype", "half")}, servedWith(t, sglang, map[string]any{"dtype": "half"}), nil},
+		{"nothing is nothing", SGLang, []Flag{flag("max-running-requests", "null"), flag("dtype", "AUTO")}, sglang, nil},
 		{"sensitive", SGLang, []Flag{{Name: "dtype", Value: &secret}}, sglang, nil},
 		{"nothing told", VLLM, []Flag{flag("tp", "8")}, "", nil},
 	} {
@@ -77,6 +76,30 @@ func TestDifferences(t *testing.T) {
 	if _, err := Differences(&Engine{Kind: VLLM}, json.RawMessage("<html>")); err == nil {
 		t.Error("no error of what is no JSON")
 	}
+}
+
+// servedWith is a recorded configuration with other values, by their paths.
+func servedWith(t *testing.T, recorded string, values map[string]any) string {
+	t.Helper()
+	var all map[string]any
+	if err := json.Unmarshal([]byte(recorded), &all); err != nil {
+		t.Fatal(err)
+	}
+	for at, value := range values {
+		in, path := all, strings.Split(at, ".")
+		for _, part := range path[:len(path)-1] {
+			in = in[part].(map[string]any)
+		}
+		if _, has := in[path[len(path)-1]]; !has {
+			t.Errorf("the real one says nothing of %s", at)
+		}
+		in[path[len(path)-1]] = value
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestWithoutSecrets(t *testing.T) {
