@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,19 +13,20 @@ import (
 // TestServedIn holds what the tools say they run with against the flags.
 func TestServedIn(t *testing.T) {
 	const (
-		v1     = "(EngineCore_DP0 pid=271) INFO 10-02 12:00:00 [core.py:77] Initializing a V1 LLM engine (v0.11.0) with config: model='org/model', speculative_config=None, tokenizer='it\\'s, here', skip_tokenizer_init=False, dtype=torch.bfloat16, max_seq_len=32768, download_dir=None, tensor_parallel_size=8, pipeline_parallel_size=1, data_parallel_size=1, quantization=fp8, enforce_eager=False, kv_cache_dtype=auto, observability_config=ObservabilityConfig(tensor_parallel_size=9, x=None), seed=0, enable_prefix_caching=True, chunked_prefill_enabled=True, compilation_config={\"level\": 3, \"max_seq_len\": 1}"
 		v0     = "INFO 03-01 12:00:00 llm_engine.py:234] Initializing a V0 LLM engine (v0.7.3) with config: model='org/model', tensor_parallel_size=4, max_seq_len=32768, use_cached_outputs=False, "
 		sglang = "server_args=ServerArgs(model_path='org/model', context_length=None, tp_size=8, mem_fraction_static=0.88, disable_radix_cache=True, kv_cache_dtype='fp8_e5m2', api_key='hush')"
 	)
+	lines := recording.Lines(t, "vllm-0.32.0/log.txt")
+	v1 := lines[slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "Initializing a V1 LLM engine") })]
 	newer := recording.Lines(t, "by-hand/sglang-0.5.23/log-offline.txt")[0] // of 0.5.23
 	for _, c := range []struct {
 		name, kind, line string
 		flags            []Flag
 		want             []string
 	}{
-		{"vllm agrees", VLLM, v1, flagsOf("tensor-parallel-size=8", "max-model-len=32K", "dtype=bf16", "quantization=fp8", "enable-prefix-caching"), nil},
-		{"vllm differs", VLLM, v1, flagsOf("kv-cache-dtype=fp8", "no-enable-chunked-prefill", "enforce-eager"),
-			[]string{"kv_cache_dtype: auto", "chunked_prefill_enabled: true", "enforce_eager: false"}},
+		{"vllm agrees", VLLM, v1, flagsOf("tensor-parallel-size=1", "max-model-len=4K", "dtype=bf16", "enforce-eager", "enable-prefix-caching"), nil},
+		{"vllm differs", VLLM, v1, flagsOf("kv-cache-dtype=fp8", "no-enable-chunked-prefill", "tensor-parallel-size=2"),
+			[]string{"kv_cache_dtype: auto", "enable_chunked_prefill: true", "tensor_parallel_size: 1"}},
 		{"older vllm differs", VLLM, v0, flagsOf("tensor-parallel-size=8", "dtype=half"), []string{"tensor_parallel_size: 4"}},
 		{"sglang agrees", SGLang, sglang, flagsOf("tp=8", "mem-fraction-static=0.88", "disable-radix-cache"), nil},
 		{"sglang differs", SGLang, sglang, flagsOf("context-length=32768", "kv-cache-dtype=fp8_e4m3"), []string{"context_length: none", "kv_cache_dtype: fp8_e5m2"}},

@@ -234,7 +234,7 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 	name, label, want := m[1], m[2], m[3]
 	scale := cmp.Or(q.Scale, 1)
 	sum := func(name string) (sum, n float64) {
-		for _, s := range valuesOf(name, samples) {
+		for _, s := range samples[name] {
 			if value, has := s.label(label); label == "" || want == "" || has && value == want {
 				sum, n = sum+s.value, n+1
 			}
@@ -242,7 +242,7 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 		return sum, n
 	}
 	if want == "" && label != "" {
-		for _, s := range valuesOf(name, samples) {
+		for _, s := range samples[name] {
 			value, has := s.label(label)
 			if number, err := strconv.ParseFloat(value, 64); q.Kind == Size && has && err == nil {
 				values[q.Name], found = values[q.Name]+scale*number, true
@@ -290,15 +290,6 @@ func (s sample) label(name string) (value string, has bool) {
 			return value, true
 		}
 	}
-}
-
-// valuesOf are the samples of a name. Names of counters end with "_total" in newer forms of the
-// format, and not in older ones.
-func valuesOf(name string, samples map[string][]sample) []sample {
-	if found := samples[name]; len(found) > 0 {
-		return found
-	}
-	return samples[strings.TrimSuffix(name, "_total")]
 }
 
 // parsePrometheus reads Prometheus' text format: the samples of each name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -20,7 +21,7 @@ import (
 
 var vllmNames = Exports{Quantities: []Quantity{
 	{Running, Gauge, []string{"vllm:num_requests_running"}, 0}, {Waiting, Gauge, []string{"vllm:num_requests_waiting"}, 0},
-	{KVCache, Level, []string{"vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"}, 0},
+	{KVCache, Level, []string{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc"}, 0},
 	{HitTokens, Counter, []string{"vllm:prefix_cache_hits_total"}, 0}, {QueriedTokens, Counter, []string{"vllm:prefix_cache_queries_total"}, 0},
 }}
 
@@ -52,17 +53,19 @@ func readPages(t *testing.T, e Exports, times int64, page func(n int64) string) 
 // TestExports reads a page of Prometheus at each tick: gauges over time, and the
 // share of hits over the window.
 func TestExports(t *testing.T) {
+	ranks := strings.ReplaceAll(recording.Text(t, "by-hand/vllm-0.32.0/metrics-dp2.txt"), `"tiny"`, `"a {b} c"`)
 	r := readPages(t, vllmNames, 6, func(n int64) string {
-		return fmt.Sprintf(`# HELP vllm:num_requests_running Number of requests.
-# TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{engine="0",model_name="a {b} c"} %d.0
-vllm:num_requests_running{engine="1",model_name="a {b} c"} 2.0
-vllm:gpu_cache_usage_perc{engine="0"} 0.25
-vllm:gpu_cache_usage_perc{engine="1"} 0.75
-vllm:num_requests_waiting NaN
-vllm:prefix_cache_hits_total{engine="0"} %d
-vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
-`, n, 25*n, 100*n)
+		page := ranks
+		for sample, value := range map[string]string{
+			`num_requests_running{engine="0"`: fmt.Sprint(n), `num_requests_running{engine="1"`: "2.0",
+			`kv_cache_usage_perc{engine="0"`: "0.25", `kv_cache_usage_perc{engine="1"`: "0.75",
+			`num_requests_waiting{engine="0"`: "NaN", `num_requests_waiting{engine="1"`: "NaN",
+			`prefix_cache_hits_total{engine="0"`: fmt.Sprint(25 * n), `prefix_cache_hits_total{engine="1"`: "0",
+			`prefix_cache_queries_total{engine="0"`: fmt.Sprintf("%d 1700000000000", 100*n), `prefix_cache_queries_total{engine="1"`: "0",
+		} {
+			page = regexp.MustCompile(`(?m)^(vllm:`+regexp.QuoteMeta(sample)+`,[^}]*\}) .*$`).ReplaceAllString(page, "${1} "+value)
+		}
+		return page
 	})
 	first := map[string]float64{}
 	for _, x := range r.Series {
@@ -76,21 +79,6 @@ vllm:prefix_cache_queries_total{engine="0"} %d 1700000000000
 	}
 	if r.PrefixHitRate == nil || *r.PrefixHitRate != 0.25 || r.Acceptance != nil || len(r.Problems) > 0 {
 		t.Errorf("record %+v", r)
-	}
-}
-
-// TestCounterNames: counters are found with and without the ending that newer forms of
-// the format give them, and the gauge of one is not taken for another.
-func TestCounterNames(t *testing.T) {
-	for _, text := range []string{
-		"vllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries_total 100\n",
-		"vllm:prefix_cache_hits 25\nvllm:prefix_cache_queries 100\n",
-		"vllm:prefix_cache_hits 1\nvllm:prefix_cache_hits_total 25\nvllm:prefix_cache_queries{a=\"b\"} 100\n",
-	} {
-		values := vllmNames.Values(text)
-		if diff := cmp.Diff(map[string]float64{HitTokens: 25, QueriedTokens: 100}, values); diff != "" {
-			t.Errorf("%q (-want +got):\n%s", text, diff)
-		}
 	}
 }
 
