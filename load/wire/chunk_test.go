@@ -11,18 +11,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/load"
+	"hclbench/testhost/recording"
 )
 
+// recordedEvent is the n-th event of a recorded stream as it is sent, below zero one from its end.
+func recordedEvent(t testing.TB, name string, n int) string {
+	t.Helper()
+	events := recording.Events(t, name)
+	if n < 0 {
+		n += len(events)
+	}
+	return "data: " + events[n] + "\n\n"
+}
+
 // Events as servers send them.
-const (
-	vllmChunk = `data: {"id":"cmpl-8f3e","object":"text_completion","created":1742300000,"model":"deepseek-ai/DeepSeek-R1","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
-	vllmUsage = `data: {"id":"cmpl-8f3e","object":"text_completion","created":1742300000,"model":"deepseek-ai/DeepSeek-R1","choices":[],"usage":{"prompt_tokens":3200,"total_tokens":4000,"completion_tokens":800,"prompt_tokens_details":null}}` + "\n\n"
-	chatRole  = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1742300000,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}` + "\n\n"
-	chatChunk = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1742300000,"model":"m","choices":[{"index":0,"delta":{"content":" \"the\\\n\u00e4"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
-	// sglangChunk is from SGLang's own endpoint.
-	sglangChunk = `data: {"text":" the of","meta_info":{"id":"a1","finish_reason":{"type":"length","length":2},"prompt_tokens":7,"completion_tokens":2,"cached_tokens":0,"e2e_latency":0.031}}` + "\n\n"
-	trtChunk    = `data: {"id":"cmpl-1","object":"text_completion","created":1742300000,"model":"m","choices":[{"index":0,"text":" x","token_ids":null,"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}]}` + "\n\n"
-)
+func vllmChunk(t testing.TB) string { return recordedEvent(t, "vllm-0.32.0/stream-completions.txt", 0) }
+func vllmUsage(t testing.TB) string {
+	return recordedEvent(t, "vllm-0.32.0/stream-completions.txt", -1)
+}
+func chatRole(t testing.TB) string  { return recordedEvent(t, "vllm-0.32.0/stream-chat.txt", 0) }
+func chatChunk(t testing.TB) string { return recordedEvent(t, "vllm-0.32.0/stream-chat.txt", 1) }
+
+// sglangChunk is the last from SGLang's own endpoint: of a prompt of 3 tokens all 8 that were asked for.
+func sglangChunk(t testing.TB) string {
+	return recordedEvent(t, "sglang-0.5.23/stream-generate.txt", -1)
+}
+
+// trtChunk has the members of TensorRT-LLM's protocol; nothing is recorded of it, as it needs a GPU.
+const trtChunk = `data: {"id":"cmpl-1","object":"text_completion","created":1742300000,"model":"m","choices":[{"index":0,"text":" x","token_ids":null,"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}]}` + "\n\n"
 
 func data(event string) []byte {
 	return []byte(strings.TrimSuffix(strings.TrimPrefix(event, "data: "), "\n\n"))
@@ -40,11 +56,11 @@ func TestChunk(t *testing.T) {
 		name, in string
 		want     want
 	}{
-		{"vllm", string(data(vllmChunk)), want{Content: true}},
-		{"usage", string(data(vllmUsage)), want{Usage: true, Prompt: 3200, Count: 800}},
-		{"role", string(data(chatRole)), want{}},
-		{"chat", string(data(chatChunk)), want{Content: true}},
-		{"sglang", string(data(sglangChunk)), want{Content: true, Finish: "length", Usage: true, Prompt: 7, Count: 2, Whole: true}},
+		{"vllm", string(data(vllmChunk(t))), want{Content: true}},
+		{"usage", string(data(vllmUsage(t))), want{Usage: true, Prompt: 16, Count: 8}},
+		{"role", string(data(chatRole(t))), want{}},
+		{"chat", string(data(chatChunk(t))), want{Content: true}},
+		{"sglang", string(data(sglangChunk(t))), want{Content: true, Finish: "length", Usage: true, Prompt: 3, Count: 8, Whole: true}},
 		{"trtllm", string(data(trtChunk)), want{Content: true}},
 		{"another order", `{"usage":{"completion_tokens":3,"prompt_tokens":4},"choices":[{"finish_reason":"stop","text":"","index":0}],"id":1}`,
 			want{Finish: "stop", Usage: true, Prompt: 4, Count: 3}},
@@ -161,7 +177,7 @@ func compareChunk(t *testing.T, in []byte) {
 
 // BenchmarkStream is the cost of one event: framing, parsing and stamping.
 func BenchmarkStream(b *testing.B) {
-	for name, event := range map[string]string{"vllm": vllmChunk, "chat": chatChunk, "sglang": sglangChunk} {
+	for name, event := range map[string]string{"vllm": vllmChunk(b), "chat": chatChunk(b), "sglang": sglangChunk(b)} {
 		b.Run(name, func(b *testing.B) {
 			const n = 1000
 			text := strings.Repeat(event, n)
@@ -187,7 +203,7 @@ func BenchmarkStream(b *testing.B) {
 
 // TestStreamAllocatesNothing: an event costs no memory.
 func TestStreamAllocatesNothing(t *testing.T) {
-	text := []byte(strings.Repeat(vllmChunk, 100))
+	text := []byte(strings.Repeat(vllmChunk(t), 100))
 	r := load.Record{AskedOutput: 100}
 	count := new(atomic.Int64)
 	var s Stream

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -129,6 +130,8 @@ func text(s string) string {
 	return fmt.Sprintf(`data: {"choices":[{"index":0,"text":%q,"finish_reason":null}],"usage":null}`+"\n\n", s)
 }
 
+var anyText = regexp.MustCompile(`"text":"[^"]*"`)
+
 // ended is how SGLang ends a chat, whether an end token came or not.
 func ended(why string) string {
 	return fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"reasoning_content":null},"finish_reason":%q}]}`+"\n\n", why)
@@ -166,22 +169,22 @@ func testAnswers(t *testing.T, with maker) {
 		{"comments", streamHead + ": ping\n\n" + strings.ReplaceAll(whole, "data: ", ":\ndata:"), ok},
 		{"no content type", "HTTP/1.1 200 OK\r\n\r\n" + whole, ok},
 		{"done without an end", streamHead + strings.TrimSuffix(whole, "\n\n"), ok},
-		{"the role is no token", streamHead + chatRole + whole, ok},
-		{"a token without text", streamHead + chatRole + text("") + text("b") + text("c") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Gaps: make([]time.Duration, 2)}},
-		{"an end token", streamHead + chatRole + text("a") + text("b") + stopped + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
-		{"an end token in a chunk of its own", streamHead + chatRole + text("a") + text("b") + ended("stop") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
-		{"an end without a token", streamHead + chatRole + text("a") + text("b") + ended("length") + usage(5, 2) + end, load.Record{InputTokens: 5, OutputTokens: 2, Finish: "length", Gaps: make([]time.Duration, 1)}},
-		{"an end behind chunks of several tokens", streamHead + chatRole + text("a b") + text("c d") + ended("length") + usage(5, 4) + end, load.Record{InputTokens: 5, OutputTokens: 4, Finish: "length", Gaps: make([]time.Duration, 1)}},
-		{"nothing but an end token", streamHead + chatRole + stopped + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Mute: 1, Finish: "stop"}},
-		{"an end token cut off by its length, alone", streamHead + chatRole + ended("length") + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Mute: 1, Finish: "length"}},
-		{"text so far, of which there is none", streamHead + strings.ReplaceAll(strings.ReplaceAll(sglangChunk, " the of", ""), `"completion_tokens":2`, `"completion_tokens":1`) + end, load.Record{InputTokens: 7, OutputTokens: 1, Mute: 1, Finish: "length"}},
-		{"a usage with a choice, behind the end", streamHead + chatRole + text("a b") + text("c d") + stopped + usageWithChoice + end, load.Record{InputTokens: 5, OutputTokens: 5, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
-		{"an end that nobody counts", streamHead + chatRole + stopped + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
+		{"the role is no token", streamHead + chatRole(t) + whole, ok},
+		{"a token without text", streamHead + chatRole(t) + text("") + text("b") + text("c") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Gaps: make([]time.Duration, 2)}},
+		{"an end token", streamHead + chatRole(t) + text("a") + text("b") + stopped + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
+		{"an end token in a chunk of its own", streamHead + chatRole(t) + text("a") + text("b") + ended("stop") + usage(5, 3) + end, load.Record{InputTokens: 5, OutputTokens: 3, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
+		{"an end without a token", streamHead + chatRole(t) + text("a") + text("b") + ended("length") + usage(5, 2) + end, load.Record{InputTokens: 5, OutputTokens: 2, Finish: "length", Gaps: make([]time.Duration, 1)}},
+		{"an end behind chunks of several tokens", streamHead + chatRole(t) + text("a b") + text("c d") + ended("length") + usage(5, 4) + end, load.Record{InputTokens: 5, OutputTokens: 4, Finish: "length", Gaps: make([]time.Duration, 1)}},
+		{"nothing but an end token", streamHead + chatRole(t) + stopped + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Mute: 1, Finish: "stop"}},
+		{"an end token cut off by its length, alone", streamHead + chatRole(t) + ended("length") + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Mute: 1, Finish: "length"}},
+		{"text so far, of which there is none", streamHead + strings.ReplaceAll(anyText.ReplaceAllString(sglangChunk(t), `"text":""`), `"completion_tokens":8`, `"completion_tokens":1`) + end, load.Record{InputTokens: 3, OutputTokens: 1, Mute: 1, Finish: "length"}},
+		{"a usage with a choice, behind the end", streamHead + chatRole(t) + text("a b") + text("c d") + stopped + usageWithChoice + end, load.Record{InputTokens: 5, OutputTokens: 5, Mute: 1, Finish: "stop", Gaps: make([]time.Duration, 2)}},
+		{"an end that nobody counts", streamHead + chatRole(t) + stopped + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
 		{"usage in every chunk, the last counts", streamHead + usage(5, 1) + whole, ok},
 		{"early stop", streamHead + text("a") + stopped + usage(5, 1) + end, load.Record{InputTokens: 5, OutputTokens: 1, Finish: "stop", Gaps: []time.Duration{}}},
 		{"several tokens in a chunk", streamHead + text("a b c") + text("d e f") + usage(5, 6) + end, load.Record{InputTokens: 5, OutputTokens: 6, Gaps: make([]time.Duration, 1)}},
 		{"no usage", streamHead + text("a") + text("b") + end, load.Record{InputTokens: 5, OutputTokens: 2, NoUsage: true, Gaps: make([]time.Duration, 1)}},
-		{"text so far", streamHead + strings.Repeat(sglangChunk, 3) + end, load.Record{InputTokens: 7, OutputTokens: 2, Finish: "length", Gaps: []time.Duration{}}},
+		{"text so far", streamHead + strings.Repeat(sglangChunk(t), 3) + end, load.Record{InputTokens: 3, OutputTokens: 8, Finish: "length", Gaps: []time.Duration{}}},
 
 		{"500", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 19\r\n\r\n {\"error\":\"no KV\"}\n", failed(load.ClassStatus, `status 500 Internal Server Error: {"error":"no KV"}`)},
 		{"429", "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n", failed(load.ClassStatus, `status 429 Too Many Requests`)},
@@ -194,7 +197,7 @@ func testAnswers(t *testing.T, with maker) {
 		{"cut in an event", streamHead + text("a") + `data: {"choi`, failed(load.ClassTruncated, "the stream ended without [DONE] after 1 chunks")},
 		{"nothing at all", "", failed(load.ClassTruncated, "EOF")},
 		{"empty stream", streamHead, failed(load.ClassTruncated, "the stream ended without [DONE] after 0 chunks")},
-		{"no token", streamHead + chatRole + usage(5, 0) + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
+		{"no token", streamHead + chatRole(t) + usage(5, 0) + end, failed(load.ClassEmpty, "the answer was whole but brought nothing; tokens by its usage: 0")},
 		{"error in the stream", streamHead + text("a") + `data: {"error":{"message":"KV cache","code":500}}` + "\n\n" + end, failed(load.ClassServer, `{"error":{"message":"KV cache","code":500}}`)},
 		{"not JSON", streamHead + "data: <html>\n\n" + end, failed(load.ClassMalformed, "not a JSON object: <html>")},
 		{"invalid UTF-8", streamHead + "data: \xff{\n\n" + end, failed(load.ClassMalformed, "not a JSON object: \uFFFD{")},

@@ -158,7 +158,7 @@ func (c *cuts) Read(p []byte) (int, error) {
 // panic or keep more than it may, and what encoding/json reads is read.
 func FuzzStream(f *testing.F) {
 	for _, s := range []string{
-		vllmChunk, chatRole + chatChunk, vllmUsage + "data: [DONE]\n\n", sglangChunk, trtChunk,
+		vllmChunk(f), chatRole(f) + chatChunk(f), vllmUsage(f) + "data: [DONE]\n\n", sglangChunk(f), trtChunk,
 		"data: {\"error\":{\"message\":\"no\",\"code\":400}}\n\n", ": ping\r\n\r\ndata:{}\r\n\r\n", "data: [DONE]", "data: {\"choices\":[{\"text\":\"\\u00e4\\\"\"}]}\n\n",
 	} {
 		f.Add([]byte(s), []byte{0, 3, 200})

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"hclbench/load"
+	"hclbench/testhost/recording"
 )
 
 // named is an event of the Responses API.
@@ -24,17 +26,39 @@ func said(kind, text string) string {
 	return named("response."+kind+".delta", fmt.Sprintf(`"item_id":"i","output_index":0,"content_index":0,"delta":%q`, text))
 }
 
-const (
-	begun     = `"response":{"id":"r","object":"response","status":"in_progress","output":[],"usage":null,"error":null}`
-	completed = `{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"error":null,"output":[{"type":"message","content":[{"text":"a b","type":"output_text"}]}],"text":{"format":{"type":"text"}},"usage":{"input_tokens":5,"output_tokens":3,"output_tokens_details":{"reasoning_tokens":1},"total_tokens":8}}`
-)
+// finished is a recorded answer that has ended at its length, with a message and counts of a test's own.
+func finished(t *testing.T) (begun, completed string) {
+	t.Helper()
+	var first, last struct{ Response map[string]any }
+	events := recording.Events(t, "vllm-0.32.0/stream-responses.txt")
+	for event, into := range map[string]any{events[0]: &first, events[len(events)-1]: &last} {
+		if err := json.Unmarshal([]byte(event), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage := last.Response["usage"].(map[string]any)
+	usage["input_tokens"], usage["output_tokens"] = 5, 3
+	usage["output_tokens_details"].(map[string]any)["reasoning_tokens"] = 1
+	last.Response["output"] = json.RawMessage(saidAB)
+	text := func(response map[string]any) string {
+		b, err := json.Marshal(response)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	return `"response":` + text(first.Response), text(last.Response)
+}
+
+const saidAB = `[{"type":"message","content":[{"text":"a b","type":"output_text"}]}]`
 
 // TestResponses is answers of the Responses API, in streams and whole.
 func TestResponses(t *testing.T) { bothClients(t, testResponses) }
 
 func testResponses(t *testing.T, with maker) {
+	begun, completed := finished(t)
 	last := named("response.completed", `"response":`+completed)
-	called := strings.Replace(last, `{"type":"message","content":[{"text":"a b","type":"output_text"}]}`, `{"type":"function_call","name":"f","arguments":"{}"}`, 1)
+	called := strings.Replace(last, saidAB, `[{"type":"function_call","name":"f","arguments":"{}"}]`, 1)
 	whole := func(body string) string {
 		return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	}
@@ -66,7 +90,7 @@ func testResponses(t *testing.T, with maker) {
 		{"no deltas, all of it at the end", stream(last), 1, "a b", ok},
 		{"events that nobody knows", stream(named("response.output_text.done", `"text":"a b"`), named("response.new", `"delta":{"x":1}`), said("output_text", "a"), last), 1, "a", ok},
 		{"whole", whole(completed), 1, "a b", ok},
-		{"a whole call without arguments", whole(strings.Replace(completed, `{"type":"message","content":[{"text":"a b","type":"output_text"}]}`, `{"arguments":"","name":"f","type":"function_call"}`, 1)), 1, "", kinds(0, 1)},
+		{"a whole call without arguments", whole(strings.Replace(completed, saidAB, `[{"arguments":"","name":"f","type":"function_call"}]`, 1)), 1, "", kinds(0, 1)},
 		{"whole, with the counts of a chat", whole(`{"status":"completed","output":[{"type":"reasoning","summary":[{"text":"s"}]},{"content":[{"text":"a"}],"type":"message"}],"usage":{"prompt_tokens":5,"completion_tokens":3}}`), 1, "a",
 			load.Record{InputTokens: 5, OutputTokens: 3, Finish: "stop", Reasoning: 1}},
 		{"no usage", stream(said("output_text", "a"), named("response.completed", `"response":{"status":"completed","output":[]}`)), 1, "a",
