@@ -93,7 +93,7 @@ func (sp speech) members(b []byte, from, to int, delta bool) []byte {
 		first = false
 		if !p.call {
 			b = append(append(append(b, '"'), p.member...), `":"`...)
-			b = append(sp.text(b, p), '"')
+			b = append(sp.text(b, p, p.from), '"')
 			continue
 		}
 		id, name := `"call-0"`, quote(sp.call)
@@ -115,7 +115,7 @@ func (sp speech) members(b []byte, from, to int, delta bool) []byte {
 		if name != "" {
 			b = append(append(b, `"name":`...), name...)
 		}
-		if text := sp.text(nil, p); len(text) > 0 || sp.as != VLLM { // vLLM has nothing of arguments beside the name
+		if text := sp.text(nil, p, p.from+1); len(text) > 0 || sp.as != VLLM { // the first token is the name, and vLLM has nothing of arguments beside it
 			if name != "" {
 				b = append(b, ',')
 			}
@@ -155,12 +155,8 @@ func (sp speech) pieces(from, to int) iter.Seq[piece] {
 	}
 }
 
-// text appends a piece as it stands between the quotes of a JSON string. The first token of a call is the function's name.
-func (sp speech) text(b []byte, p piece) []byte {
-	first := p.from
-	if p.call {
-		first++
-	}
+// text appends a piece as it stands between the quotes of a JSON string, whose first token is so late.
+func (sp speech) text(b []byte, p piece, first int) []byte {
 	if p.low <= first && (first < p.high || p.high == p.to) {
 		b = append(b, p.open...)
 	}

@@ -124,7 +124,7 @@ func items(s *Server, j *job, says speech, asked int) {
 		if p.low > 0 {
 			whole = append(whole, ',')
 		}
-		whole = append(whole, of(p, says.text(nil, p), "completed")...)
+		whole = append(whole, of(p, says.text(nil, p, p.from), "completed")...)
 	}
 	whole = response(whole, status, why, usage)
 
@@ -146,7 +146,7 @@ func items(s *Server, j *job, says speech, asked int) {
 					b = event(b, "response.content_part.added", fmt.Sprintf(`%s,"part":%s`, in, part(nil, "null")))
 				}
 			}
-			delta := fmt.Sprintf(`%s,"delta":"%s"`, in, says.text(nil, p))
+			delta := fmt.Sprintf(`%s,"delta":"%s"`, in, says.text(nil, p, p.from))
 			if p.isText() {
 				delta += `,"logprobs":[]`
 			}
@@ -155,7 +155,7 @@ func items(s *Server, j *job, says speech, asked int) {
 				continue
 			}
 			p.low = p.from
-			text := says.text(nil, p)
+			text := says.text(nil, p, p.from)
 			if p.isText() {
 				b = event(b, "response.output_text.done", fmt.Sprintf(`%s,"text":"%s","logprobs":[]`, in, text))
 				b = event(b, "response.content_part.done", fmt.Sprintf(`%s,"part":%s`, in, part(text, "null")))
