@@ -52,11 +52,13 @@ func TestEstimate(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := New(cfg, test.opt)
+			var picked Selection
 			if test.pick != "" {
-				if err := p.Select(Selection{Only: []string{test.pick}}); err != nil {
-					t.Fatal(err)
-				}
+				picked.Only = []string{test.pick}
+			}
+			p, err := New(cfg, test.opt).Select(picked)
+			if err != nil {
+				t.Fatal(err)
 			}
 			got := p.Estimate()
 			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })

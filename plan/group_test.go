@@ -51,16 +51,16 @@ func replicas(recipe *engines.Engine, hosts []*provision.Host) (on engines.Place
 // TestSelectGroup: a group is a target by its own name, by each of its members' hosts, and by its kind.
 func TestSelectGroup(t *testing.T) {
 	for _, target := range []string{"group.pd", "group.*", "host.n0", "host.n1", "host.n2"} {
-		p := New(split("vllm:1"), Options{})
-		if err := p.Select(Selection{Targets: []string{target}}); err != nil || p.Count().Cells != 1 || p.Count().Hosts != 3 {
-			t.Errorf("%s: %+v, %v", target, p.Count(), err)
+		p, err := New(split("vllm:1"), Options{}).Select(Selection{Targets: []string{target}})
+		if err != nil || p.Count().Cells != 1 || p.Count().Hosts != 3 {
+			t.Errorf("%s: %+v, %v", target, p, err)
 		}
 	}
 	for target, want := range map[string]string{
 		"group.dp": `Did you mean "group.pd"?`,
 		"group":    "Which group? Write host.NAME, engine.KIND.NAME, group.NAME or benchmark.NAME",
 	} {
-		err := New(split("vllm:1"), Options{}).Select(Selection{Targets: []string{target}})
+		_, err := New(split("vllm:1"), Options{}).Select(Selection{Targets: []string{target}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", target, err, want)
 		}

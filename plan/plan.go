@@ -101,6 +101,19 @@ type Options struct {
 
 // New plans the lab. It cannot fail: the text has been checked.
 func New(cfg *hcl.Config, opt Options) *Plan {
+	p := Draft(cfg)
+	p.Know(opt)
+	return p
+}
+
+// Know says what is already done of a plan, and which cell is which: without it the plan is a draft.
+func (p *Plan) Know(opt Options) {
+	p.identify(opt.Known)
+	p.compare(opt)
+}
+
+// Draft plans the lab, of which it is not known what is done.
+func Draft(cfg *hcl.Config) *Plan {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir, Secrets: cfg.Secrets}
 	byEngine := map[*engines.Engine]*Deployment{}
 	type at struct {
@@ -131,7 +144,5 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 			}
 		}
 	}
-	p.identify(opt.Known)
-	p.compare(opt)
 	return p
 }

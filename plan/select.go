@@ -39,22 +39,21 @@ func (e *SelectionError) Error() string {
 	return fmt.Sprintf("%s is wrong:\n\n    %s\n    %s^\n\n%s", e.Flag, e.Text, strings.Repeat(" ", e.Column-1), e.Detail)
 }
 
-// Select leaves only the picked cells in the plan, and the deployments and hosts
+// Select is the part of the plan with the picked cells, and the deployments and hosts
 // that they need. Identities stay what they are in the whole plan, so that what
 // a part measured is up to date in the whole. Of then says what the lab has. A
-// [SelectionError] when a part of the selection cannot be read or picks nothing; the
-// plan is then unchanged.
-func (p *Plan) Select(s Selection) error {
+// [SelectionError] when a part of the selection cannot be read or picks nothing.
+func (p *Plan) Select(s Selection) (*Plan, error) {
 	if s.Empty() {
-		return nil
+		return p, nil
 	}
 	only, err := p.conditions(s.Only)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	targets, err := p.targets(s.Targets)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	of := p.Count()
 	var kept []*Deployment
@@ -69,13 +68,14 @@ func (p *Plan) Select(s Selection) error {
 	}
 	if len(kept) == 0 {
 		last := s.Targets[len(s.Targets)-1]
-		return &SelectionError{"--target", last, 1, "No cell that --only picks is of this target."}
+		return nil, &SelectionError{"--target", last, 1, "No cell that --only picks is of this target."}
 	}
-	p.Deployments, p.Of, p.Only, p.Targets = kept, &of, s.Only, s.Targets
-	p.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
+	picked := *p
+	picked.Deployments, picked.Of, picked.Only, picked.Targets = kept, &of, s.Only, s.Targets
+	picked.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
 		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.needs(d.Cells), h) })
 	})
-	return nil
+	return &picked, nil
 }
 
 // pick reports whether a condition or a target picks a cell.

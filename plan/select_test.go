@@ -16,8 +16,8 @@ import (
 // picked selects from the lab and returns the cells that are left.
 func picked(t *testing.T, only, targets []string) (*Plan, []string) {
 	t.Helper()
-	p := New(lab(), Options{})
-	if err := p.Select(Selection{only, targets}); err != nil {
+	p, err := New(lab(), Options{}).Select(Selection{only, targets})
+	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -131,7 +131,7 @@ func TestSelectionErrors(t *testing.T) {
 			if tt.target != "" || onlys == nil {
 				targets = []string{tt.target}
 			}
-			err := New(lab(), Options{}).Select(Selection{onlys, targets})
+			_, err := New(lab(), Options{}).Select(Selection{onlys, targets})
 			var e *SelectionError
 			if !errors.As(err, &e) {
 				t.Fatalf("error = %v, want a SelectionError", err)
@@ -171,9 +171,9 @@ func TestSelectInstances(t *testing.T) {
 		{nil, []string{"engine.vllm.all"}, 6},
 		{nil, []string{"engine.vllm"}, 6},
 	} {
-		p := plan()
-		if err := p.Select(Selection{tt.only, tt.targets}); err != nil || p.Count().Cells != tt.cells {
-			t.Errorf("%q %q picks %d cells, %v; want %d", tt.only, tt.targets, p.Count().Cells, err, tt.cells)
+		p, err := plan().Select(Selection{tt.only, tt.targets})
+		if err != nil || p.Count().Cells != tt.cells {
+			t.Errorf("%q %q picks %+v, %v; want %d", tt.only, tt.targets, p, err, tt.cells)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func FuzzOnly(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		err := New(lab(), Options{}).Select(Selection{Only: []string{text}})
+		_, err := New(lab(), Options{}).Select(Selection{Only: []string{text}})
 		var e *SelectionError
 		if err != nil && (!errors.As(err, &e) || e.Column < 1 || e.Column > len([]rune(text))+1 || e.Detail == "") {
 			t.Errorf("error of %q: %#v", text, err)

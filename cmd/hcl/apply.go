@@ -43,9 +43,7 @@ func applyVerb(t *console) *cobra.Command {
 }
 
 func runApply(ctx context.Context, t *console, o applyOptions) error {
-	w, err := o.prepare(ctx, t, "apply", func(cfg *hcl.Config) (*plan.Plan, error) {
-		return plan.New(cfg, plan.Options{}), nil // what is wrong with a selection, it shows already
-	})
+	w, err := o.prepare(ctx, t, "apply", func(cfg *hcl.Config) (*plan.Plan, error) { return plan.Draft(cfg), nil })
 	if err != nil {
 		return err
 	}
@@ -64,8 +62,8 @@ func runApply(ctx context.Context, t *console, o applyOptions) error {
 	if err != nil {
 		return err
 	}
-	w.plan = plan.New(w.cfg, past)
-	if err := w.plan.Select(w.selection); err != nil {
+	w.whole.Know(past)
+	if w.plan, err = w.whole.Select(w.selection); err != nil {
 		return asUsage(err)
 	}
 	if w.plan.Empty() {
@@ -154,7 +152,8 @@ type work struct {
 	lab       *lab
 	cfg       *hcl.Config // what is planned of it
 	selection plan.Selection
-	plan      *plan.Plan
+	whole     *plan.Plan
+	plan      *plan.Plan     // what is selected of it
 	store     *results.Store // see [work.open]
 	opt       apply.Options
 }
@@ -175,10 +174,11 @@ func (f workFlags) prepare(
 	if w.cfg, err = w.lab.planned(ctx); err != nil {
 		return nil, err
 	}
-	if w.plan, err = draft(w.cfg); err != nil {
+	if w.whole, err = draft(w.cfg); err != nil {
 		return nil, err
 	}
-	return w, asUsage(w.plan.Select(w.selection))
+	w.plan, err = w.whole.Select(w.selection)
+	return w, asUsage(err)
 }
 
 // open opens the store, into which nobody else measures this lab until done. The context

@@ -92,8 +92,7 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 	if err != nil {
 		return nil, nil, err
 	}
-	p = plan.New(cfg, opt)
-	if err := p.Select(o.cells.selection()); err != nil {
+	if p, err = plan.New(cfg, opt).Select(o.cells.selection()); err != nil {
 		return nil, nil, asUsage(err)
 	}
 	missing, strange := l.inputs(p)
