@@ -168,7 +168,7 @@ func beginUntil(t *testing.T, a *Client, script, word string) (log io.Reader) {
 // eventually returns when something is so, which has to be soon.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); {
+	for end := time.Now().Add(time.Minute); !is(); {
 		if time.Now().After(end) {
 			t.Fatalf("it does not come that %s", what)
 		}

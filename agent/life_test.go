@@ -322,7 +322,7 @@ func TestUnclaimed(t *testing.T) {
 	defer c.Close()
 	binaries, err := ReadBinaries(testhost.HCL(t))
 	check(t, err)
-	a, err := Start(t.Context(), c, binaries, Lease{Lab: "lab", Store: "store", TTL: load.Duration(300 * time.Millisecond)}, log)
+	a, err := Start(t.Context(), c, binaries, Lease{Lab: "lab", Store: "store", TTL: load.Duration(5 * time.Second)}, log)
 	check(t, err)
 	a.Close()
 	eventually(t, "the agent that nobody has claimed is gone", func() bool {
@@ -402,7 +402,7 @@ func TestReleaseWhileCleaningUp(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	dir := shortDir(t)
 	port, _ := leftBehind(t, dir)
-	a, ended := serveAs(t, Config{Dir: dir, Release: time.Second})
+	a, ended := serveAs(t, Config{Dir: dir, Release: 5 * time.Second})
 	hold(t, a, lease("run", "store", time.Hour))
 	ct := shell("sleep 1000")
 	ct.Listens = []int{port}

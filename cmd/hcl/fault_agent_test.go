@@ -91,8 +91,8 @@ func daemonAway(s *scene) {
 
 // agentFaults are those of the agent: its lease, its reservation, its tear-down.
 var agentFaults = []fault{
-	{name: "caller asleep past its lease while another works", often: true, lease: 3 * time.Second, says: "is in use by", strike: wakes},
-	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 3 * time.Second, says: "is in use by", strike: wakes},
+	{name: "caller asleep past its lease while another works", often: true, lease: 6 * time.Second, says: "is in use by", strike: wakes},
+	{name: "caller asleep past its lease while another works, without Docker", process: true, lease: 6 * time.Second, says: "is in use by", strike: wakes},
 	{name: "another caller destroys by force", often: true, at: midCell, says: "was ended by", strike: func(s *scene) {
 		must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) // when it looks, the agent of destroy has gone too
 		s.other().tells("destroy --force", exitDone)

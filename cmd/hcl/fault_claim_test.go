@@ -35,7 +35,7 @@ func claimFaults() (all []fault) {
 	return append(all,
 		fault{name: "another login with a lab of the same name", at: midCell, whole: true, engine: map[string]string{"ENGINE_ITL": "50ms"},
 			opt: testhost.Options{Login: "ada", Other: "bob", Sudo: true}, strike: otherLogin},
-		fault{name: "caller suspended past its lease, with locked clocks", lease: 3 * time.Second, opt: testhost.Options{GPU: "8xH200"},
+		fault{name: "caller suspended past its lease, with locked clocks", lease: 6 * time.Second, opt: testhost.Options{GPU: "8xH200"},
 			strike: func(s *scene) {
 				s.forGPUs()
 				s.reach(midCell)

@@ -348,7 +348,7 @@ var faults = []fault{
 		must(s, write.Run())
 		s.fullDisk(s.on, filepath.Join(s.lab, "filler"), "4k")
 	}},
-	{name: "caller suspended past its lease", often: true, at: midCell, lease: 3 * time.Second, strike: func(s *scene) {
+	{name: "caller suspended past its lease", often: true, at: midCell, lease: 6 * time.Second, strike: func(s *scene) {
 		s.loseCaller(func() { must(s, s.cmd.Process.Signal(syscall.SIGSTOP)) })
 		must(s, s.cmd.Process.Signal(syscall.SIGCONT))
 	}},
