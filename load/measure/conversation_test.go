@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -198,5 +199,26 @@ func TestWarmedConversations(t *testing.T) {
 		if s.Source.Warmed != warmed || told != (warmed > 0) {
 			t.Errorf("%d conversations: %+v, %q", talks, *s.Source, s.Verdict)
 		}
+	}
+}
+
+// TestNotAllSent: what a conversation that fails gives back when no other is to begin is not sent, and the verdict says so.
+func TestNotAllSent(t *testing.T) {
+	toy, asked := sim.New(sim.Config{TTFT: 500 * time.Millisecond}), atomic.Int64{}
+	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 4 { // the second request of one of two
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		toy.ServeHTTP(w, r)
+	}))
+	defer h.Close()
+	turn := `{"role":"user","content":"a"},{"role":"assistant","content":"b"}`
+	s := run(t, load.Target{BaseURL: h.URL, Model: sim.DefaultModel}, load.Workload{
+		Dataset:  load.Dataset{Kind: load.Conversation, Path: written(t, `{"messages":[`+turn+","+turn+","+turn+`]}`)},
+		Endpoint: load.Chat, Requests: 6, Rate: 50, Burstiness: load.Inf, OutputTokens: 2, IgnoreEOS: true,
+	}).Summary
+	if s.Requests != 5 || !slices.Contains(codes(s.Verdict), notAllSent.code) {
+		t.Errorf("%d of 6 requests: %s", s.Requests, s.Verdict)
 	}
 }

@@ -50,6 +50,9 @@ func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
 	if all := arriving(w); w.StopWhenOverloaded && len(e.records) < all {
 		found.add(true, float64(len(e.records)), float64(all), endedEarly, len(e.records), all)
 	}
+	if x == nil && w.Dataset.Talks() {
+		found.below(float64(len(e.records)), float64(w.Requests), notAllSent, len(e.records), w.Requests)
+	}
 	sent := part.sent(e.records)
 	found.counts(w, p, sent)
 	found.littlesLaw(p, e.records)
@@ -315,6 +318,8 @@ var (
 		"%d of %d requests did not bring the output tokens asked for (%d instead of %d in all)"}
 	otherPrompts = doubt{"other-prompts", nil,
 		"%d of %d prompts were not as long for the server as they were made (%d instead of %d tokens in all)"}
+	notAllSent = doubt{"not-all-sent", nil, "%d of %d requests were sent: conversations ended with a failure when no other " +
+		"was to begin"}
 	noUsage = doubt{"no-usage", ofLengths,
 		"%d of %d answers came without token counts: %s"}
 	tooFew    = doubt{"too-few", nil, "%d completed requests cannot fill a concurrency of %d"}

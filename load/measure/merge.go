@@ -29,7 +29,7 @@ func Merge(job load.Job, clients []Shared) *load.Result {
 	slices.SortFunc(out.Records, func(a, b load.Record) int {
 		return cmp.Or(cmp.Compare(a.Sent, b.Sent), cmp.Compare(a.Seq, b.Seq))
 	})
-	s := Summarize(w, job.Percentiles, clients[0].Summary.Started, duration(out.Records), out.Records)
+	s := summarize(w, job.Percentiles, clients[0].Summary.Started, duration(out.Records), out.Records)
 	complete(&s, out.Gaps)
 	s = s.Under(w.SLO, out.Records)
 	s.Source = sourceOf(w, clients)
@@ -39,15 +39,17 @@ func Merge(job load.Job, clients []Shared) *load.Result {
 	}
 	found := doubtsOfClients(w, &s, out.Records)
 	for _, part := range s.Parts() {
-		part.Verdict = found.with(evidence{workload: w, records: out.Records}.verdict(*part, source))
+		// The generators are judged each by itself.
+		all, here := evidence{workload: w, records: out.Records}.verdict(*part, source), found
 		for _, c := range clients {
 			own := c.Summary.Part
 			if whole := c.Summary.Untrimmed; part == s.Untrimmed && whole != nil {
 				own = *whole
 			}
+			here = here.of(c.Host, own.Verdict)
 			part.Generator = together(part.Generator, own.Generator)
 		}
-		source = nil
+		part.Verdict, source = here.with(all), nil
 	}
 	out.Summary = s
 	return out
@@ -139,6 +141,21 @@ func (f ofClients) with(v load.Verdict) load.Verdict {
 	return reasons(slices.Concat(f.suspect, v.Reasons)).verdict()
 }
 
+// of are the reasons with those that a client has found itself, by name, in the same part of the run.
+func (f ofClients) of(client string, own load.Verdict) ofClients {
+	f.void, f.suspect = slices.Clone(f.void), slices.Clone(f.suspect)
+	for _, r := range own.Reasons {
+		r.Text = client + ": " + r.Text
+		switch r.Code {
+		case busy.code, fellBehind.code, stoodStill.code:
+			f.void = append(f.void, r)
+		case sentLate.code, readLate.code, paused.code, beyondStreams.code, warmupFailed.code:
+			f.suspect = append(f.suspect, r)
+		}
+	}
+	return f
+}
+
 // doubtsOfClients says which clients have not sent their share as they should.
 func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (found ofClients) {
 	run := time.Duration(s.Duration * float64(time.Second))
@@ -159,15 +176,6 @@ func doubtsOfClients(w load.Workload, s *load.Summary, records []load.Record) (f
 			found.void.add(true, 0, 0, clientCutOff, c.Host, unreached(c.Figures), c.Requests, c.Failures())
 		}
 		found.void.above(unknown, limit, clockUnknown, c.Host, unknown, limit)
-		for _, r := range c.Verdict.Reasons {
-			r.Text = c.Host + ": " + r.Text
-			switch r.Code {
-			case busy.code, fellBehind.code, stoodStill.code:
-				found.void = append(found.void, r)
-			case sentLate.code, readLate.code, paused.code, beyondStreams.code, warmupFailed.code:
-				found.suspect = append(found.suspect, r)
-			}
-		}
 	}
 	if w.Speed == 0 {
 		found.suspect.unlike(w, s.Clients, records)

@@ -270,6 +270,19 @@ func TestClientsAreJudged(t *testing.T) {
 	}
 }
 
+// TestClientsByPart: what a client has found in a part of the run is no reason in another.
+func TestClientsByPart(t *testing.T) {
+	e := toys[0].toy
+	e.Requests, e.CutBeginning = 300, load.Duration(2*time.Second)
+	records, _ := e.run(5)
+	parts := cutIn(3, e.Workload, records, 9)
+	parts[1].Summary.Untrimmed.Verdict = void(stoodStill, 800.0, 9.0)
+	s := Merge(load.Job{Workload: e.Workload}, parts).Summary
+	if s.Verdict.Verdict == load.Void || s.Untrimmed.Verdict.Verdict != load.Void {
+		t.Errorf("a client that stood still while it warmed up: %s; all of it: %s", s.Verdict, s.Untrimmed.Verdict)
+	}
+}
+
 // TestClientsUnder: another SLO judges what each client has sent, too.
 func TestClientsUnder(t *testing.T) {
 	e := toys[0].toy

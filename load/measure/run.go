@@ -145,8 +145,10 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	for i, slice := 0, g.job.Slice(); i < len(records); i++ {
 		records[i].Seq = slice.Nth(records[i].Seq)
 	}
-	w = g.own
-	s := Summarize(w, g.job.Percentiles, p.zero, duration(records), records)
+	if w = g.own; total > 0 && w.Dataset.Talks() {
+		w.Requests = g.set.Share(prompts.ForPrompt, total)
+	}
+	s := summarize(w, g.job.Percentiles, p.zero, duration(records), records)
 	complete(&s, p.tally.dropped())
 	s = s.Under(w.SLO, records) // by all gaps
 	took.ReadLag, took.Calibrated = g.client.ReadLag().Describe([]float64{50, 99, 99.9}), g.job.Calibrated

@@ -10,11 +10,11 @@ import (
 
 const errorSamples = 5 // how many distinct error messages a summary keeps
 
-// Summarize computes what a run measured from its records; docs/method.md defines each number. d is
+// summarize computes what a run measured from its records, without a verdict; docs/method.md defines each number. d is
 // the time from the first dispatch to the last response. Where the workload cuts the beginning or
 // the end, the summary is of what is left, with that of the whole run beside it. What records do
 // not hold (the warm-up requests and the client's CPU share) stays zero.
-func Summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration,
+func summarize(w load.Workload, percentiles []float64, started time.Time, d time.Duration,
 	records []load.Record) load.Summary {
 	if percentiles == nil {
 		percentiles = load.DefaultPercentiles()
@@ -22,7 +22,6 @@ func Summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	e := evidence{w, percentiles, started, records}
 	whole := load.Part{Figures: e.figures(d, always)}.Under(w.SLO, records)
 	e.boundRates(&whole, newCut(w, records, always))
-	whole.Verdict = e.verdict(whole, nil)
 	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {
 		s.Part = e.within(load.Window{From: w.CutBeginning, To: load.Duration(d) - w.CutEnd})
@@ -47,13 +46,12 @@ func (e evidence) within(x load.Window) load.Part {
 	part := load.Part{Window: &x}
 	s := of(&x, e.records)
 	if s.to <= s.from || len(e.records) == 0 {
-		part.Figures, part.Verdict = e.figures(0, span{}), void(noWindow)
+		part.Figures = e.figures(0, span{})
 		return part
 	}
 	part.Figures = e.figures(s.to-s.from, s)
 	part = part.Under(e.workload.SLO, e.records)
 	e.boundRates(&part, cut{span: s, lives: newCut(e.workload, e.records, s).lives})
-	part.Verdict = e.verdict(part, nil)
 	return part
 }
 

@@ -61,7 +61,7 @@ func TestSummarize(t *testing.T) {
 		}, Judgement: load.Judgement{
 			Goodput:    &goodput,
 			Objectives: []load.Attainment{{Objective: w.SLO[0], Count: 3, Value: 300, Within: &half, Met: false}, {Objective: w.SLO[1], Count: 2, Value: 500, Within: &half, Met: false}, {Objective: w.SLO[2], Count: 3, Value: 1200, Within: &half, Met: false}},
-			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("", "",
+			Verdict: load.Verdict{Verdict: load.Suspect, Reasons: load.Because("",
 				"1 of 4 requests failed (25.0 %): 1 × refused (503)",
 				"Little's law is off by 27 %: 1.30 requests were in flight on average, throughput times latency says 0.95",
 				"25 % of chunks came together with the one before, 433.3 ms after those before them: something between here and the engine buffers, such as a proxy, or the engine sends in bursts, or the generator could not keep up; TTFT, TPOT and ITL may be off by as much, E2EL and throughput are not",
