@@ -53,17 +53,10 @@ type Cell struct {
 // anyCell stands for every cell: what uses matrix.* is checked in it, with the axes unknown.
 var anyCell = &Cell{}
 
-// key tells apart the cells in which a block that uses these axes differs.
-func (c *Cell) key(axes map[string]hcl.Range) string {
-	if c == anyCell {
-		return "*"
-	}
-	names := slices.Sorted(maps.Keys(axes))
-	if _, all := axes[""]; all {
-		names = c.axes
-	}
+// key tells apart the cells in which a block that depends on these axes differs.
+func (c *Cell) key(axes []string) string {
 	key := ""
-	for _, name := range names {
+	for _, name := range axes {
 		key += name + "="
 		if v, ok := c.values[name]; ok {
 			key += fmt.Sprintf("%#v", Scalar(v))
@@ -172,14 +165,38 @@ func (s *scope) instance(d *Declared, c *Cell) *Instance {
 
 // cellOf is the cell in which a block is evaluated, and what tells such cells apart.
 func (s *scope) cellOf(d *Declared, c *Cell) (*Cell, string) {
-	axes := s.axesOf(d)
-	if len(axes) == 0 {
+	switch {
+	case len(s.axesOf(d)) == 0:
 		return nil, ""
+	case c == nil || c == anyCell:
+		return anyCell, "*"
 	}
-	if c == nil {
-		c = anyCell
+	return c, c.key(s.axesIn(d, c))
+}
+
+// axesIn are the axes on which a block depends in a cell: those that it uses, and those that blocks use which stand in these.
+func (s *scope) axesIn(d *Declared, c *Cell) []string {
+	names := map[string]bool{}
+	var add func(d *Declared)
+	add = func(d *Declared) {
+		axes := slices.Collect(maps.Keys(s.axesOf(d)))
+		if slices.Contains(axes, "") {
+			axes = c.axes
+		}
+		for _, name := range axes {
+			if names[name] {
+				continue
+			}
+			names[name] = true
+			if v, has := c.values[name]; has {
+				if in := referred(v, ""); in != nil {
+					add(in)
+				}
+			}
+		}
 	}
-	return c, c.key(axes)
+	add(d)
+	return slices.Sorted(maps.Keys(names))
 }
 
 // eval evaluates an expression in a cell, or outside of any (nil). Its problems are
@@ -412,12 +429,12 @@ func (s *scope) knownAttribute(t hcl.Traversal, targets []*Declared) bool {
 	if len(t) <= n {
 		return true
 	}
-	attr, ok := t[n].(hcl.TraverseAttr)
-	if !ok || slices.Contains(names, attr.Name) {
+	name, ok := stepName(t[n])
+	if !ok || slices.Contains(names, name) {
 		return true
 	}
-	s.Fail(place(attr.SrcRange), "Unknown attribute", "%s has no attribute %q.%s",
-		Title(d.Type.title()), attr.Name, DidYouMean(attr.Name, names, nil))
+	s.Fail(place(t[n].SourceRange()), "Unknown attribute", "%s has no attribute %q.%s",
+		Title(d.Type.title()), name, DidYouMean(name, names, nil))
 	return false
 }
 
@@ -846,18 +863,29 @@ func (s *scope) matrixValue(t hcl.Traversal, c *Cell) (cty.Value, bool) {
 
 // settle makes what expressions see as matrix: blocks among the axes are as in this very cell.
 func (s *scope) settle(c *Cell) {
-	c.object = cty.ObjectVal(c.values)
 	settled := maps.Clone(c.values)
-	again := false
-	for name, v := range c.values {
-		if d := referred(v, ""); d != nil && len(s.axesOf(d)) > 0 {
-			if object := s.instance(d, c).object; referred(object, "") != nil {
-				settled[name] = object
-			}
-			again = true
+	c.object = cty.ObjectVal(settled)
+	seen := map[string]bool{}
+	var settle func(axis string)
+	settle = func(axis string) {
+		v, has := c.values[axis]
+		if !has || seen[axis] {
+			return
+		}
+		seen[axis] = true
+		d := referred(v, "")
+		if d == nil || len(s.axesOf(d)) == 0 {
+			return
+		}
+		for _, other := range s.axesIn(d, c) { // which it may look at
+			settle(other)
+		}
+		if object := s.instance(d, c).object; referred(object, "") != nil {
+			settled[axis] = object
+			c.object = cty.ObjectVal(settled)
 		}
 	}
-	if again {
-		c.object = cty.ObjectVal(settled)
+	for _, axis := range c.axes {
+		settle(axis)
 	}
 }

@@ -95,13 +95,27 @@ func (b *Block) Expand(add func(c *Cell) bool) {
 			next = next[1:]
 		}
 	}
-	if c := x.newCell(); one && !x.excluded(c) {
-		c.object = cty.EmptyObjectVal
-		x.keep(c, b.Header.Range)
+	if one {
+		c := x.newCell()
+		c.object, x.count = cty.EmptyObjectVal, 1
+		if x.excluded(c) {
+			x.left++
+		} else {
+			x.keep(c, b.Header.Range)
+		}
 	}
 	if x.left > 0 && x.left == x.count && len(x.seen) == 0 {
+		cells := fmt.Sprintf("all %d cells", x.count)
+		if x.count == 1 {
+			cells = "the only cell"
+		}
 		x.Warn(x.excludes[0].Header, "Every cell is excluded",
-			"The exclude blocks leave out all %d cells of %s, so it measures nothing. Exclude fewer.", x.count, x.newCell().of)
+			"The exclude blocks leave out %s of %s, so it measures nothing. Exclude fewer.", cells, x.newCell().of)
+		eachReference(x.body, func(t hcl.Traversal) { // which no cell has come to
+			for _, d := range x.targets(t) {
+				d.used = true
+			}
+		})
 	}
 	if !x.Settled() {
 		return
@@ -332,6 +346,8 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []c
 			hint = fmt.Sprintf(" For all instances of %[2]s, write %[1]s = values(%[2]s).", a.Name, g.Address)
 		}
 		x.Fail(place(at), "Wrong value", "The axis %q must be %s, not %s.%s", a.Name, axisKind.want, Describe(list), hint)
+	case list.LengthInt() == 0 && c != nil:
+		x.Fail(x.explained(a.Expr, c), "Empty axis", "The axis %q has no values here. Give it one in every cell, and leave cells out by exclude.", a.Name)
 	case list.LengthInt() == 0:
 		x.Fail(place(at), "Empty axis",
 			"The axis %q has no values, so the matrix has no cells. Give it one, or remove it.", a.Name)
@@ -343,7 +359,7 @@ func (x *expansion) axisValues(a *hclsyntax.Attribute, zipped bool, c *Cell) []c
 			_, v := it.Element()
 			n++
 			v = x.axisPoint(a, n, v)
-			key := fmt.Sprintf("%#v", Scalar(v))
+			key := fmt.Sprint(Scalar(v))             // 4 and "4" look alike wherever cells are named
 			if v.IsKnown() && !zipped && seen[key] { // in a zip, other axes tell the cells of equal values apart
 				x.Warn(place(elementRange(a.Expr, n-1)), "Value given twice", "The axis %q has %s more than once, "+
 					"and a cell is measured once. To measure it again, write repeat = ….", a.Name, Describe(v))

@@ -314,6 +314,8 @@ func (b *Block) inherit(a *hclsyntax.Attribute) {
 		b.Fail(place(a.Expr.Range()), "Wrong value", "%s is not of kind %q, whose flags differ. "+
 			"Share what they have in common through locals.", parent.Address, b.Declaration.Kind)
 		b.lost = true
+	case !b.enter(parent, place(a.Expr.Range())): // by matrix.*
+		b.lost, b.Incomplete = true, true
 	default:
 		b.Declaration.Inherits = parent
 		from := b.instance(parent, b.cell)
