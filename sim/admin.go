@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // simVersion is what the engine says about itself where engines name their
@@ -150,6 +151,24 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	}
 	longest, _ := s.modelLen()
 	answer(w, map[string]any{"tokens": ids, "count": n, "max_model_len": longest})
+}
+
+// loads is what SGLang's scheduler says of itself when it is asked.
+func (s *Server) loads(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	running := s.inFlight
+	s.mu.Unlock()
+	const room = 65536 // tokens
+	held := room * s.cfg.HoldKV / 100
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"timestamp":"%s","version":"%s","accelerator":null,"num_accelerators":1,"loads":[{"timestamp":%d,"dp_rank":0,"num_running_reqs":%d,`+
+		`"num_waiting_reqs":0,"num_waiting_uncached_tokens":0,"num_used_tokens":%d,"num_total_tokens":%[5]d,"num_active_tokens":0,`+
+		`"num_prealloc_ready_tokens":0,"max_total_num_tokens":%[6]d,"max_running_requests":4096,"token_usage":%[7]g,"gen_throughput":0,"cache_hit_rate":0,`+
+		`"utilization":0,"total_prefill_uncached_tokens":%[8]d,"total_prefill_busy_us":0,"decode_moments":[0,0,0,0,0,0],`+
+		`"memory":{"weight_gb":0,"kv_cache_gb":0,"graph_gb":0,"token_capacity":%[6]d},"disaggregation":{"mode":"null","prefill_bootstrap_queue_reqs":0,`+
+		`"prefill_inflight_queue_reqs":0,"decode_prealloc_queue_reqs":0,"decode_transfer_queue_reqs":0,"decode_retracted_queue_reqs":0,`+
+		`"kv_transfer_speed_gb_s":0,"kv_transfer_latency_ms":0},"queues":{"waiting":0,"grammar":0,"paused":0,"retracted":0,"prealloc_ready":0}}]}`,
+		time.Now().UTC().Format(time.RFC3339), simVersion, time.Now().Unix(), running, held, room, float64(s.cfg.HoldKV)/100, s.lifetime.prompt.Load())
 }
 
 // metrics are those that a benchmark reads, under the names and with the labels of the engine.

@@ -94,19 +94,20 @@ func long(ids int) string { return `"prompt":[2000` + strings.Repeat(",2000", id
 
 // requests are what was asked for each recording: a path, and a body where it is a POST.
 var requests = map[string][2]string{
-	"models.json":                             {"/v1/models"},
-	"version.json":                            {"/version"},
-	"version.txt":                             {"/version"},
-	"health.txt":                              {"/health"},
-	"liveness.txt":                            {"/liveness"},
-	"readiness.txt":                           {"/readiness"},
-	"workers.json":                            {"/workers"},
-	"flush-cache.txt":                         {"/flush_cache", "{}"},
-	"reset-prefix-cache.txt":                  {"/reset_prefix_cache", "{}"},
-	"whole-completions.txt":                   {"/v1/completions", `{"model":"tiny",` + sixteen + "," + asked + "}"},
-	"whole-chat.txt":                          {"/v1/chat/completions", `{"model":"tiny",` + user + "," + asked + "}"},
-	"whole-responses.txt":                     {"/v1/responses", `{"model":"tiny","input":"one two three","max_output_tokens":8,"temperature":0}`},
-	"stream-completions.txt":                  {"/v1/completions", `{"model":"tiny",` + sixteen + "," + asked + streamed + "}"},
+	"models.json":            {"/v1/models"},
+	"version.json":           {"/version"},
+	"version.txt":            {"/version"},
+	"health.txt":             {"/health"},
+	"liveness.txt":           {"/liveness"},
+	"readiness.txt":          {"/readiness"},
+	"workers.json":           {"/workers"},
+	"loads.json":             {"/v1/loads"},
+	"flush-cache.txt":        {"/flush_cache", "{}"},
+	"reset-prefix-cache.txt": {"/reset_prefix_cache", "{}"},
+	"whole-completions.txt":  {"/v1/completions", `{"model":"tiny",` + sixteen + "," + asked + "}"},
+	"whole-chat.txt":         {"/v1/chat/completions", `{"model":"tiny",` + user + "," + asked + "}"},
+	"whole-responses.txt":    {"/v1/responses", `{"model":"tiny","input":"one two three","max_output_tokens":8,"temperature":0}`},
+	"stream-completions.txt": {"/v1/completions", `{"model":"tiny",` + sixteen + "," + asked + streamed + "}"},
 	"stream-completions-continuous-usage.txt": {"/v1/completions", `{"model":"tiny",` + sixteen + "," + asked + `,"stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`},
 	"stream-completions-text.txt":             {"/v1/completions", `{"model":"tiny","prompt":"one two three",` + asked + streamed + "}"},
 	"stream-chat.txt":                         {"/v1/chat/completions", `{"model":"tiny",` + user + "," + asked + streamed + "}"},
@@ -132,7 +133,6 @@ var requests = map[string][2]string{
 var notSimulated = map[string]string{
 	"error-token-out-of-vocabulary.txt": "it has no vocabulary",
 	"whole-chat-tool.txt":               "the model's weights are random: its call was cut off, and is a text",
-	"loads.json":                        "hcl does not ask for it",
 	"error-no-embeddings.txt":           "it makes embeddings where the lab says so alone, and has the path",
 }
 

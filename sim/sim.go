@@ -165,6 +165,9 @@ func (s *Server) routes() {
 	s.mux.HandleFunc("GET /server_info", s.serverInfo)
 	s.mux.HandleFunc("GET /get_server_info", s.serverInfo)
 	s.mux.HandleFunc("GET /metrics", s.metrics)
+	if s.cfg.As == SGLang {
+		s.mux.HandleFunc("GET /v1/loads", s.loads)
+	}
 	s.mux.HandleFunc("POST /tokenize", s.tokenize)
 	s.mux.HandleFunc("POST /reset_prefix_cache", s.flush)
 	s.mux.HandleFunc("GET /flush_cache", s.flush)
