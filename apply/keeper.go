@@ -85,6 +85,9 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 		for i := range t.Problems {
 			k.clean(&t.Problems[i])
 		}
+		for i := range t.Counts {
+			k.clean(&t.Counts[i].Label)
+		}
 	}
 	for i := range records {
 		k.clean(&records[i].Error, &records[i].Finish)

@@ -228,6 +228,11 @@ func (e *Exports) Values(page string) map[string]float64 {
 
 var selector = regexp.MustCompile(`^([^{]+)(?:\{(\w+)(?:="(.*)")?\})?$`)
 
+// A reason is a word, as engines have them, and there are few.
+const mostReasons = 32
+
+var reason = regexp.MustCompile(`^[\w.-]{1,40}$`)
+
 // read adds what a selector finds to the values; found says whether there is any.
 func (q Quantity) read(samples map[string][]sample, under string, values map[string]float64) (found bool) {
 	m := selector.FindStringSubmatch(under)
@@ -242,8 +247,12 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 		return sum, n
 	}
 	if want == "" && label != "" {
+		apart := map[string]bool{}
 		for _, s := range samples[name] {
 			value, has := s.label(label)
+			if apart[value] = true; q.Kind == Counter && (len(apart) > mostReasons || !reason.MatchString(value)) {
+				value = "other"
+			}
 			if number, err := strconv.ParseFloat(value, 64); q.Kind == Size && has && err == nil {
 				values[q.Name], found = values[q.Name]+scale*number, true
 			} else if q.Kind == Counter && has {

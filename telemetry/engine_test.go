@@ -209,12 +209,13 @@ stage_ms_count{stage="other"} %d
 ended_total{engine="0",why="length"} %d
 ended_total{engine="1",why="length"} %d
 ended_total{engine="0",why="abort"} 3
+ended_total{engine="0",why="{a\x1b[2J"} %d
 retries_total 2
 info{bytes="None",kind="x",tokens="4096"} 1
 old_cached %d
 a_failures %d
 b_failures %d
-`, 2*n, 4*n, 500*n, n, n, n, n, 7*n, n, n)
+`, 2*n, 4*n, 500*n, n, n, n, n, n, 7*n, n, n)
 	}
 	s := Start(t.Context(), Plan{Interval: 3600, Engines: []Exports{e}}, nil)
 	pages <- page(1)
@@ -235,10 +236,10 @@ b_failures %d
 	r := s.Stop(Window{Zero: from, From: from, To: from.Add(time.Hour)})
 	want := []Count{
 		{"decode", Failures, "", 4, 0}, {"decode", CacheTokens, "", 4096, 0}, {"decode", TransferTime, "", 1, 2},
-		{"decode", Ended, "length", 4, 0}, {"decode", CachedOnGPU, "", 14, 0}, {"decode", QueueTime, "", 4, 8},
+		{"decode", Ended, "length", 4, 0}, {"decode", Ended, "other", 2, 0}, {"decode", CachedOnGPU, "", 14, 0}, {"decode", QueueTime, "", 4, 8},
 	}
 	near := cmpopts.EquateApprox(0.01, 0) // the first reading was a moment before the window
-	byName := cmpopts.SortSlices(func(a, b Count) bool { return a.Name < b.Name })
+	byName := cmpopts.SortSlices(func(a, b Count) bool { return a.Name+a.Label < b.Name+b.Label })
 	if diff := cmp.Diff(want, r.Counts, byName, near); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}

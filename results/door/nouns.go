@@ -83,6 +83,10 @@ func Cell(c *results.Cell, run string) error {
 					plain.Cut(s.Name, 40), plain.Cut(s.Of, 40), len(s.At), len(s.Value)))
 			}
 		}
+		for i := range c.Telemetry.Counts {
+			n := &c.Telemetry.Counts[i]
+			err = errors.Join(err, Lines(&n.Of, &n.Name, &n.Label), counted("number of what its engine counted", n.Sum, n.Times))
+		}
 	}
 	if c.Origin != nil {
 		err = errors.Join(err, oneOf("origin", c.Origin.Format, results.OriginFormats()...))
