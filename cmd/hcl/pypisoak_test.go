@@ -104,7 +104,7 @@ func (s *soaked) kills(word string) bool {
 	s.gone(within)
 	measured := s.whole(s.requests)
 	if dead != nil {
-		s.takes = took
+		s.takes = after // it had ended by then
 	}
 	s.Logf("%s: %s killed (%v) after %.1f s, in %s; exit %d after %.1f s, %d cells measured, all gone after %.1f s", s.name, word, dead,
 		after.Seconds(), phase, code, took.Seconds(), measured, time.Since(begun).Seconds())
