@@ -19,16 +19,16 @@ type soaked struct {
 	*scene
 	name     string
 	requests int
-	takes    time.Duration // an apply, or more
+	takes    time.Duration // until its processes end; at first a guess
 }
 
 // TestSoakPyPI kills hcl, its agent, a reaper, or a process of real prefill, decode, servers and routers, at a random moment
 // of its life, one in each of many applies. Whoever it is, nothing is left.
 func TestSoakPyPI(t *testing.T) {
 	pypi.Room(t, 2)
-	soak := func(name, lab string, engine pypi.Engine, oldnew ...string) *soaked {
+	soak := func(name string, takes time.Duration, lab string, engine pypi.Engine, oldnew ...string) *soaked {
 		lab = strings.NewReplacer(append(oldnew, "%ROUTERS%", pypi.Routers(t), "[2, 4]", "[4]", "= 64", "= 96", "= 24", "= 96")...).Replace(lab)
-		s := &soaked{newReal(t, lab, engine), name, 96, 2 * time.Minute}
+		s := &soaked{newReal(t, lab, engine), name, 96, takes}
 		t.Cleanup(func() {
 			if t.Failed() {
 				t.Logf("%s: what the last apply has said:\n%s", name, s.told())
@@ -37,10 +37,10 @@ func TestSoakPyPI(t *testing.T) {
 		return s
 	}
 	vllm, sglang := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal), pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
-	one := soak("vLLM", realLab, vllm, `["a", "b", "c"]`, `["a"]`)
-	split := soak("prefill and decode", groupLab, vllm, "[group.split, group.whole]", "[group.split]")
-	routed := soak("vLLM behind SGLang's router", groupLab, vllm, "[group.split, group.whole]", "[group.whole]", "[host.box, host.box]", "[host.box]")
-	alone := soak("SGLang", sglangLab, sglang, `["a", "b"]`, `["a"]`)
+	one := soak("vLLM", time.Minute, realLab, vllm, `["a", "b", "c"]`, `["a"]`)
+	split := soak("prefill and decode", 2*time.Minute, groupLab, vllm, "[group.split, group.whole]", "[group.split]")
+	routed := soak("vLLM behind SGLang's router", time.Minute, groupLab, vllm, "[group.split, group.whole]", "[group.whole]", "[host.box, host.box]", "[host.box]")
+	alone := soak("SGLang", time.Minute, sglangLab, sglang, `["a", "b"]`, `["a"]`)
 	type victim struct {
 		of   *soaked
 		word string // in its title
