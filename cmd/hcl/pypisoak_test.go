@@ -106,8 +106,8 @@ func (s *soaked) kills(word string) bool {
 	if dead != nil {
 		s.takes = after // it had ended by then
 	}
-	s.Logf("%s: %s killed (%v) after %.1f s, in %s; exit %d after %.1f s, %d cells measured, all gone after %.1f s", s.name, word, dead,
-		after.Seconds(), phase, code, took.Seconds(), measured, time.Since(begun).Seconds())
+	s.Logf("%s: %s killed (%v) after %.1f s, in %s; exit %d after %.1f s, %d cells measured, all gone after %.1f s\n%s", s.name, word, dead,
+		after.Seconds(), phase, code, took.Seconds(), measured, time.Since(begun).Seconds(), &s.said)
 	if code == exitDone && measured == 0 {
 		s.Fatal("nothing is measured, and nobody is told")
 	}
