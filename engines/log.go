@@ -60,7 +60,8 @@ var cascade = anyOf(`Engine core initialization failed`, `WorkerProc failed to s
 	`Received sigquit from a child process`, `SIGQUIT received`, `Worker failed with error`)
 
 // died is a process that has ended, by which others fail. Where something failed before it is one of those itself.
-var died = anyOf(`^Worker proc \S+ died unexpectedly`) // recorded
+var died = anyOf(`^Worker proc \S+ died unexpectedly`, // recorded
+	`^Subprocess \S+ \(pid=\d+\) crashed with exit code`)
 
 // opens are those that the error itself follows.
 var opens = anyOf(`(Scheduler|DataParallelController|WorkerProc) hit an exception`, `EngineCore failed to start`)

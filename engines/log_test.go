@@ -143,6 +143,23 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestKilledSubprocess: what SGLang 0.5.23 says when its detokenizer is killed names that, and an exception before it is the cause.
+func TestKilledSubprocess(t *testing.T) {
+	lines := []string{
+		"[2026-11-24 10:45:31] Subprocess detokenizer (pid=395) crashed with exit code -9. Triggering SIGQUIT for cleanup...",
+		"[2026-11-24 10:45:31] Received sigquit from a child process. It usually means the child failed.",
+		"[2026-11-24 10:45:31] kill_process_tree called: parent_pid=385, include_parent=True, pid=385",
+	}
+	const want = "one of its processes has ended: Subprocess detokenizer (pid=395) crashed with exit code -9. Triggering SIGQUIT for cleanup..."
+	if f, fatal := cause(lines...); f.String() != want || !fatal {
+		t.Errorf("%q, %t", f, fatal)
+	}
+	const root = "KeyError: 'layers.7'"
+	if f, fatal := cause(append([]string{"Scheduler hit an exception: Traceback (most recent call last):", root}, lines...)...); f.String() != root || !fatal {
+		t.Errorf("%q, %t", f, fatal)
+	}
+}
+
 // TestRecordedAccess: lines of requests are known, and no others.
 func TestRecordedAccess(t *testing.T) {
 	for _, name := range recording.Names(t, "*/log.txt", "by-hand/*/log-crash.txt", "by-hand/*/log-*-killed.txt") {
