@@ -303,7 +303,7 @@ func (f fingerprint) command(e *Engine) {
 	}
 	if config := e.Config.String(); config != "" {
 		f.members("config", json.RawMessage(config))
-		if kinds[e.Kind].configHasFlags() {
+		if kinds[e.Kind].configHasFlags() || kinds[e.Kind].inConfig {
 			maps.DeleteFunc(f, func(name, _ string) bool {
 				member, ok := strings.CutPrefix(name, "config.")
 				return ok && d.isListening(strings.ReplaceAll(member, "_", "-"))

@@ -417,3 +417,19 @@ func TestFingerprintOfManifests(t *testing.T) {
 		}
 	}
 }
+
+// TestFingerprintOfRouters: where a router listens, and where it tells its counters, changes no number.
+func TestFingerprintOfRouters(t *testing.T) {
+	for name, change := range map[string]func(r *Engine){
+		"trtllm": func(r *Engine) { r.Config = provision.Plain(`{"hostname": "10.0.0.1", "port": 29001}`) },
+		"recipe-c": func(r *Engine) {
+			r.Flags = append(r.Flags, flagsOf("prometheus-host=10.0.0.1", "prometheus-port=29000")...)
+		},
+	} {
+		e, other := groups()[name], groups()[name]
+		change(other.recipe(Route))
+		if diff := cmp.Diff(Fingerprint(e), Fingerprint(other)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
+	}
+}

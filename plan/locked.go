@@ -12,15 +12,26 @@ import (
 	"hclbench/load"
 	"hclbench/lock"
 	"hclbench/origin"
+	"hclbench/provision"
 )
 
 // Names is everything in the lab whose name can mean something else tomorrow.
 func Names(cfg *hcl.Config) (w lock.Wants) {
+	image := func(name string) {
+		if ref, err := origin.ParseRef(name); err == nil && !ref.Pinned() {
+			w.Images = append(w.Images, name)
+		}
+	}
+	for _, h := range cfg.Hosts {
+		if h.Cluster != nil {
+			image(h.Cluster.Image)
+		}
+	}
 	for _, whole := range cfg.Engines {
 		for _, e := range whole.Engines() {
-			for _, name := range images(e) {
-				if ref, err := origin.ParseRef(*name); engines.InImage(e) && err == nil && !ref.Pinned() {
-					w.Images = append(w.Images, *name)
+			if engines.InImage(e) {
+				for _, name := range images(e) {
+					image(*name)
 				}
 			}
 			if engines.FromHub(e) && !lock.Commit(e.Model.Revision) {
@@ -69,6 +80,27 @@ func datasets(cfg *hcl.Config) iter.Seq[*load.Dataset] {
 // stays as it is. Its data sets are locked by [Sums.Lock].
 func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 	out := new(*cfg)
+	pinned := func(name string) string {
+		if digest := f.Images[name]; digest != "" {
+			return name + "@" + digest
+		}
+		return name
+	}
+	clusters, hosts := map[*provision.Cluster]*provision.Cluster{}, map[*provision.Host]*provision.Host{}
+	host := func(h *provision.Host) *provision.Host {
+		if h == nil || h.Cluster == nil {
+			return h
+		}
+		if hosts[h] == nil {
+			if clusters[h.Cluster] == nil {
+				c := new(*h.Cluster)
+				c.Image, clusters[h.Cluster] = pinned(c.Image), c
+			}
+			hosts[h] = new(*h)
+			hosts[h].Cluster = clusters[h.Cluster]
+		}
+		return hosts[h]
+	}
 	models := map[*engines.Model]*engines.Model{}
 	recipe := func(_ string, recipe *engines.Engine) *engines.Engine {
 		locked := new(*recipe)
@@ -76,9 +108,7 @@ func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 			locked.Build = new(*recipe.Build)
 		}
 		for _, name := range images(locked) {
-			if digest := f.Images[*name]; digest != "" {
-				*name += "@" + digest
-			}
+			*name = pinned(*name)
 		}
 		if engines.FromHub(recipe) {
 			if models[recipe.Model] == nil {
@@ -93,11 +123,14 @@ func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 	all := map[*engines.Engine]*engines.Engine{}
 	engine := func(e *engines.Engine) *engines.Engine {
 		if all[e] == nil {
-			all[e] = e.With(recipe)
+			all[e] = e.With(recipe).Moved(host)
 		}
 		return all[e]
 	}
-	out.Engines, out.Benchmarks = nil, nil
+	out.Hosts, out.Engines, out.Benchmarks = nil, nil, nil
+	for _, h := range cfg.Hosts {
+		out.Hosts = append(out.Hosts, host(h))
+	}
 	for _, e := range cfg.Engines {
 		out.Engines = append(out.Engines, engine(e))
 	}
@@ -105,6 +138,10 @@ func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 		b.Cells = slices.Clone(b.Cells)
 		for i, c := range b.Cells {
 			b.Cells[i].Engine = engine(c.Engine)
+			b.Cells[i].From = slices.Clone(c.From)
+			for n, h := range c.From {
+				b.Cells[i].From[n] = host(h)
+			}
 		}
 		out.Benchmarks = append(out.Benchmarks, b)
 	}

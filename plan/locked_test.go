@@ -97,6 +97,31 @@ func TestLocked(t *testing.T) {
 	}
 }
 
+// TestLockedCluster: the image of a cluster's pods is locked, and all that stood on one host still do.
+func TestLockedCluster(t *testing.T) {
+	c := &provision.Cluster{Name: "c", Image: "registry.example.com/hcl:1"}
+	a, b := &provision.Host{Name: "a", Cluster: c}, &provision.Host{Name: "b", Cluster: c}
+	e := &engines.Engine{Kind: engines.VLLM, Image: "vllm/vllm-openai:v1", Placement: engines.On(a)}
+	cfg := &hcl.Config{Hosts: []*provision.Host{a, b}, Engines: []*engines.Engine{e},
+		Benchmarks: []hcl.Benchmark{{Cells: []hcl.Cell{{Engine: e, From: []*provision.Host{b}}}}}}
+	if got := Names(cfg).Images; !slices.Contains(got, c.Image) {
+		t.Errorf("to be locked are %v", got)
+	}
+	file := lock.New("dev")
+	file.Images[c.Image] = "sha256:" + strings.Repeat("ab", 32)
+	pinned := Locked(cfg, file)
+	cell := pinned.Benchmarks[0].Cells[0]
+	if pinned.Hosts[0] != cell.Engine.Host() || pinned.Hosts[1] != cell.From[0] || pinned.Hosts[0].Cluster != pinned.Hosts[1].Cluster {
+		t.Error("a host or a cluster has become two")
+	}
+	if got := cell.From[0].Cluster.Image; got != c.Image+"@"+file.Images[c.Image] || strings.Contains(c.Image, "@") {
+		t.Errorf("it is locked as %s, and the lab's is %s", got, c.Image)
+	}
+	if got := Names(pinned).Images; slices.Contains(got, c.Image) {
+		t.Errorf("left to be locked are %v", got)
+	}
+}
+
 // TestImages: no field of a recipe that names an image is forgotten.
 func TestImages(t *testing.T) {
 	recipe := &engines.Engine{Build: &engines.Build{}}
