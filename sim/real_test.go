@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -146,13 +147,15 @@ func TestReal(t *testing.T) {
 	for engine, cfg := range realOnes {
 		_, urls[engine] = start(t, instant(cfg))
 	}
-	_, dead := start(t, instant(realOnes["vllm-0.32.0"]))
 	for engine, as := range map[string]string{"vllm-router-0.1.17": VLLM, "sglang-router-0.3.2": SGLang} {
-		for state, worker := range map[string]string{"": urls["vllm-0.32.0"], "dead-worker": strings.Replace(dead, "127.0.0.1", "127.0.0.2", 1)} {
+		dead := httptest.NewServer(New(instant(realOnes["vllm-0.32.0"])))
+		for state, worker := range map[string]string{"": urls["vllm-0.32.0"], "dead-worker": dead.URL} {
 			router := httptest.NewServer(newRouter(as, Routes{Serve: []Worker{{URL: worker}}}).mux)
 			t.Cleanup(router.Close)
 			urls[engine+state] = router.URL
+			ask(t, "GET", router.URL+"/workers", "") // it has seen the worker
 		}
+		dead.Close()
 	}
 	for _, name := range recording.Names(t, "*/*.txt", "*/*.json") {
 		engine, file := path.Split(name)
@@ -171,6 +174,31 @@ func TestReal(t *testing.T) {
 			url = urls[engine+"dead-worker"]
 		}
 		sameAnswer(t, name, url, q[0], q[1])
+	}
+}
+
+// TestRealRouters: what routers answer where prefill and decode are apart, or no worker has ever come.
+func TestRealRouters(t *testing.T) {
+	prefill := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"kv_transfer_params":{"remote_host":"127.0.0.1"}}`)
+	}))
+	defer prefill.Close()
+	nobody := Worker{URL: "http://127.0.0.2:9"}
+	apart, alone := Routes{Prefill: []Worker{{URL: prefill.URL}}, Decode: []Worker{nobody}}, Routes{Serve: []Worker{nobody}}
+	for name, c := range map[string]struct {
+		as         string
+		to         Routes
+		path, body string
+	}{
+		"by-hand/vllm-router-0.1.17/dead-worker-decode.txt":    {VLLM, apart, "/v1/completions", `{"model":"tiny","prompt":"one"}`},
+		"by-hand/vllm-router-0.1.17/pd-get-no-path.txt":        {VLLM, apart, "/v1/nothing", ""},
+		"by-hand/sglang-router-0.3.2/no-workers-readiness.txt": {SGLang, alone, "/readiness", ""},
+		"by-hand/sglang-router-0.3.2/no-workers-models.txt":    {SGLang, alone, "/v1/models", ""},
+		"by-hand/sglang-router-0.3.2/no-workers-chat.txt":      {SGLang, alone, "/v1/chat/completions", `{"model":"tiny",` + user + "}"},
+	} {
+		router := httptest.NewServer(newRouter(c.as, c.to).mux)
+		sameAnswer(t, name, router.URL, c.path, c.body)
+		router.Close()
 	}
 }
 

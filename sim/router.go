@@ -137,13 +137,14 @@ type router struct {
 
 	mu     sync.Mutex
 	busy   []int            // requests in flight of each of Serve
+	met    map[string]bool  // workers that were well once, of SGLang's router, which knows no others
 	routed map[string]int64 // requests that were given to workers, by path
 	took   map[string]int64 // and by the worker that answers
 }
 
 func newRouter(as string, to Routes) *router {
 	r := &router{as: as, to: to, busy: make([]int, len(to.Serve)), mux: http.NewServeMux(), slots: make(chan struct{}, openFiles()/5),
-		routed: map[string]int64{}, took: map[string]int64{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
+		met: map[string]bool{}, routed: map[string]int64{}, took: map[string]int64{}, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4096}}}
 	for path := range plans {
 		r.mux.HandleFunc("POST "+path, r.generate)
 	}
@@ -153,7 +154,7 @@ func newRouter(as string, to Routes) *router {
 	r.mux.HandleFunc("GET /workers", r.workers)
 	r.mux.HandleFunc("GET /metrics", r.metrics)
 	r.mux.HandleFunc("GET /v1/models", r.models)
-	r.mux.HandleFunc("/", r.pass)
+	r.mux.HandleFunc("/", r.other)
 	return r
 }
 
@@ -179,6 +180,22 @@ func (r *router) health(w http.ResponseWriter, q *http.Request) {
 	default:
 		r.readiness(w, q)
 	}
+}
+
+// knows reports whether the router has a worker in its list.
+func (r *router) knows(ctx context.Context, to Worker) bool {
+	r.mu.Lock()
+	met := r.met[to.URL]
+	r.mu.Unlock()
+	if r.as != SGLang || met {
+		return true
+	}
+	if met = r.alive(ctx, to); met {
+		r.mu.Lock()
+		r.met[to.URL] = true
+		r.mu.Unlock()
+	}
+	return met
 }
 
 // whole reports whether all workers are well.
@@ -231,6 +248,9 @@ func (r *router) workers(w http.ResponseWriter, q *http.Request) {
 	for role, of := range map[string][]Worker{"regular": r.to.Serve, Prefill: r.to.Prefill, Decode: r.to.Decode} {
 		counts[role+"_count"] = 0
 		for _, to := range of {
+			if !r.knows(q.Context(), to) {
+				continue
+			}
 			well := r.alive(q.Context(), to)
 			if well {
 				counts[role+"_count"]++
@@ -254,7 +274,9 @@ func (r *router) models(w http.ResponseWriter, q *http.Request) {
 	}
 	res := r.first(q)
 	if res == nil {
-		http.Error(w, "No models available", http.StatusServiceUnavailable)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		io.WriteString(w, "No models available")
 		return
 	}
 	defer res.Body.Close()
@@ -377,6 +399,13 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 	}
 	if len(r.to.Serve) > 0 {
 		i := n % len(r.to.Serve)
+		if !r.knows(q.Context(), r.to.Serve[i]) {
+			i = slices.IndexFunc(r.to.Serve, func(to Worker) bool { return r.knows(q.Context(), to) })
+		}
+		if i < 0 {
+			r.refuse(w, http.StatusServiceUnavailable, "no_available_workers", "No available workers (all circuits open or unhealthy)")
+			return
+		}
 		r.mu.Lock()
 		if r.to.MindCache {
 			i = slices.Index(r.busy, slices.Min(r.busy))
@@ -541,12 +570,20 @@ func (r *router) unreached(w http.ResponseWriter, role, url string) {
 	r.refuse(w, http.StatusInternalServerError, "call_upstream_request_error", text)
 }
 
-// pass asks the worker that answers what the router has not itself. SGLang's asks nobody.
-func (r *router) pass(w http.ResponseWriter, q *http.Request) {
-	if r.as == SGLang {
+// other is what the router has not itself: vLLM's passes it on, if it can, and SGLang's does not.
+func (r *router) other(w http.ResponseWriter, q *http.Request) {
+	switch {
+	case r.as == SGLang:
 		w.WriteHeader(http.StatusNotFound)
-		return
+	case r.as == VLLM && len(r.to.Serve) == 0 && q.Method != http.MethodPost:
+		r.refuse(w, http.StatusMethodNotAllowed, "", "Only POST requests are supported for transparent proxy")
+	default:
+		r.pass(w, q)
 	}
+}
+
+// pass asks the worker that answers.
+func (r *router) pass(w http.ResponseWriter, q *http.Request) {
 	res := r.first(q)
 	if res == nil {
 		r.refuse(w, http.StatusServiceUnavailable, "no_available_workers", "No available workers")
