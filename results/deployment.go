@@ -200,3 +200,12 @@ func (l Listener) String() string {
 	}
 	return "not proved to be the one that was started: " + l.By
 }
+
+// WithoutPrices is the deployment, and nothing of what its hosts cost.
+func (d Deployment) WithoutPrices() Deployment {
+	d.PricePerHour, d.Members = 0, slices.Clone(d.Members)
+	for i := range d.Members {
+		d.Members[i].Price = 0
+	}
+	return d
+}

@@ -234,7 +234,7 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 	}
 	output = cmp.Or(output, run.ID+".bundle")
 	made := map[string][]byte{"report.html": html.Bytes(), "report.txt": text.Bytes()}
-	to := func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, made) }
+	to := func(w io.Writer) error { return bundle.Write(ctx, w, store, run.ID, !about.Layout.NoPrices, made) }
 	if err := writeWhole(output, to); err != nil {
 		return err
 	}

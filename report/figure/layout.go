@@ -72,11 +72,7 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 	if l.NoPrices {
 		about.Spending, rows = nil, slices.Clone(rows)
 		for i := range rows {
-			d := &rows[i].Deployment
-			d.PricePerHour, d.Members = 0, slices.Clone(d.Members)
-			for j := range d.Members {
-				d.Members[j].Price = 0
-			}
+			rows[i].Deployment = rows[i].Deployment.WithoutPrices()
 		}
 	}
 	return rows, about

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -146,8 +147,8 @@ func bundled(t *testing.T, place string) (*results.Store, []byte) {
 	s := open(t, place)
 	measure(t, s, sample(t))
 	var b, again bytes.Buffer
-	check(t, Write(t.Context(), &b, s, bundledRun, map[string][]byte{"report.txt": []byte("fine\n")}))
-	check(t, Write(t.Context(), &again, s, bundledRun, map[string][]byte{"report.txt": []byte("fine\n")}))
+	check(t, Write(t.Context(), &b, s, bundledRun, true, map[string][]byte{"report.txt": []byte("fine\n")}))
+	check(t, Write(t.Context(), &again, s, bundledRun, true, map[string][]byte{"report.txt": []byte("fine\n")}))
 	if !bytes.Equal(b.Bytes(), again.Bytes()) {
 		t.Error("two bundles of a run differ")
 	}
@@ -155,6 +156,23 @@ func bundled(t *testing.T, place string) (*results.Store, []byte) {
 		t.Error("a bundle does not begin as one")
 	}
 	return s, b.Bytes()
+}
+
+// TestNoPrices: a lab that shows no prices hands none on.
+func TestNoPrices(t *testing.T) {
+	s, with := bundled(t, t.TempDir())
+	var without bytes.Buffer
+	check(t, Write(t.Context(), &without, s, bundledRun, false, nil))
+	for of, want := range map[string]bool{string(with): true, without.String(): false} {
+		there := open(t, t.TempDir())
+		_, err := importInto(t.Context(), there, bytes.NewReader([]byte(of)))
+		check(t, err)
+		all, err := there.Deployments(t.Context(), bundledRun)
+		check(t, err)
+		if got := slices.ContainsFunc(all, func(d results.Deployment) bool { return d.PricePerHour > 0 }); got != want {
+			t.Errorf("prices are there: %v, want %v", got, want)
+		}
+	}
 }
 
 // importInto receives a bundle and keeps it.
@@ -327,12 +345,12 @@ func TestDamaged(t *testing.T) {
 		dir := t.TempDir()
 		s, _ := bundled(t, dir)
 		damage(t, dir)
-		if err := Write(t.Context(), new(bytes.Buffer), s, bundledRun, nil); err == nil || !strings.Contains(err.Error(), "cell 0123456789a") {
+		if err := Write(t.Context(), new(bytes.Buffer), s, bundledRun, true, nil); err == nil || !strings.Contains(err.Error(), "cell 0123456789a") {
 			t.Errorf("%s: Write: %v; want one that names the cell", name, err)
 		}
 	}
 	s := open(t, t.TempDir())
-	if err := Write(t.Context(), new(bytes.Buffer), s, bundledRun, nil); !errors.Is(err, ErrNoRun) {
+	if err := Write(t.Context(), new(bytes.Buffer), s, bundledRun, true, nil); !errors.Is(err, ErrNoRun) {
 		t.Errorf("Write of no run: %v", err)
 	}
 }

@@ -49,19 +49,24 @@ func Is(begin []byte) bool { return bytes.HasPrefix(begin, []byte{0x28, 0xb5, 0x
 // ErrNoRun says that the store has no such run.
 var ErrNoRun = errors.New("there is no such run")
 
-// Write writes a run as a bundle, with more files for people beside it. The same run
-// gives the same bytes.
-func Write(ctx context.Context, w io.Writer, store *results.Store, run string, more map[string][]byte) error {
-	if err := write(ctx, w, store, run, more); err != nil {
+// Write writes a run as a bundle, with more files for people beside it, with what its hosts cost or without.
+// The same run gives the same bytes.
+func Write(ctx context.Context, w io.Writer, store *results.Store, run string, prices bool, more map[string][]byte) error {
+	if err := write(ctx, w, store, run, prices, more); err != nil {
 		return fmt.Errorf("bundle run %s: %w", run, err)
 	}
 	return nil
 }
 
-func write(ctx context.Context, w io.Writer, store *results.Store, run string, more map[string][]byte) error {
+func write(ctx context.Context, w io.Writer, store *results.Store, run string, prices bool, more map[string][]byte) error {
 	all, err := read(ctx, store, run)
 	if err != nil {
 		return err
+	}
+	for i, d := range all.Deployments {
+		if !prices {
+			all.Deployments[i] = d.WithoutPrices()
+		}
 	}
 	inputs, err := store.Inputs(ctx, run)
 	if err != nil {

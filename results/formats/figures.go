@@ -69,7 +69,7 @@ var (
 	latencyWords = [][2]string{
 		{"time_to_first_token", "ttft"}, {"time_per_output_token", "tpot"}, {"inter_token_latency", "itl"},
 		{"end_to_end_latency", "e2el"}, {"request_latency", "e2el"}, {"e2e_latency", "e2el"}, {"e2e", "e2el"},
-		{"ttft", "ttft"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "e2el"},
+		{"ttft", "ttft"}, {"ttfa", "ttfa"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "e2el"},
 	}
 	statisticWords = map[string]string{
 		"mean": "mean", "avg": "mean", "average": "mean", "median": "median", "std": "std", "stddev": "std",
@@ -119,6 +119,9 @@ func latencyNamed(name string) (f figure, unit string, ok bool) {
 func statistic(latency, name string) figure {
 	latency = ownName(latency)
 	return figure{name: latency + "_ms." + name, at: func(c *results.Cell) any {
+		if latency == "ttfa" && c.Summary.TTFA == nil {
+			c.Summary.TTFA = new(load.Stats)
+		}
 		t := latencies(c.Summary)[latency]
 		if p, ok := strings.CutPrefix(name, "p"); ok {
 			return percentile{t, p}
@@ -130,9 +133,13 @@ func statistic(latency, name string) figure {
 // ownName is a latency's name here: SGLang calls E2EL e2e_latency.
 func ownName(latency string) string { return strings.Replace(latency, "e2e_latency", "e2el", 1) }
 
-// latencies are those of a summary, by name.
+// latencies are those that a summary has, by name.
 func latencies(s *load.Summary) map[string]*load.Stats {
-	return map[string]*load.Stats{"ttft": &s.TTFT, "tpot": &s.TPOT, "itl": &s.ITL, "e2el": &s.E2EL}
+	all := map[string]*load.Stats{"ttft": &s.TTFT, "tpot": &s.TPOT, "itl": &s.ITL, "e2el": &s.E2EL}
+	if s.TTFA != nil {
+		all["ttfa"] = s.TTFA
+	}
+	return all
 }
 
 // set gives a figure its value.

@@ -156,15 +156,15 @@ func TestDecimals(t *testing.T) {
 
 // TestOurTable: what `hcl report --csv` has written comes back as it was.
 func TestOurTable(t *testing.T) {
-	const head = "lab,run,command,cell,benchmark,engine,kind,host,gpus,gpu_count,model,image,digest,axis_concurrency,axis_ep,repetition,started,finished,verdict,reasons,duration_s,completed,failed,median_ttft_ms\n"
-	const row = "mine,20260101-000000-abcd,apply,0123456789ab,chat,vllm.a,vllm,h1,8xH200,4,org/m,,sha256:1,8,true,2,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,suspect,a; b,60,100,0,12.5\n"
+	const head = "lab,run,command,cell,benchmark,engine,kind,host,gpus,gpu_count,model,image,digest,axis_concurrency,axis_ep,repetition,started,finished,verdict,reasons,duration_s,completed,failed,median_ttft_ms,p99_ttfa_ms\n"
+	const row = "mine,20260101-000000-abcd,apply,0123456789ab,chat,vllm.a,vllm,h1,8xH200,4,org/m,,sha256:1,8,true,2,2026-01-01T00:00:00Z,2026-01-01T00:01:00Z,suspect,a; b,60,100,0,12.5,34.5\n"
 	all, unused, err := ReadTable(strings.NewReader(head + row))
 	check(t, err)
 	check(t, Unsaid{}.Complete(all))
 	r := all[0]
 	got := fmt.Sprint(r.Benchmark, " ", r.Deployment.Engine, " ", r.Deployment.GPUCount, " ", r.Axes, " ", r.Repetition, " ",
-		r.Started.UTC().Format(time.RFC3339), " ", r.Finished.UTC().Format(time.RFC3339), " ", r.Summary.Verdict, " ", r.Summary.TTFT.Median, unused)
-	if want := "chat vllm.a 4 [{engine vllm.a} {concurrency 8} {ep true}] 2 2026-01-01T00:00:00Z 2026-01-01T00:01:00Z suspect: a; b 12.5 []"; got != want {
+		r.Started.UTC().Format(time.RFC3339), " ", r.Finished.UTC().Format(time.RFC3339), " ", r.Summary.Verdict, " ", r.Summary.TTFT.Median, " ", r.Summary.TTFA.Percentiles, unused)
+	if want := "chat vllm.a 4 [{engine vllm.a} {concurrency 8} {ep true}] 2 2026-01-01T00:00:00Z 2026-01-01T00:01:00Z suspect: a; b 12.5 map[99:34.5] []"; got != want {
 		t.Errorf("it is %s\n want %s", got, want)
 	}
 	if _, _, err := ReadTable(strings.NewReader(head + strings.Replace(row, "apply", "rehearse", 1))); err == nil || !strings.Contains(err.Error(), "rehearsal") {
