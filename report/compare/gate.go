@@ -188,7 +188,13 @@ func (c *CellDiff) change(l Limit) (Result, string) {
 	}
 	beyond := l.below && float64(f.Change) < l.at || !l.below && float64(f.Change) > l.at
 	values := say.Amounts(f.Of, f.A.Median, f.B.Median)
-	why := fmt.Sprintf("changed by %s (%s to %s)", f.Change, values[0], values[1])
+	changed := f.Change.String()
+	for digits := 1; beyond && changed == Percent(l.at).String() && digits < 9; digits++ { // it is not the limit itself
+		if text := fmt.Sprintf("%+.*f", digits, float64(f.Change)); text != fmt.Sprintf("%+.*f", digits, l.at) {
+			changed = strings.Replace(text, "-", "−", 1) + " %"
+		}
+	}
+	why := fmt.Sprintf("changed by %s (%s to %s)", changed, values[0], values[1])
 	if math.IsInf(float64(f.Change), 0) {
 		why = "changed from " + values[0] + " to " + values[1]
 	}

@@ -59,6 +59,7 @@ func TestGate(t *testing.T) {
 		why         string
 	}{
 		{"slower", lost, second(func(r *results.Row) { r.Summary.OutputThroughput *= 0.9 }), nil, "changed by −10 %"},
+		{"a little slower than allowed", lost, second(func(r *results.Row) { r.Summary.OutputThroughput *= 0.9496 }), nil, "changed by −5.04 %"},
 		{"later", late, second(func(r *results.Row) { r.Summary.TTFT.Percentiles["99"] *= 2 }), nil, "changed by +100 %"},
 		{"void", lost, second(func(r *results.Row) { r.Summary, r.Error = nil, "out of memory" }), nil, "it is void in B: out of memory"},
 		{"void by its verdict", lost, verdict(load.Void), nil, "it is void in B: because"},

@@ -87,7 +87,7 @@ func parts(rows []results.Row, layout *figure.Layout) (all [][]results.Row) {
 // matter most, and what all of them have in common, in words.
 func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts) (all []*Sheet, common []string) {
 	rows := slices.Concat(parted...)
-	begin, ofID := shortIDs(rows), 81
+	begin, ofID := shortIDs(rows), 79
 	if names := layout.Columns; names != nil {
 		ofID = chosenWeight + len(names) - 2 // two of them matter more
 	}
