@@ -228,7 +228,7 @@ func benchText(w io.Writer, rows []results.Row, width int) error {
 		if len(rows) > 1 {
 			fmt.Fprintf(&b, "Repetition %d of %d\n\n", i+1, len(rows))
 		}
-		if err := table.Text(&b, r.Summary, width); err != nil {
+		if err := table.Summary(&b, r.Summary, width); err != nil {
 			return err
 		}
 		if len(rows) > 1 {

@@ -107,7 +107,7 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 }
 
 // check reads the limits, and refuses flags that cannot be.
-func (o compareOptions) check() (limits []compare.Limit, err error) {
+func (o compareOptions) check() (limits []compare.GateLimit, err error) {
 	if err := checkWord("format", o.format, diffFormats()); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (o compareOptions) check() (limits []compare.Limit, err error) {
 }
 
 // compared are the metrics that are compared: those that are asked for and those with a limit.
-func (o compareOptions) compared(limits []compare.Limit) []string {
+func (o compareOptions) compared(limits []compare.GateLimit) []string {
 	metrics := slices.Clone(o.metrics)
 	for _, l := range limits {
 		if l.Metric != "" && !slices.Contains(metrics, l.Metric) {

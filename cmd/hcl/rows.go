@@ -204,7 +204,7 @@ func saidOf(cfg *hcl.Config) *reported {
 		said.Layout.Baseline = r.Baseline.Label()
 	}
 	for _, c := range r.Charts {
-		said.Layout.Charts = append(said.Layout.Charts, figure.Chart(c))
+		said.Layout.Charts = append(said.Layout.Charts, figure.AskedChart(c))
 	}
 	for _, b := range cfg.Benchmarks {
 		for _, r := range b.References {

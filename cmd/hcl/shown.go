@@ -253,7 +253,7 @@ func (v *shown) pick(s selection) error {
 		}
 	}
 	if s.where != "" && len(v.rows) > 0 {
-		rows, err := figure.Where(v.rows, s.where)
+		rows, err := figure.Matching(v.rows, s.where)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("--where: %w", err)}
 		}

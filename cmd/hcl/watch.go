@@ -288,7 +288,7 @@ func (p *runPage) serveChart(w http.ResponseWriter, r *http.Request) {
 	}
 	svg := ""
 	err := p.measured(r.Context(), func(rows []results.Row, about figure.About) error {
-		svg = draw.Hero(rows, about, ask.Get("benchmark"), float64(width), ask.Has("dark"))
+		svg = draw.HeroSVG(rows, about, ask.Get("benchmark"), float64(width), ask.Has("dark"))
 		return nil
 	})
 	switch {

@@ -17,53 +17,6 @@ const (
 	symbolRoom = 10 // for the marker of its series
 )
 
-// barsHeight is how high the bars are, with their title.
-func (c *Panel) barsHeight() float64 {
-	h := 38.0
-	for _, g := range c.Groups {
-		if g.Label != "" {
-			h += groupTitle
-		}
-		h += float64(len(g.Bars))*(barHeight+barGap) + groupGap
-	}
-	return h
-}
-
-// bars draws the bars; their names at their feet have at most a third of the width.
-func (c *Panel) bars(d *Drawing, title string, top float64) {
-	c.heading(d, title, top)
-	most, after, foot := 0.0, 0.0, 0.0
-	for _, g := range c.Groups {
-		for _, b := range g.Bars {
-			most = max(most, slices.Max(b.values()))
-			after = max(after, textWidth(b.text(), tiny)+symbolRoom)
-			foot = max(foot, textWidth(b.Label, tiny)+8)
-		}
-	}
-	if foot = min(foot, 0.36*d.Width); foot <= 8 {
-		foot = 0
-	}
-	along := func(v float64) float64 {
-		if most <= 0 {
-			return foot
-		}
-		return foot + max(1, v/most*(d.Width-after-10-foot))
-	}
-	y := top + 28
-	for _, g := range c.Groups {
-		if g.Label != "" {
-			d.label(0, y+10, fit(g.Label, small, d.Width), piece{colour: ink, size: small})
-			y += groupTitle
-		}
-		for _, b := range g.Bars {
-			d.label(foot-8, y+barHeight-2, fit(b.Label, tiny, foot-8), piece{colour: faint, size: tiny, anchor: right})
-			b.draw(d, foot, y, along)
-			y += barHeight + barGap
-		}
-		y += groupGap
-	}
-}
-
 // values are all that the bar shows.
 func (b Bar) values() []float64 {
 	all := []float64{0}
@@ -143,4 +96,24 @@ func (b Bar) text() string {
 		return "published " + text
 	}
 	return text
+}
+
+// Group are bars that belong together: one of each series, or with and without.
+type Group struct {
+	Label string
+	Bars  []Bar
+}
+
+type Bar struct {
+	Series *Series
+	Label  string // at its foot; empty: the group's says it
+	Value  float64
+	None   bool   // there is no value, only what was published
+	After  string // beside the value
+	Hover  string
+	Ref    int  // as of a [Dot]
+	Before bool // what the next one is compared with
+	Trust
+
+	Published []Dot // of its cell, by others: their Y
 }

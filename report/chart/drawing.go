@@ -61,19 +61,6 @@ const (
 	right
 )
 
-// colour is a role, or a series: what it looks like is the theme's.
-type colour int
-
-const (
-	nothing colour = iota - 6
-	paper
-	ink
-	faint // of text that explains
-	hair  // of lines that guide the eye
-	shade // of bars that are compared with
-	// From 0: the series.
-)
-
 func (d *Drawing) add(m ...piece) { d.pieces = append(d.pieces, m...) }
 
 func (d *Drawing) label(x, y float64, s string, m piece) {
@@ -142,4 +129,30 @@ func broken(s string, size, room float64) (lines []string) {
 		lines = append(lines, fit(line, size, room))
 	}
 	return lines
+}
+
+// symbolOf is the marker of a series: its GPU's, and another one when the colours begin again.
+func symbolOf(s *Series) shape {
+	return []shape{circle, diamond, square, triangle}[s.marker]
+}
+
+// dashOf is how the lines of a series are drawn: the first GPU's are solid.
+func dashOf(s *Series) []float64 {
+	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
+}
+
+func colourOf(s *Series) colour { return colour(s.hue) }
+
+const (
+	small      = 11 // height of text in charts
+	tiny       = 10
+	markerSize = 3.6
+	crossSize  = 3
+	markHeight = 14 // of the line that says that it is no measurement
+)
+
+type box struct{ left, top, right, bottom float64 }
+
+func (b box) touches(o box) bool {
+	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
 }

@@ -34,33 +34,6 @@ const (
 	heatTitle = 34
 )
 
-// heat draws the places as a table whose cells are the darker the better.
-func (c *Panel) heat(d *Drawing, title string, top float64) {
-	h := c.Heat
-	c.heading(d, title, top)
-	side := 0.0
-	for _, name := range h.Up {
-		side = max(side, textWidth(name, small)+10)
-	}
-	side = min(side, d.Width/3)
-	width := (d.Width - side) / float64(max(1, len(h.Across)))
-	y := top + heatTitle
-	for i, name := range h.Across {
-		d.label(side+(float64(i)+0.5)*width, y, fit(name, small, width-4), piece{colour: faint, size: small, anchor: middle})
-	}
-	y += heatHead - 12
-	for i, name := range h.Up {
-		d.label(side-8, y+float64(i)*heatRow+heatRow*0.65, fit(name, small, side-10),
-			piece{colour: faint, size: small, anchor: right})
-	}
-	for _, cell := range h.Cells {
-		cell.draw(d, h.Series, box{side + float64(cell.X)*width, y + float64(cell.Y)*heatRow, width, heatRow})
-	}
-	foot := y + float64(len(h.Up))*heatRow + heatFoot
-	d.label(0, foot, fit(c.Better+", across: "+c.X.Title+", down: "+c.Y.Title, small, d.Width),
-		piece{colour: faint, size: small})
-}
-
 // draw paints a cell; right and bottom of its box are its width and its height.
 func (h HeatCell) draw(d *Drawing, s *Series, at box) {
 	left, top, right, bottom := at.left+1, at.top+1, at.left+at.right-1, at.top+at.bottom-1
@@ -84,21 +57,4 @@ func (h HeatCell) draw(d *Drawing, s *Series, at box) {
 		d.add(line)
 	}
 	d.label((left+right)/2, top+at.bottom*0.62, fit(words, small, right-left), text)
-}
-
-// Height is how high the panel is, where its contents say it, its names aside; else it is as said.
-func (c *Panel) Height(otherwise float64) float64 {
-	height := otherwise
-	switch {
-	case c.Groups != nil:
-		height = c.barsHeight()
-	case c.Heat != nil:
-		height = heatTitle + heatHead + float64(len(c.Heat.Up))*heatRow + heatFoot + 4
-	default:
-		return otherwise
-	}
-	if c.Mark != "" {
-		height += markHeight
-	}
-	return height
 }

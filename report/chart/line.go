@@ -1,6 +1,9 @@
 package chart
 
-import "slices"
+import (
+	"hclbench/report/number"
+	"slices"
+)
 
 // Line is one series of a chart.
 type Line struct {
@@ -149,4 +152,30 @@ func (l Line) stroke(path []point) piece {
 		m.width = 1.5
 	}
 	return m
+}
+
+// frame are the axes of a panel with their ticks.
+type frame struct {
+	x, y           scale
+	xticks, yticks []float64
+	within         box // the axes
+	foot           string
+}
+
+func (f frame) at(p Dot) point { return point{f.x.at(p.X), f.y.at(p.Y)} }
+
+func (f frame) draw(d *Drawing, foot float64) {
+	start, end, base := f.within.left, f.within.right-6, f.within.bottom
+	for _, t := range f.yticks {
+		y := f.y.at(t)
+		d.add(piece{at: []point{{start, y}, {end, y}}, colour: hair, width: 1})
+		d.label(start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
+	}
+	d.add(piece{at: []point{{start, base}, {end, base}}, colour: faint, width: 1})
+	for _, t := range f.xticks {
+		x := f.x.at(t)
+		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
+		d.label(x, base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
+	}
+	d.label(end, foot, f.foot, piece{colour: faint, anchor: right, size: small})
 }

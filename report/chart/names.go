@@ -97,29 +97,6 @@ func (c *Panel) names(d *Drawing, f frame) {
 	}
 }
 
-// Series are those of the chart, in their own order.
-func (c *Panel) Series() []*Series {
-	var all []*Series
-	add := func(s *Series) {
-		if s != nil && !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	for _, l := range c.Lines {
-		add(l.Series)
-	}
-	for _, g := range c.Groups {
-		for _, b := range g.Bars {
-			add(b.Series)
-		}
-	}
-	if c.Heat != nil {
-		add(c.Heat.Series)
-	}
-	slices.SortFunc(all, func(a, b *Series) int { return cmp.Compare(a.Index, b.Index) })
-	return all
-}
-
 // LegendHeight is how high the legend is at this width.
 func (c *Panel) LegendHeight(width float64) float64 { return c.legend(&Drawing{Width: width}, 8) }
 

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,195 +21,6 @@ type Panel struct {
 	Along  string  // as [Axis.Key], what its cells lie along, with blanks between several
 	Note   string  // what is the same for all of it, where nothing else says it
 	Mark   string  // what it shows, where that is no measurement of ours
-}
-
-// Group are bars that belong together: one of each series, or with and without.
-type Group struct {
-	Label string
-	Bars  []Bar
-}
-
-type Bar struct {
-	Series *Series
-	Label  string // at its foot; empty: the group's says it
-	Value  float64
-	None   bool   // there is no value, only what was published
-	After  string // beside the value
-	Hover  string
-	Ref    int  // as of a [Dot]
-	Before bool // what the next one is compared with
-	Trust
-
-	Published []Dot // of its cell, by others: their Y
-}
-
-const (
-	small      = 11 // height of text in charts
-	tiny       = 10
-	markerSize = 3.6
-	crossSize  = 3
-	markHeight = 14 // of the line that says that it is no measurement
-)
-
-// Draw lays a chart out. Named, it can stand alone: it says which series are whose.
-func (c *Panel) Draw(width, height float64, named bool) *Drawing {
-	d := &Drawing{Width: width, Height: height, title: c.said(),
-		keys: []string{"x", c.X.Key, "y", c.Y.Key, "slow", c.Slow, "along", c.Along}}
-	c.draw(d, 8, height, named)
-	return d
-}
-
-// said is what the chart shows, for who cannot see it.
-func (c *Panel) said() string {
-	text := c.Title
-	if c.Y.Unit != "" {
-		text += " in " + c.Y.Unit
-	}
-	if c.X.Title != "" {
-		text += " against " + strings.ToLower(c.X.Title[:1]) + c.X.Title[1:]
-	}
-	var names []string
-	for _, s := range c.Series() {
-		names = append(names, s.Label)
-	}
-	if len(names) > 0 {
-		text += ": " + strings.Join(names, ", ")
-	}
-	return text
-}
-
-// draw lays the chart out between two heights.
-func (c *Panel) draw(d *Drawing, top, bottom float64, named bool) {
-	right := d.Width
-	ends := named && c.room(d.Width, bottom-top) > 0
-	switch {
-	case ends:
-		right -= c.room(d.Width, bottom-top)
-	case named:
-		top = c.legend(d, top)
-	}
-	if c.Mark != "" {
-		d.label(0, top+8, fit(c.Mark, tiny*boldness, d.Width), piece{colour: ink, size: tiny, bold: true})
-		top += markHeight
-	}
-	title := c.Title
-	if c.Y.Unit != "" {
-		title += ", " + c.Y.Unit
-	}
-	xs, ys := c.values()
-	switch {
-	case c.Groups != nil:
-		c.bars(d, title, top)
-		return
-	case c.Heat != nil:
-		c.heat(d, title, top)
-		return
-	}
-	if len(xs) == 0 {
-		return
-	}
-	f := c.frame(xs, ys, box{0, top, right, bottom - 38})
-	better := bottom - 4
-	if c.Better != "" && f.within.left+textWidth(c.Better, small)+16+textWidth(f.foot, small) > right-6 {
-		f = c.frame(xs, ys, box{0, top, right, bottom - 52}) // in a line of its own
-		better -= 14
-	}
-	if f.y.log {
-		title += ", logarithmic"
-	}
-	c.heading(d, title, top)
-	f.draw(d, bottom-4)
-	if c.Better != "" {
-		d.label(f.within.left, better, c.Better, piece{colour: faint, size: small})
-	}
-	c.lines(d, f)
-	if ends {
-		c.names(d, f)
-	}
-}
-
-// heading is the title, and beside it what is the same for all of the chart.
-func (c *Panel) heading(d *Drawing, title string, top float64) {
-	title = fit(title, 12*boldness, d.Width)
-	d.label(0, top+12, title, piece{colour: ink, size: 12, bold: true})
-	after := textWidth(title, 12*boldness) + 14
-	if note := fit(c.Note, small, d.Width-after); note != "" {
-		d.label(after, top+12, note, piece{colour: faint, size: small})
-	}
-}
-
-// lines are all lines, and beside their points what fits there.
-func (c *Panel) lines(d *Drawing, f frame) {
-	var taken []box
-	for _, l := range c.Lines {
-		taken = append(taken, l.draw(d, f)...)
-	}
-	for _, l := range c.Lines {
-		for _, p := range l.Dots {
-			if p.Label != "" {
-				d.beside(f.at(p), p.Label, piece{series: l.Series, ref: p.Ref}, f.within, &taken)
-			}
-		}
-		for _, g := range l.Gaps {
-			d.beside(point{f.x.at(g.X), f.within.bottom - 2}, "void", piece{series: l.Series, ref: g.Ref}, f.within, &taken)
-		}
-	}
-}
-
-// frame are the axes of a panel with their ticks.
-type frame struct {
-	x, y           scale
-	xticks, yticks []float64
-	within         box // the axes
-	foot           string
-}
-
-func (f frame) at(p Dot) point { return point{f.x.at(p.X), f.y.at(p.Y)} }
-
-// frame fits the axes to what they have to hold.
-func (c *Panel) frame(xs, ys []float64, within box) (f frame) {
-	width, height := within.right-within.left, within.bottom-within.top
-	f.y, f.yticks = c.Y.fit(ys, within.bottom, within.top+30, int((height+38)/62))
-	within.left += widest(f.yticks) + 10
-	_, ticks := c.X.fit(xs, within.left, within.right-14, int(width/75))
-	f.x, f.xticks = c.X.fit(xs, within.left, within.right-max(14, widest(ticks)/2), int(width/75))
-	if c.X.Ticks != nil {
-		f.xticks = spaced(c.X.Ticks, f.x, widest(c.X.Ticks)+8)
-	}
-	f.foot = c.X.Title
-	if c.X.Unit != "" {
-		f.foot += ", " + c.X.Unit
-	}
-	if f.x.log && c.X.Ticks == nil {
-		f.foot += ", logarithmic"
-	}
-	f.foot = fit(f.foot, small, width)
-	within.top += 18
-	f.within = within
-	return f
-}
-
-func widest(ticks []float64) (w float64) {
-	for _, t := range ticks {
-		w = max(w, textWidth(number.Short(t), small))
-	}
-	return w
-}
-
-func (f frame) draw(d *Drawing, foot float64) {
-	start, end, base := f.within.left, f.within.right-6, f.within.bottom
-	for _, t := range f.yticks {
-		y := f.y.at(t)
-		d.add(piece{at: []point{{start, y}, {end, y}}, colour: hair, width: 1})
-		d.label(start-6, y+3.8, number.Short(t), piece{colour: faint, anchor: right, size: small})
-	}
-	d.add(piece{at: []point{{start, base}, {end, base}}, colour: faint, width: 1})
-	for _, t := range f.xticks {
-		x := f.x.at(t)
-		d.add(piece{at: []point{{x, base}, {x, base + 4}}, colour: faint, width: 1})
-		d.label(x, base+17, number.Short(t), piece{colour: faint, anchor: middle, size: small})
-	}
-	d.label(end, foot, f.foot, piece{colour: faint, anchor: right, size: small})
 }
 
 // Marked says what the chart shows, where that is no measurement of ours.
@@ -258,12 +70,6 @@ func (c *Panel) values() (xs, ys []float64) {
 		}
 	}
 	return xs, ys
-}
-
-type box struct{ left, top, right, bottom float64 }
-
-func (b box) touches(o box) bool {
-	return b.left < o.right && o.left < b.right && b.top < o.bottom && o.top < b.bottom
 }
 
 // Told reports whether a page knows the cells of all that is drawn, and so their values.
@@ -361,4 +167,27 @@ func (a *Axis) seconds(values, ranges []*float64) {
 	for _, v := range slices.Concat(values, ranges) {
 		*v /= per
 	}
+}
+
+// Series are those of the chart, in their own order.
+func (c *Panel) Series() []*Series {
+	var all []*Series
+	add := func(s *Series) {
+		if s != nil && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	for _, l := range c.Lines {
+		add(l.Series)
+	}
+	for _, g := range c.Groups {
+		for _, b := range g.Bars {
+			add(b.Series)
+		}
+	}
+	if c.Heat != nil {
+		add(c.Heat.Series)
+	}
+	slices.SortFunc(all, func(a, b *Series) int { return cmp.Compare(a.Index, b.Index) })
+	return all
 }

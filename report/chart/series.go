@@ -50,15 +50,3 @@ func Look(all []*Series) {
 		taken[[3]int{x.hue, x.marker, x.dash}] = true
 	}
 }
-
-// symbolOf is the marker of a series: its GPU's, and another one when the colours begin again.
-func symbolOf(s *Series) shape {
-	return []shape{circle, diamond, square, triangle}[s.marker]
-}
-
-// dashOf is how the lines of a series are drawn: the first GPU's are solid.
-func dashOf(s *Series) []float64 {
-	return [][]float64{nil, {5, 3}, {2, 2.5}, {8, 3, 2, 3}}[s.dash]
-}
-
-func colourOf(s *Series) colour { return colour(s.hue) }

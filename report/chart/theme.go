@@ -57,3 +57,16 @@ func (t Theme) rgb(c colour, pale float64) color.Color {
 	}
 	return of
 }
+
+// colour is a role, or a series: what it looks like is the theme's.
+type colour int
+
+const (
+	nothing colour = iota - 6
+	paper
+	ink
+	faint // of text that explains
+	hair  // of lines that guide the eye
+	shade // of bars that are compared with
+	// From 0: the series.
+)

@@ -58,7 +58,7 @@ func TestDiff(t *testing.T) {
 
 	less, errLess := ParseLimit("output_throughput < -5%")
 	more, errMore := ParseLimit("output_throughput > 5 %")
-	if err := errors.Join(errLess, errMore, d.Check([]Limit{less, more}, []string{Suspects})); err != nil {
+	if err := errors.Join(errLess, errMore, d.Check([]GateLimit{less, more}, []string{Suspects})); err != nil {
 		t.Fatal(err)
 	}
 	var broken []string

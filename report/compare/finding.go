@@ -13,20 +13,20 @@ import (
 	"hclbench/report/table"
 )
 
-// change is a figure with its cell's place in [Difference.Cells].
-type change struct {
+// cellChange is a figure with its cell's place in [Difference.Cells].
+type cellChange struct {
 	FigureDiff
 	cell int
 }
 
-type changes []change
+type cellChanges []cellChange
 
 // changesOf are those of a cell; none of one that is suspect.
-func (d *Difference) changesOf(cell int) (all changes) {
+func (d *Difference) changesOf(cell int) (all cellChanges) {
 	if c := &d.Cells[cell]; !c.doubtful() {
 		for _, f := range c.Figures {
 			if f.Needs == 0 {
-				all = append(all, change{f, cell})
+				all = append(all, cellChange{f, cell})
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func (d *Difference) changesOf(cell int) (all changes) {
 }
 
 // byChance is how many of so many cells would be worse or better were nothing changed at all.
-func (all changes) byChance() (n float64) {
+func (all cellChanges) byChance() (n float64) {
 	if len(all) == 1 {
 		return 0
 	}
@@ -50,7 +50,7 @@ func (all changes) byChance() (n float64) {
 }
 
 // size is how far the two are apart, up and down alike.
-func (c change) size() float64 {
+func (c cellChange) size() float64 {
 	if c.A.Median <= 0 || c.B.Median <= 0 {
 		return math.Inf(1)
 	}
@@ -59,9 +59,9 @@ func (c change) size() float64 {
 
 // those are the changes for the worse, or for the better: what repetitions tell apart first, and then the
 // largest.
-func (all changes) those(verdict string) changes {
-	found := slices.DeleteFunc(slices.Clone(all), func(c change) bool { return c.Verdict != verdict })
-	slices.SortStableFunc(found, func(a, b change) int {
+func (all cellChanges) those(verdict string) cellChanges {
+	found := slices.DeleteFunc(slices.Clone(all), func(c cellChange) bool { return c.Verdict != verdict })
+	slices.SortStableFunc(found, func(a, b cellChange) int {
 		if a.Significant != b.Significant {
 			return map[bool]int{true: -1, false: 1}[a.Significant]
 		}
@@ -73,7 +73,7 @@ func (all changes) those(verdict string) changes {
 // Finding says what became of some cells: in a sentence of the first metric, and in short of the others.
 func (d *Difference) Finding(of []int, names *table.Sheet) (first, rest string) {
 	suspect, few := 0, 0
-	var all changes
+	var all cellChanges
 	for _, i := range of {
 		c := &d.Cells[i]
 		if c.doubtful() && len(c.Figures) > 0 {
@@ -86,8 +86,8 @@ func (d *Difference) Finding(of []int, names *table.Sheet) (first, rest string) 
 		}
 	}
 	var said, level []string
-	for _, same := range figure.Grouped(all, func(c change) string { return c.Metric }) {
-		if text := changes(same).say(names); text != "" {
+	for _, same := range figure.Grouped(all, func(c cellChange) string { return c.Metric }) {
+		if text := cellChanges(same).say(names); text != "" {
 			said = append(said, text)
 		} else {
 			level = append(level, say.Lower(same[0].Of.Title))
@@ -112,7 +112,7 @@ func (d *Difference) Finding(of []int, names *table.Sheet) (first, rest string) 
 
 // say says of the changes of a metric how many are worse and better, and where that is most; empty: all
 // of them are level.
-func (all changes) say(names *table.Sheet) string {
+func (all cellChanges) say(names *table.Sheet) string {
 	n := map[string]int{}
 	for _, c := range all {
 		n[c.Verdict]++

@@ -23,7 +23,7 @@ func TestForcedCompared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for allow, want := range map[string]Result{"": Unknown, "acceptance": Pass} {
-		if err := d.Check([]Limit{limit}, strings.Fields(allow)); err != nil {
+		if err := d.Check([]GateLimit{limit}, strings.Fields(allow)); err != nil {
 			t.Fatal(err)
 		}
 		if got := d.Checks[0]; got.Result != want {

@@ -17,9 +17,9 @@ import (
 	"hclbench/where"
 )
 
-// Limit is what must not be: a change of a metric, "output_throughput < -5%", or a
+// GateLimit is what must not be: a change of a metric, "output_throughput < -5%", or a
 // condition on B, "p99_ttft_ms > 500".
-type Limit struct {
+type GateLimit struct {
 	Text   string
 	Metric string // whose change it is about; empty: it is a condition
 
@@ -36,39 +36,39 @@ const limitForms = "write for example 'output_throughput < -5%%' for a change, o
 
 // ParseLimit reads a limit: "METRIC < -5%", "METRIC > 10%", or a condition of package
 // where. It refuses what could never be broken because of how it is written.
-func ParseLimit(text string) (Limit, error) {
+func ParseLimit(text string) (GateLimit, error) {
 	if m := changeLimit.FindStringSubmatch(text); m != nil {
 		v, err := strconv.ParseFloat(m[3], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-			return Limit{}, fmt.Errorf("%q is not a limit: %s is no number of percent", text, m[3])
+			return GateLimit{}, fmt.Errorf("%q is not a limit: %s is no number of percent", text, m[3])
 		}
 		if _, ok := figure.Named(m[1]); !ok {
-			return Limit{}, fmt.Errorf("%q is not a limit: there is no metric %q", text, m[1])
+			return GateLimit{}, fmt.Errorf("%q is not a limit: there is no metric %q", text, m[1])
 		}
 		if m[2] == "<" && v <= -100 {
-			return Limit{}, fmt.Errorf("%q is not a limit: nothing falls by more than 100 %%", text)
+			return GateLimit{}, fmt.Errorf("%q is not a limit: nothing falls by more than 100 %%", text)
 		}
-		return Limit{Text: text, Metric: m[1], below: m[2] == "<", at: v}, nil
+		return GateLimit{Text: text, Metric: m[1], below: m[2] == "<", at: v}, nil
 	}
 	parts := compared.FindAllStringSubmatch(text, -1)
 	if len(parts) == 0 {
-		return Limit{}, fmt.Errorf("%q is not a limit; "+limitForms, text)
+		return GateLimit{}, fmt.Errorf("%q is not a limit; "+limitForms, text)
 	}
 	for _, p := range parts {
 		if strings.HasSuffix(p[2], "%") {
-			return Limit{}, fmt.Errorf("%q is not a limit: a change in percent stands alone, in a --fail-if of its own", text)
+			return GateLimit{}, fmt.Errorf("%q is not a limit: a change in percent stands alone, in a --fail-if of its own", text)
 		}
 		if _, ok := figure.Named(p[1]); !ok {
 			continue
 		}
 		switch v, err := strconv.ParseFloat(strings.Trim(p[2], `"'`), 64); {
 		case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
-			return Limit{}, fmt.Errorf("%q is not a limit: %s is a number, and %s is none", text, p[1], p[2])
+			return GateLimit{}, fmt.Errorf("%q is not a limit: %s is a number, and %s is none", text, p[1], p[2])
 		case v < 0:
-			return Limit{}, fmt.Errorf("%q is not a limit: %s is never below 0; for a change write %s%%", text, p[1], p[2])
+			return GateLimit{}, fmt.Errorf("%q is not a limit: %s is never below 0; for a change write %s%%", text, p[1], p[2])
 		}
 	}
-	return Limit{Text: text}, nil
+	return GateLimit{Text: text}, nil
 }
 
 const (
@@ -87,7 +87,7 @@ const Suspects = "suspect"
 // exceptions, of [Differing] and [Suspects]. Neither does a limit pass that no cell could be held
 // against, nor a change that is beyond it and that many repetitions do not tell from chance; with too few to
 // tell, the medians decide. The error is about a condition that cannot be read.
-func (d *Difference) Check(limits []Limit, allowed []string) error {
+func (d *Difference) Check(limits []GateLimit, allowed []string) error {
 	d.Checks = nil
 	for _, l := range limits {
 		holds, err := d.condition(l)
@@ -116,7 +116,7 @@ func (d *Difference) Check(limits []Limit, allowed []string) error {
 }
 
 // condition is that of a limit on values. It may be about percentiles that no row has.
-func (d *Difference) condition(l Limit) (where.Condition, error) {
+func (d *Difference) condition(l GateLimit) (where.Condition, error) {
 	if l.Metric != "" {
 		return nil, nil
 	}
@@ -134,7 +134,7 @@ func (d *Difference) Failing() []Check {
 }
 
 // sound says whether the cell can be held against a limit at all.
-func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
+func (c *CellDiff) sound(l GateLimit, allowed []string) (Result, string) {
 	if c.b == nil {
 		return Unknown, "it is missing in B"
 	}
@@ -172,7 +172,7 @@ func (c *CellDiff) sound(l Limit, allowed []string) (Result, string) {
 }
 
 // change holds the change of a figure against the limit.
-func (c *CellDiff) change(l Limit) (Result, string) {
+func (c *CellDiff) change(l GateLimit) (Result, string) {
 	f := c.Figure(l.Metric)
 	if f == nil {
 		m, _ := figure.Named(l.Metric) // ParseLimit knows it
@@ -242,7 +242,7 @@ func (c *CellDiff) value(columns figure.Fields, holds where.Condition) (Result, 
 }
 
 // about reports whether the limit is a condition on this metric.
-func (l Limit) about(m figure.Metric) bool {
+func (l GateLimit) about(m figure.Metric) bool {
 	return l.Metric == "" && slices.ContainsFunc(compared.FindAllStringSubmatch(l.Text, -1),
 		func(p []string) bool { return p[1] == m.Name })
 }

@@ -218,7 +218,7 @@ func TestGateTells(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Check([]Limit{limit}, nil); err != nil {
+		if err := d.Check([]GateLimit{limit}, nil); err != nil {
 			t.Fatal(err)
 		}
 		last := d.Checks[len(d.Checks)-1]
@@ -294,7 +294,7 @@ func TestParseLimit(t *testing.T) {
 		}
 	}
 	d := &Difference{fields: figure.NewFields(nil)}
-	if err := d.Check([]Limit{{Text: "colour = red"}}, nil); err == nil {
+	if err := d.Check([]GateLimit{{Text: "colour = red"}}, nil); err == nil {
 		t.Error("a condition on a column that there is not is no error")
 	}
 }
@@ -325,7 +325,7 @@ func gated(t *testing.T, a, b []results.Row, limit string, allowed ...string) (f
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Check([]Limit{l}, allowed); err != nil {
+	if err := d.Check([]GateLimit{l}, allowed); err != nil {
 		t.Fatal(err)
 	}
 	if text := reporttest.Written(t, func(w io.Writer) error { return d.Write(w, "json", 0) }); !json.Valid([]byte(text)) {

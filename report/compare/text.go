@@ -89,12 +89,12 @@ func (d *Difference) Largest() *table.Sheet {
 	var lines [][]string
 	var classes []string
 	_, names := d.Names()
-	var all changes
+	var all cellChanges
 	for i := range d.Cells {
 		all = append(all, d.changesOf(i)...)
 	}
 	for _, verdict := range []string{"worse", "better", "unknown"} {
-		for _, same := range figure.Grouped(all.those(verdict), func(c change) string { return c.Metric }) {
+		for _, same := range figure.Grouped(all.those(verdict), func(c cellChange) string { return c.Metric }) {
 			c := same[0]
 			values := say.Amounts(c.Of, c.A.Median, c.B.Median)
 			lines = append(lines, []string{c.Of.Title, names.Place(c.cell), values[0], values[1], c.Change.String(),

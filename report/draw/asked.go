@@ -9,7 +9,7 @@ import (
 )
 
 // chartFigures draws the chart: one for each combination of what else differs in the load.
-func chartFigures(c figure.Chart, cells []*figure.Sample, columns figure.Fields) (figures []*Figure, why string) {
+func chartFigures(c figure.AskedChart, cells []*figure.Sample, columns figure.Fields) (figures []*Figure, why string) {
 	if c.Where != "" {
 		holds, err := where.Parse(c.Where, columns.Names())
 		if err != nil { // a column that none of these results has
@@ -57,7 +57,7 @@ func sliced(all []figure.Slice, draw func(x figure.Slice) *Figure) (figures []*F
 	}
 	for _, x := range all {
 		f := draw(x)
-		f.Under = x.Under()
+		f.Under = x.Words()
 		if f.drawn() {
 			figures = append(figures, f)
 		}
@@ -69,7 +69,7 @@ func sliced(all []figure.Slice, draw func(x figure.Slice) *Figure) (figures []*F
 }
 
 // labelOf is the quantity that stands beside the points of a chart over a metric.
-func labelOf(c figure.Chart, cells []*figure.Sample) figure.Dimension {
+func labelOf(c figure.AskedChart, cells []*figure.Sample) figure.Dimension {
 	best, most := figure.Dimensions[0], 0
 	for _, d := range figure.Dimensions {
 		if d.Name == c.Label {
@@ -83,7 +83,7 @@ func labelOf(c figure.Chart, cells []*figure.Sample) figure.Dimension {
 }
 
 // barsOf are bars, one for each value of a column, those under the same load together.
-func barsOf(c figure.Chart, cells []*figure.Sample, column figure.Field, metrics []figure.Metric) ([]*Figure, string) {
+func barsOf(c figure.AskedChart, cells []*figure.Sample, column figure.Field, metrics []figure.Metric) ([]*Figure, string) {
 	if column == nil {
 		return nil, fmt.Sprintf("no result has a column %q.", c.X)
 	}

@@ -16,7 +16,7 @@ import (
 // TestBoxes: it is said which letters a PNG does not show.
 func TestBoxes(t *testing.T) {
 	about := figure.About{Layout: figure.Layout{Automatic: []string{},
-		Charts: []figure.Chart{{Title: "Ждать ≥ 待つ待", X: "concurrency", Y: []string{"output_throughput"}}}}}
+		Charts: []figure.AskedChart{{Title: "Ждать ≥ 待つ待", X: "concurrency", Y: []string{"output_throughput"}}}}}
 	made, err := PNG(t.TempDir(), reporttest.Matrix(), about)
 	if err != nil || made.Boxes != "待つ" || len(made.Names) != 3 {
 		t.Errorf("%q are boxes in %q, %v", made.Boxes, made.Names, err)
@@ -24,7 +24,7 @@ func TestBoxes(t *testing.T) {
 }
 
 func TestLayoutCharts(t *testing.T) {
-	charts, missing := drawn(t, figure.Layout{Charts: []figure.Chart{
+	charts, missing := drawn(t, figure.Layout{Charts: []figure.AskedChart{
 		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms", "p99_tpot_ms"},
 			Where: "benchmark = '*online*' and output_tokens = 800 and dataset = 'random' and kind != 'vllm'"},
 		{Title: "Throughput against latency", X: "median_e2el_ms", Y: []string{"output_throughput"},
@@ -50,7 +50,7 @@ func TestLayoutCharts(t *testing.T) {
 		"Nobody: no result meets its condition.",
 	}, missing)
 
-	charts, _ = drawn(t, figure.Layout{Series: []string{"gpus"}, Charts: []figure.Chart{
+	charts, _ = drawn(t, figure.Layout{Series: []string{"gpus"}, Charts: []figure.AskedChart{
 		{Title: "Waiting", X: "concurrency", Y: []string{"median_ttft_ms"}, Where: "output_tokens = 800 and dataset = 'random'"},
 	}})
 	reporttest.Check(t, "charts of series that are said", []string{

@@ -205,3 +205,12 @@ func Hover(s *figure.Sample, d chart.Dot, along string, m figure.Metric) string 
 	}
 	return strings.Join(lines, "\n")
 }
+
+const maxGroups = 12
+
+type benchmarkCells struct {
+	name   string
+	cells  []*figure.Sample // with those that are void or published
+	tail   string           // percentile of its slowest requests: "p99"
+	layout *figure.Layout
+}

@@ -224,9 +224,9 @@ func (f *Figure) key(c *chart.Panel, suspect []string) []string {
 	return key
 }
 
-// Hero is the figure that the page shows first of a benchmark, as an SVG picture of that width that
+// HeroSVG is the figure that the page shows first of a benchmark, as an SVG picture of that width that
 // stands alone; empty: there is nothing to draw yet.
-func Hero(rows []results.Row, about figure.About, benchmark string, width float64, dark bool) string {
+func HeroSVG(rows []results.Row, about figure.About, benchmark string, width float64, dark bool) string {
 	about.Records = nil // which only other figures are drawn from
 	current := figure.Fresh(rows)
 	all := about.Series(current)

@@ -26,7 +26,7 @@ func TestHero(t *testing.T) {
 		{"another benchmark", rows, "other", 960, false, nil},
 		{"nothing", nil, "online", 960, false, nil},
 	} {
-		got := Hero(tt.rows, figure.About{Title: "lab"}, tt.benchmark, tt.width, tt.dark)
+		got := HeroSVG(tt.rows, figure.About{Title: "lab"}, tt.benchmark, tt.width, tt.dark)
 		for _, want := range tt.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: the picture has no %q:\n%.300s", tt.name, want, got)

@@ -31,7 +31,7 @@ func Sections(rows []results.Row, all *figure.Series, about figure.About) (out [
 		out = append(out, benchmarks...)
 	}
 	whole := Section{ID: "across", Title: "Prefix cache and latency details"}
-	for _, f := range across {
+	for _, f := range acrossBenchmarks {
 		if !layout.Draws(f.kind) {
 			continue
 		}
@@ -63,8 +63,8 @@ func Sections(rows []results.Row, all *figure.Series, about figure.About) (out [
 	return out
 }
 
-// across are the figures that are not of one benchmark; one with nothing to show says why.
-var across = []struct {
+// acrossBenchmarks are the figures that are not of one benchmark; one with nothing to show says why.
+var acrossBenchmarks = []struct {
 	kind string // by which a layout asks for it
 	draw func(cells []*figure.Sample, about figure.About) (figures []*Figure, why string)
 }{
@@ -75,22 +75,15 @@ var across = []struct {
 
 // views are the figures of a slice of a benchmark, in order.
 var views = []struct {
-	id      string                                     // in the names of files; empty: that of the dimension
-	applies func(d figure.Dimension) bool              // along which dimensions there is one
-	draw    func(x figure.Slice, b *benchmark) *Figure // without charts: there is nothing to show
+	id      string                                          // in the names of files; empty: that of the dimension
+	applies func(d figure.Dimension) bool                   // along which dimensions there is one
+	draw    func(x figure.Slice, b *benchmarkCells) *Figure // without charts: there is nothing to show
 }{
 	{"pareto", figure.Pushed, pareto},
 	{"latency", figure.Pushed, throughputAgainstLatency},
 	{"cost", figure.Pushed, costAgainstInteractivity},
 	{"roles", figure.Pushed, rolesAgainstInteractivity},
 	{"", func(figure.Dimension) bool { return true }, againstDimension},
-}
-
-type benchmark struct {
-	name   string
-	cells  []*figure.Sample // with those that are void or published
-	tail   string           // percentile of its slowest requests: "p99"
-	layout *figure.Layout
 }
 
 func benchmarkSections(cells []*figure.Sample, layout *figure.Layout) (out []Section) {
@@ -107,7 +100,7 @@ func benchmarkSections(cells []*figure.Sample, layout *figure.Layout) (out []Sec
 		if own == nil {
 			own = published
 		}
-		b := &benchmark{of[0].Benchmark, of, figure.TailPercentile(own), layout}
+		b := &benchmarkCells{of[0].Benchmark, of, figure.TailPercentile(own), layout}
 		if x := b.section(); len(x.Figures) > 0 {
 			out = append(out, x)
 		}
@@ -116,7 +109,7 @@ func benchmarkSections(cells []*figure.Sample, layout *figure.Layout) (out []Sec
 }
 
 // section are the figures of the benchmark: of its slices, or else its cells side by side.
-func (b *benchmark) section() Section {
+func (b *benchmarkCells) section() Section {
 	out := Section{ID: figure.Slug(b.name), Title: b.name}
 	swept := false
 	for _, d := range figure.Dimensions {
@@ -145,7 +138,7 @@ func (b *benchmark) section() Section {
 }
 
 // figures are those of the n-th slice along a dimension.
-func (b *benchmark) figures(section string, d figure.Dimension, n int, x figure.Slice) (out []*Figure) {
+func (b *benchmarkCells) figures(section string, d figure.Dimension, n int, x figure.Slice) (out []*Figure) {
 	for _, v := range views {
 		if !v.applies(d) {
 			continue
@@ -164,13 +157,13 @@ func (b *benchmark) figures(section string, d figure.Dimension, n int, x figure.
 		if f.ID = strings.Join(parts, "-"); n > 0 {
 			f.ID += fmt.Sprintf("-%d", n+1)
 		}
-		f.Under = x.Under()
+		f.Under = x.Words()
 		out = append(out, f)
 	}
 	return out
 }
 
-func throughputAgainstLatency(x figure.Slice, _ *benchmark) *Figure {
+func throughputAgainstLatency(x figure.Slice, _ *benchmarkCells) *Figure {
 	f := &Figure{Hero: true, Notes: []string{beside(x)}}
 	for _, m := range [][2]figure.Metric{{figure.MedianE2EL, figure.OutputThroughput}, {figure.MedianE2EL, figure.TotalThroughput},
 		{figure.Duration, figure.TotalThroughput}} {
@@ -185,7 +178,7 @@ func throughputAgainstLatency(x figure.Slice, _ *benchmark) *Figure {
 }
 
 // main are the throughput of cells and what most of their requests had of each latency.
-func (b *benchmark) main(cells []*figure.Sample) []figure.Metric {
+func (b *benchmarkCells) main(cells []*figure.Sample) []figure.Metric {
 	metrics := []figure.Metric{figure.ThroughputOf(cells, b.layout, false)}
 	for _, t := range figure.Timings {
 		metrics = append(metrics, figure.Central(t, cells, b.layout))
@@ -195,7 +188,7 @@ func (b *benchmark) main(cells []*figure.Sample) []figure.Metric {
 
 // againstDimension are the main figures along the slice's dimension, and who is ahead: of each latency
 // what most requests had, and light what the slowest had.
-func againstDimension(x figure.Slice, b *benchmark) *Figure {
+func againstDimension(x figure.Slice, b *benchmarkCells) *Figure {
 	f := &Figure{Title: "Against " + say.Lower(x.Along.Title)}
 	metrics := b.main(figure.NotVoidSamples(x.Samples))
 	if x.Along.Name == "batch" {
@@ -215,13 +208,13 @@ func againstDimension(x figure.Slice, b *benchmark) *Figure {
 	return f
 }
 
-func pareto(x figure.Slice, _ *benchmark) *Figure {
+func pareto(x figure.Slice, _ *benchmarkCells) *Figure {
 	f := &Figure{Title: "Throughput per GPU against interactivity", Hero: true}
 	f.overInteractivity(x, figure.PerGPU)
 	return f
 }
 
-func costAgainstInteractivity(x figure.Slice, _ *benchmark) *Figure {
+func costAgainstInteractivity(x figure.Slice, _ *benchmarkCells) *Figure {
 	f := &Figure{Title: "Cost and energy against interactivity"}
 	f.overInteractivity(x, figure.CostOutput, figure.EnergyPerToken)
 	if len(f.Charts) == 1 {
@@ -231,7 +224,7 @@ func costAgainstInteractivity(x figure.Slice, _ *benchmark) *Figure {
 }
 
 // rolesAgainstInteractivity is how some publish what prefill and decode give when they are apart.
-func rolesAgainstInteractivity(x figure.Slice, _ *benchmark) *Figure {
+func rolesAgainstInteractivity(x figure.Slice, _ *benchmarkCells) *Figure {
 	f := &Figure{Title: "Each role's GPUs against interactivity"}
 	f.overInteractivity(x, figure.PerDecodeGPU, figure.PerPrefillGPU)
 	if f.Charts != nil {
@@ -243,7 +236,7 @@ func rolesAgainstInteractivity(x figure.Slice, _ *benchmark) *Figure {
 
 // comparison shows cells that lie along no dimension as bars, those under the same load together,
 // the best first; nil: there are too many.
-func (b *benchmark) comparison() *Figure {
+func (b *benchmarkCells) comparison() *Figure {
 	f := &Figure{Title: "By load"}
 	cells := figure.NotVoidSamples(b.cells)
 	if len(cells) == 0 {
@@ -286,8 +279,6 @@ func ranked(c *chart.Panel, m figure.Metric, layout *figure.Layout) (notes []str
 	}
 	return notes
 }
-
-const maxGroups = 12
 
 // asked are the charts that the layout asks for, and why some of them are missing.
 func asked(l *figure.Layout, cells []*figure.Sample, rows []results.Row) Section {

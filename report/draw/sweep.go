@@ -26,7 +26,7 @@ const manySeries = 12
 
 // sweepFigures are what a sweep is by its two quantities that have the most values, of requests before
 // those of load: one plane for each series, at the greatest load.
-func (b *benchmark) sweepFigures(section string) (out []*Figure) {
+func (b *benchmarkCells) sweepFigures(section string) (out []*Figure) {
 	values := func(d figure.Dimension) int {
 		unknown := func(v float64) bool { return v == 0 }
 		return len(slices.DeleteFunc(figure.Slice{Along: d, Samples: b.cells}.Ticks(), unknown))
@@ -60,7 +60,7 @@ func (b *benchmark) sweepFigures(section string) (out []*Figure) {
 
 // plane are the cells that differ in their series and along two dimensions: those under the greatest load,
 // and of several such those of the greatest plane.
-func (b *benchmark) plane(across, up figure.Dimension) []*figure.Sample {
+func (b *benchmarkCells) plane(across, up figure.Dimension) []*figure.Sample {
 	own := slices.DeleteFunc(slices.Clone(b.cells), func(s *figure.Sample) bool {
 		return s.By != "" || s.At[across.Name] == 0 || s.At[up.Name] == 0
 	})
@@ -72,7 +72,7 @@ func (b *benchmark) plane(across, up figure.Dimension) []*figure.Sample {
 		}
 		return w
 	}
-	planes := figure.Grouped(own, func(s *figure.Sample) figure.Under { return figure.UnderLoad(s.Rows[0], s.Told, across.Name, up.Name) })
+	planes := figure.Grouped(own, func(s *figure.Sample) figure.Load { return figure.LoadOf(s.Rows[0], s.Told, across.Name, up.Name) })
 	if planes == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (w sweep) under() string {
 			s.At[name] = v
 		}
 	}
-	return figure.Slice{Along: w.Along, Samples: []*figure.Sample{&s}}.Under()
+	return figure.Slice{Along: w.Along, Samples: []*figure.Sample{&s}}.Words()
 }
 
 // figure is a metric of the sweep, a chart for each series.

@@ -106,7 +106,7 @@ func Workloads(rows []results.Row, all *Series) (out [][]results.Row) {
 
 // answer is that of a slice: who gives how much at which service, and every figure along it.
 func (x Slice) answer(layout *Layout) *Answer {
-	name := strings.Trim(x.Samples[0].Benchmark+": "+x.Under(), ": ")
+	name := strings.Trim(x.Samples[0].Benchmark+": "+x.Words(), ": ")
 	if !Pushed(x.Along) {
 		name += ", by " + strings.ToLower(x.Along.Title)
 	}
@@ -144,7 +144,7 @@ func sideBySide(cells []*Sample, layout *Layout) *Answer {
 		keys, a.places = append(keys, key), append(a.places, Spot{Name: names[key], Value: names[key]})
 	}
 	if len(names) == 1 {
-		a.Workload = strings.Trim(cells[0].Benchmark+": "+Slice{Samples: cells[:1]}.Under(), ": ")
+		a.Workload = strings.Trim(cells[0].Benchmark+": "+Slice{Samples: cells[:1]}.Words(), ": ")
 	}
 	throughput, wait := ThroughputOf(cells, layout, false), Central(TTFT, cells, layout)
 	a.Main = []Metric{throughput, wait}

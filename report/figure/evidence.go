@@ -188,7 +188,7 @@ func Rivals(rows []results.Row) (loads [][][]*results.Row) {
 	own := OwnKind(rows)
 	_, told := CaseAxes(rows)
 	current := Those(rows, func(r *results.Row) bool { return IsMeasured(r) && !r.Stale && KindOfRun(r) == own })
-	for _, of := range Grouped(current, func(r *results.Row) Under { return UnderLoad(r, told) }) {
+	for _, of := range Grouped(current, func(r *results.Row) Load { return LoadOf(r, told) }) {
 		if cells := Grouped(of, PlaceOf); len(cells) > 1 {
 			loads = append(loads, cells)
 		}

@@ -30,15 +30,15 @@ type Layout struct {
 	Intervals bool `json:"intervals,omitempty"`
 	// Automatic are the kinds of charts that follow from what was measured, besides
 	// Charts. Nil: all of them.
-	Automatic []string `json:"automatic"`
-	Charts    []Chart  `json:"charts,omitempty"`
+	Automatic []string     `json:"automatic"`
+	Charts    []AskedChart `json:"charts,omitempty"`
 	// NoReferences leaves out what others published; NoPrices leaves out money.
 	NoReferences bool `json:"no_references,omitempty"`
 	NoPrices     bool `json:"no_prices,omitempty"`
 }
 
-// Chart is a chart that a lab asks for.
-type Chart struct {
+// AskedChart is a chart that a lab asks for.
+type AskedChart struct {
 	Title string   `json:"title"`
 	X     string   `json:"x"`               // a quantity of the load, a metric, or another column
 	Y     []string `json:"y"`               // metrics, each with a panel of its own

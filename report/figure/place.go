@@ -20,7 +20,7 @@ type Place struct {
 	run      string // of what was published: none is a repetition of another
 	stale    bool
 	series   int   // in charts of which the lab says what is told apart, from 1; 0: it does not
-	load     Under // in those
+	load     Load // in those
 }
 
 // Label is what a cell is called.
@@ -76,22 +76,22 @@ func LabelOf(r *results.Row) Label {
 	return l
 }
 
-// Under is what makes two cells cells under the same load.
-type Under struct {
+// Load is what makes two cells cells under the same load.
+type Load struct {
 	benchmark, dataset, words string
 	at                        [5]float64 // along each of [Dimensions]
 }
 
-// UnderLoad is the load of a row. Columns of published tables that are of the load are told, and what is
+// LoadOf is the load of a row. Columns of published tables that are of the load are told, and what is
 // left out is not looked at.
-func UnderLoad(r *results.Row, told []string, without ...string) Under {
-	u := Under{benchmark: r.Benchmark, dataset: dataset(r)}
+func LoadOf(r *results.Row, told []string, without ...string) Load {
+	u := Load{benchmark: r.Benchmark, dataset: dataset(r)}
 	for i, d := range Dimensions {
 		if v, ok := d.value(r); ok && !slices.Contains(without, d.Name) {
 			u.at[i] = v
 		}
 	}
-	u.words = fmt.Sprint(others(r, told))
+	u.words = fmt.Sprint(otherWords(r, told))
 	return u
 }
 
@@ -222,7 +222,7 @@ func CaseAxes(rows []results.Row) (all, told []string) {
 	return all, told
 }
 
-func others(r *results.Row, told []string) []string {
+func otherWords(r *results.Row, told []string) []string {
 	return AxisWords(r.Axes, func(name string) bool { return name == "burstiness" || slices.Contains(told, name) })
 }
 

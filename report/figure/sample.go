@@ -78,7 +78,7 @@ func (s *Series) Place(r *results.Row) Place {
 	p := PlaceOf(r)
 	if s.by != nil {
 		p.Label = Label{axes: strings.Join(AxisWords(r.Axes, ofLoad), ", ")}
-		p.series, p.load = s.Find(r).Index+1, UnderLoad(r, nil)
+		p.series, p.load = s.Find(r).Index+1, LoadOf(r, nil)
 		if p.kind != "published" {
 			p.Identity = ""
 		}
@@ -122,7 +122,7 @@ func (s *Sample) Load() string {
 func (s *Sample) ofLoad(name string) bool { return ofLoad(name) || slices.Contains(s.Told, name) }
 
 // others are what published columns say of the cell's load beside dimensions and data set, in words.
-func (s *Sample) others() []string { return others(s.Rows[0], s.Told) }
+func (s *Sample) others() []string { return otherWords(s.Rows[0], s.Told) }
 
 // caseNames are short names of the loads of cells, each its own.
 func caseNames(cells []*Sample) map[Case]string {
@@ -246,8 +246,8 @@ func Enough(all []Slice) (n int) {
 // SlicesAlong finds the slices with a line in them, those with the most points first.
 func SlicesAlong(along Dimension, samples []*Sample) (out []Slice) {
 	lying := slices.DeleteFunc(slices.Clone(samples), func(s *Sample) bool { return s.At[along.Name] == 0 })
-	for _, of := range Grouped(lying, func(s *Sample) Under {
-		return UnderLoad(s.Rows[0], s.Told, along.Name, map[string]string{"batch": "concurrency"}[along.Name])
+	for _, of := range Grouped(lying, func(s *Sample) Load {
+		return LoadOf(s.Rows[0], s.Told, along.Name, map[string]string{"batch": "concurrency"}[along.Name])
 	}) {
 		x := Slice{Along: along, Samples: of}
 		for _, line := range Grouped(of, func(s *Sample) *chart.Series { return s.Series }) {
@@ -264,8 +264,8 @@ func SlicesAlong(along Dimension, samples []*Sample) (out []Slice) {
 	return out
 }
 
-// Under says what is the same for all cells of the slice.
-func (x Slice) Under() string {
+// Words says what is the same for all cells of the slice.
+func (x Slice) Words() string {
 	s := x.Samples[0]
 	var parts []string
 	for _, p := range [][2]string{{"input_tokens", "%s tokens in"}, {"output_tokens", "%s tokens out"},

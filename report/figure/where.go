@@ -11,10 +11,10 @@ import (
 	"hclbench/where"
 )
 
-// Where keeps the rows for which a condition of package where holds. A name is an
+// Matching keeps the rows for which a condition of package where holds. A name is an
 // axis, a metric, which also has the name above its column, or another column of [CSV];
 // "engine" is the engine's name or its kind. A name that no row knows is an error.
-func Where(rows []results.Row, condition string) ([]results.Row, error) {
+func Matching(rows []results.Row, condition string) ([]results.Row, error) {
 	fields := NewFields(rows)
 	holds, err := where.Parse(condition, fields.Names())
 	if err != nil {
@@ -108,7 +108,7 @@ func columnsOf(rows []results.Row) Fields {
 	for _, word := range TextColumns {
 		all[word.Name] = text(word.Of)
 	}
-	all["kind"] = func(r *results.Row) (any, bool) { return kinds(r), r.Deployment.Kind != "" }
+	all["kind"] = func(r *results.Row) (any, bool) { return kindsOf(r), r.Deployment.Kind != "" }
 	all["gpu_count"] = func(r *results.Row) (any, bool) { return float64(r.Deployment.GPUsUsed()), r.Deployment.GPUsUsed() > 0 }
 	for _, m := range AllMetrics(rows) {
 		all[m.Name] = m.Field()
@@ -135,14 +135,14 @@ func columnsOf(rows []results.Row) Fields {
 		}
 	}
 	all["engine"] = func(r *results.Row) (any, bool) {
-		return append([]string{r.Deployment.Engine}, kinds(r)...), r.Deployment.Engine != ""
+		return append([]string{r.Deployment.Engine}, kindsOf(r)...), r.Deployment.Engine != ""
 	}
 	return all
 }
 
-// kinds are the kind of a row's engine: of a rehearsed one that which the lab says, and
+// kindsOf are the kind of a row's engine: of a rehearsed one that which the lab says, and
 // that which stood in for it, so that a condition can be tried before it is needed.
-func kinds(r *results.Row) []string {
+func kindsOf(r *results.Row) []string {
 	d := &r.Deployment
 	if said, _, ok := strings.Cut(d.Engine, "."); ok && r.Run.Command == "rehearse" && said != d.Kind {
 		return []string{said, d.Kind}

@@ -33,7 +33,7 @@ func TestWhere(t *testing.T) {
 			"vllm.h200/4 vllm.h200/16 vllm.h200/128",
 		`concurrency > "many"`: "",
 	} {
-		got, err := Where(rows, condition)
+		got, err := Matching(rows, condition)
 		if err != nil {
 			t.Errorf("%s: %v", condition, err)
 			continue
@@ -42,7 +42,7 @@ func TestWhere(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", condition, diff)
 		}
 	}
-	if _, err := Where(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `there is no "colour" to compare. The nearest of`) {
+	if _, err := Matching(rows, "colour = red"); err == nil || !strings.Contains(err.Error(), `there is no "colour" to compare. The nearest of`) {
 		t.Errorf("a column that is not there: %v", err)
 	}
 }
@@ -55,7 +55,7 @@ func TestWhereRehearsed(t *testing.T) {
 	}
 	for condition, want := range map[string]int{"engine = vllm": 3, "kind = vllm": 3, "kind = sim": 6,
 		"engine = sim": 6, "kind != sglang": 3} {
-		if got, err := Where(rows, condition); err != nil || len(got) != want {
+		if got, err := Matching(rows, condition); err != nil || len(got) != want {
 			t.Errorf("%s: %d rows, %v, want %d", condition, len(got), err, want)
 		}
 	}

@@ -33,7 +33,7 @@ func TestClients(t *testing.T) {
 		s.Clients = append(s.Clients, c)
 	}
 	var b strings.Builder
-	if err := table.Text(&b, s, 0); err != nil {
+	if err := table.Summary(&b, s, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

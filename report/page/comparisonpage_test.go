@@ -30,7 +30,7 @@ func TestComparedPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Check([]compare.Limit{less}, nil); err != nil {
+	if err := d.Check([]compare.GateLimit{less}, nil); err != nil {
 		t.Fatal(err)
 	}
 	name := filepath.Join(t.TempDir(), "compare.html")

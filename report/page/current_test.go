@@ -36,7 +36,7 @@ func TestJudge(t *testing.T) {
 	}
 	for condition, want := range map[string]int{`slo = "missed"`: 1, `slo = "met"`: 0, `slo_ttft_p99 = "met"`: 1,
 		`slo_e2el_p99 = "missed"`: 1, `slo_e2el_p99 = "met"`: 0} {
-		if got, err := figure.Where(rows, condition); err != nil || len(got) != want {
+		if got, err := figure.Matching(rows, condition); err != nil || len(got) != want {
 			t.Errorf("%s: %d rows, %v; want %d", condition, len(got), err, want)
 		}
 	}

@@ -192,7 +192,7 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 		}
 		for n, s := range drawn[:len(drawn)-len(published)] {
 			if s.By != "" && !s.Void && a.Along != nil &&
-				figure.UnderLoad(s.Rows[0], all.Told, a.Along.Name) == figure.UnderLoad(a.Cells[0].Rows[0], all.Told, a.Along.Name) {
+				figure.LoadOf(s.Rows[0], all.Told, a.Along.Name) == figure.LoadOf(a.Cells[0].Rows[0], all.Told, a.Along.Name) {
 				w.Cells, w.At = append(w.Cells, n), append(w.At, -1)
 			}
 		}

@@ -17,7 +17,7 @@ func TestIntervals(t *testing.T) {
 	r := reporttest.Surely(900, 880, 920)
 	r.Summary.Unbounded = []load.Unbounded{{Why: "it needs 300", Figures: []string{"ttft_ms.p99", "itl_ms.mean", "itl_ms.p99"}},
 		{Why: "a row of its own", Figures: []string{"normalized_latency_ms.p99"}}, {Why: "too short"}}
-	show := reporttest.Written(t, func(w io.Writer) error { return table.Text(w, r.Summary, 0) })
+	show := reporttest.Written(t, func(w io.Writer) error { return table.Summary(w, r.Summary, 0) })
 	reporttest.Holds(t, show, "No 95 % interval    TTFT p99; ITL mean, p99: it needs 300\n                    too short\n", " in the best second, in 95 of 100 runs 880 to 920\n", "At most, 99 % sure  TTFT p50 102, p90 117\n")
 	reporttest.Holds(t, show, "\np50         97.0 ", "\nIn 95 of 100 runs       TTFT ms\nmean                95.0 to 105\np50                90.0 to 99.0\np90                  106 to 115\n")
 	reporttest.Trimmed(t, show)
@@ -62,14 +62,14 @@ func TestTooFew(t *testing.T) {
 	s := *few.Summary
 	s.SendLag = load.Stats{Count: 367, Percentiles: map[string]float64{"99": 4.25}}
 	unsent.Summary = &s
-	show := reporttest.Written(t, func(w io.Writer) error { return table.Text(w, &s, 0) })
+	show := reporttest.Written(t, func(w io.Writer) error { return table.Summary(w, &s, 0) })
 	reporttest.Holds(t, show, "\np99        n<368    n<368   n<368   n<368     4.25\n", "4.25", note)
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Markdown(w, []results.Row{many, few}, figure.About{}) }), "| n&lt;368 |", "\nn&lt;368: too few")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, []results.Row{few}) }), ",170,")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.JSON(w, []results.Row{few}, figure.About{}) }), `"99": 170`, `"99": 368`)
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return HTML(w, []results.Row{many, few}, figure.About{}) }),
 		`"values":[170,null],"needs":[0,368]`)
-	kept, err := figure.Where([]results.Row{many, few}, "p99_ttft_ms > 169")
+	kept, err := figure.Matching([]results.Row{many, few}, "p99_ttft_ms > 169")
 	if err != nil || len(kept) != 2 {
 		t.Errorf("a condition on what was seen keeps %d rows, %v", len(kept), err)
 	}
@@ -88,7 +88,7 @@ func TestTooFewCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := d.Check([]compare.Limit{limit}, compare.Differing()); err != nil {
+		if err := d.Check([]compare.GateLimit{limit}, compare.Differing()); err != nil {
 			t.Fatal(err)
 		}
 		text := reporttest.Written(t, func(w io.Writer) error { return d.Write(w, "text", 0) })

@@ -38,7 +38,7 @@ func TestPrintable(t *testing.T) {
 		"csv":        func(w io.Writer) error { return table.CSV(w, rows[:3]) },
 		"markdown":   func(w io.Writer) error { return table.Markdown(w, rows[:3], about) },
 		"cell":       func(w io.Writer) error { return table.Cell(w, rows[0], []results.Event{{Message: escape}}, 40) },
-		"summary":    func(w io.Writer) error { return table.Text(w, rows[0].Summary, 40) },
+		"summary":    func(w io.Writer) error { return table.Summary(w, rows[0].Summary, 40) },
 		"references": func(w io.Writer) error { return table.References(w, about.References, table.Options{}) },
 		"comparison": func(w io.Writer) error { return d.Write(w, "text", 100) },
 		"benchstat":  func(w io.Writer) error { return d.Write(w, "benchstat", 100) },
@@ -121,7 +121,7 @@ func evil() ([]results.Row, figure.About) {
 	about := figure.About{Title: attack, Description: attack, Version: attack, Spending: []figure.Spending{{Run: attack, Host: attack, Held: 1}},
 		Planned: []figure.Planned{{Benchmark: attack, ID: "never", Axes: results.Axes{{Name: attack, Value: attack}}}},
 		Layout: figure.Layout{Headline: attack, Notes: []string{attack},
-			Charts: []figure.Chart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
+			Charts: []figure.AskedChart{{Title: attack, X: "concurrency", Y: []string{"output_throughput"}, Note: attack}}},
 	}
 	about.References = figure.Compare(rows, []figure.Reference{{Benchmark: attack, Name: attack,
 		Source: "javascript:window.ran=1//" + attack, Rows: []map[string]any{{"engine": attack, "output_throughput": 1}}}})

@@ -82,7 +82,7 @@ func TestMembersShown(t *testing.T) {
 			t.Errorf("%s is told of engines of one member:\n%.300s", name, single)
 		}
 	}
-	groups, err := figure.Where(all, `kind == "group"`)
+	groups, err := figure.Matching(all, `kind == "group"`)
 	if err != nil || len(groups) != 4 {
 		t.Errorf("of kind group are %d, %v; want 4", len(groups), err)
 	}

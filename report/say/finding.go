@@ -198,7 +198,7 @@ func decided(d *figure.Decision) string {
 
 // leading says who is ahead where, and by how much where that is most; empty: nobody is.
 func leading(d *figure.Decision) string {
-	var runs []run
+	var runs []stretch
 	first := 0
 	for i, p := range d.Places {
 		if p.Kind != "" {
@@ -211,22 +211,22 @@ func leading(d *figure.Decision) string {
 		case n >= 0 && runs[n].series == w && runs[n].to == i-1:
 			runs[n].to = i
 		default:
-			runs = append(runs, run{w, i, i})
+			runs = append(runs, stretch{w, i, i})
 		}
 	}
 	if len(runs) == 0 {
 		return ""
 	}
-	won := figure.Grouped(runs, func(r run) *chart.Series { return r.series })
-	size := func(of []run) (n int) {
+	won := figure.Grouped(runs, func(r stretch) *chart.Series { return r.series })
+	size := func(of []stretch) (n int) {
 		for _, r := range of {
 			n += r.to - r.from + 1
 		}
 		return n
 	}
-	slices.SortStableFunc(won, func(x, y []run) int { return size(y) - size(x) })
+	slices.SortStableFunc(won, func(x, y []stretch) int { return size(y) - size(x) })
 	unit, counted := " "+d.PlaceUnit, len(runs) > maxRuns || d.PlaceUnit == ""
-	where := func(of []run) string {
+	where := func(of []stretch) string {
 		if counted {
 			return fmt.Sprintf("in %d of %d cases", size(of), len(d.Places)-first)
 		}
@@ -251,7 +251,7 @@ func leading(d *figure.Decision) string {
 }
 
 // span says where a run is, of places from the first on.
-func span(d *figure.Decision, r run, first int, unit string) string {
+func span(d *figure.Decision, r stretch, first int, unit string) string {
 	last, from, to := len(d.Places)-1, d.Places[r.from].Value, d.Places[r.to].Value
 	switch {
 	case r.from == first && r.to == last && first == last:
@@ -461,8 +461,8 @@ func changes(d *figure.Decision) string {
 		strings.Join(parts, ", "))
 }
 
-// run are places that follow each other and have the same winner.
-type run struct {
+// stretch are places that follow each other and have the same winner.
+type stretch struct {
 	series   *chart.Series
 	from, to int
 }

@@ -245,15 +245,15 @@ func Reasons(r *results.Row) string {
 	return plain.Line(cmp.Or(v.Verdict, "?") + ": " + strings.Join(lines, "; "))
 }
 
-// doubt is a reason against cells, which stands once however many they are.
-type doubt struct {
+// Doubt is a reason against cells, which stands once however many they are.
+type Doubt struct {
 	Text  string // with the range of each number in which its cells differ
 	Rows  []*results.Row
 	shape string // its reasons without their numbers
 }
 
 // Doubts are the reasons against some rows, numbered from 1.
-type Doubts []doubt
+type Doubts []Doubt
 
 // numerals are the numbers in a sentence.
 var numerals = regexp.MustCompile(`\b\d+(?:[.,]\d+)*`)
@@ -268,7 +268,7 @@ func NewDoubts(rows []results.Row) (all Doubts) {
 		for _, r := range of {
 			texts = append(texts, Reasons(r))
 		}
-		all = append(all, doubt{ranges(texts), of, shapeOf(texts[0])})
+		all = append(all, Doubt{ranges(texts), of, shapeOf(texts[0])})
 	}
 	return all
 }
@@ -300,7 +300,7 @@ func ranges(texts []string) string {
 // Number is that of the doubt about a row; 0: there is none.
 func (all Doubts) Number(r *results.Row) int {
 	shape := shapeOf(Reasons(r))
-	return 1 + slices.IndexFunc(all, func(d doubt) bool { return d.shape == shape })
+	return 1 + slices.IndexFunc(all, func(d Doubt) bool { return d.shape == shape })
 }
 
 func (all Doubts) Texts() (texts []string) {

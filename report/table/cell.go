@@ -24,7 +24,7 @@ func Cell(w io.Writer, r results.Row, events []results.Event, width int) error {
 	writeFacts(&b, cellFacts(&r, width), width)
 	if r.Summary != nil {
 		b.WriteByte('\n')
-		if err := Text(&b, r.Summary, width); err != nil {
+		if err := Summary(&b, r.Summary, width); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func TestAdapters(t *testing.T) {
 	}
 	s.Adapters = append(s.Adapters, load.OfAdapter{Name: "unused"})
 	var b strings.Builder
-	if err := Text(&b, s, 0); err != nil {
+	if err := Summary(&b, s, 0); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"Adapter             requests  failed  tok/s  TTFT p50   p99", "(the model itself)     1,500       0    250      31.5  40.0", "sql                    1,499", "unused                     0       0      0         -     -"} {
@@ -36,5 +36,5 @@ func TestAdapters(t *testing.T) {
 func TestNoneEnded(t *testing.T) {
 	s := &load.Summary{}
 	s.Sessions = &load.Sessions{Begun: 3}
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return Text(w, s, 0) }), "3 begun, none ended\n")
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return Summary(w, s, 0) }), "3 begun, none ended\n")
 }

@@ -68,8 +68,8 @@ func repetitionColumns(rows []results.Row) (columns []Column) {
 	return columns
 }
 
-// counts are the columns of how many requests went well and how many did not, of void cells too.
-func counts(rows []results.Row) []Column {
+// countColumns are the columns of how many requests went well and how many did not, of void cells too.
+func countColumns(rows []results.Row) []Column {
 	each := " each"
 	if len(rows) == 1 {
 		each = ""
@@ -131,7 +131,7 @@ func tabled(rows []results.Row) []Weighted {
 // cells have counts alone.
 func figureColumns(rows, all []results.Row, layout *figure.Layout, automatic []Weighted) []Column {
 	names := layout.Columns
-	columns := slices.DeleteFunc(counts(rows), func(c Column) bool { return slices.Contains(names, c.Key) })
+	columns := slices.DeleteFunc(countColumns(rows), func(c Column) bool { return slices.Contains(names, c.Key) })
 	wanted := automatic
 	if names != nil {
 		wanted = nil

@@ -114,7 +114,7 @@ func TestText(t *testing.T) {
 			Reasons: load.Because("", "no request was sent")}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			golden.Check(t, name+".txt", reporttest.Written(t, func(w io.Writer) error { return Text(w, s, 0) }))
+			golden.Check(t, name+".txt", reporttest.Written(t, func(w io.Writer) error { return Summary(w, s, 0) }))
 		})
 	}
 }
@@ -153,7 +153,7 @@ func TestWriteErrors(t *testing.T) {
 		"table": Table(f, reporttest.Matrix(), Options{}),
 		"none":  Table(f, nil, Options{}),
 		"json":  JSON(f, reporttest.Matrix(), figure.About{}),
-		"text":  Text(f, reporttest.Matrix()[0].Summary, 0),
+		"text":  Summary(f, reporttest.Matrix()[0].Summary, 0),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error from a file that cannot be written", name)

@@ -35,7 +35,7 @@ func TestSilent(t *testing.T) {
 			}
 		}
 		b.Reset()
-		if err := Text(&b, row(input).Summary, 0); err != nil {
+		if err := Summary(&b, row(input).Summary, 0); err != nil {
 			t.Fatal(err)
 		}
 		if text := b.String(); strings.Contains(text, "Output ") || strings.Contains(text, "output tokens") || strings.Contains(text, " 0 input") ||

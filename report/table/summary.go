@@ -16,9 +16,9 @@ import (
 	"hclbench/report/say"
 )
 
-// Text prints one summary in full, in lines of at most width columns, 0 being no limit: what `hcl bench`
+// Summary prints one summary in full, in lines of at most width columns, 0 being no limit: what `hcl bench`
 // shows. docs/method.md defines the names.
-func Text(w io.Writer, s *load.Summary, width int) error {
+func Summary(w io.Writer, s *load.Summary, width int) error {
 	var b bytes.Buffer
 	writeFacts(&b, requestLines(s), width)
 	b.WriteByte('\n')

@@ -33,7 +33,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		_, err := fmt.Fprintln(w, "No results.")
 		return err
 	}
-	parted := parts(rows, &opt.Layout)
+	parted := tablesOf(rows, &opt.Layout)
 	rows = slices.Concat(parted...)
 	notes := say.NewDoubts(rows)
 	tables, common := newSheets(parted, &opt.Layout, notes)
@@ -68,9 +68,9 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	return err
 }
 
-// parts are the rows of each table: of one workload, or, of all that is of none, of benchmarks that have the
+// tablesOf are the rows of each table: of one workload, or, of all that is of none, of benchmarks that have the
 // same axes.
-func parts(rows []results.Row, layout *figure.Layout) (all [][]results.Row) {
+func tablesOf(rows []results.Row, layout *figure.Layout) (all [][]results.Row) {
 	shapes := map[string]string{} // of each benchmark
 	for _, of := range figure.Grouped(rows, func(r results.Row) string { return r.Benchmark }) {
 		own := slices.DeleteFunc(figure.Axes(of), func(name string) bool { return name == "engine" })
@@ -128,7 +128,7 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 		paragraph(text)
 	}
 	if len(rows) > 0 {
-		parted := parts(rows, &about.Layout)
+		parted := tablesOf(rows, &about.Layout)
 		rows = slices.Concat(parted...)
 		notes := say.NewDoubts(rows)
 		tables, common := newSheets(parted, &about.Layout, notes)
