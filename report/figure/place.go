@@ -19,7 +19,7 @@ type Place struct {
 	kind     string // of run
 	run      string // of what was published: none is a repetition of another
 	stale    bool
-	series   int   // in charts of which the lab says what is told apart, from 1; 0: it does not
+	series   int  // in charts of which the lab says what is told apart, from 1; 0: it does not
 	load     Load // in those
 }
 
