@@ -112,14 +112,18 @@ func TestRecorded(t *testing.T) {
 		}
 		var s Stream
 		s.Reset(x)
+		over := x.Whole
 		for i, each := range strings.SplitAfter(text, "\n\n") {
-			over, err := s.Feed([]byte(each), time.Duration(i+1)*10*time.Millisecond, i)
+			ended, err := s.Feed([]byte(each), time.Duration(i+1)*10*time.Millisecond, i)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if over {
+			if over = over || ended; ended {
 				break
 			}
+		}
+		if !over {
+			t.Errorf("%s: it has no end", name)
 		}
 		if x.Whole {
 			if err := s.end(); err != nil {
