@@ -7,10 +7,11 @@ if [ ! -e "${DIR:?}/whole" ]; then
     echo "Error: Python cannot make an environment here: install python3-venv"
     exit 1
   }
-  "$DIR/tools/bin/python" -m pip install --quiet uv==0.13.9 || {
+  "$DIR/tools/bin/python" -m pip install --quiet --no-cache-dir uv==0.13.9 || {
     echo "Error: PyPI is not reached: say where its packages are, PIP_INDEX_URL and UV_INDEX_URL, or a proxy, HTTPS_PROXY"
     exit 1
   }
+  export UV_CACHE_DIR="${UV_CACHE_DIR:-$DIR/tools/cache}" # its files are the environment's, and go with it
   uv() { "$DIR/tools/bin/uv" "$@"; }
   install() {
     uv pip install --quiet --python "$DIR/env/bin/python" "$@" || {

@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -240,8 +241,18 @@ func whole(dir, script string, room float64, env []string) (lock *os.File, err e
 			lock.Close()
 		}
 	}()
-	elsewhere := func(v string) bool { return strings.HasPrefix(v, "TOKENIZER=") } // in another checkout
-	recipe := fmt.Sprintf("%q %s", slices.DeleteFunc(slices.Clone(env), elsewhere), script)
+	python, _ := filepath.EvalSymlinks("/usr/bin/python3") // where there is none, the script tells
+	recipe := python + " " + script
+	for _, v := range env {
+		if file, ok := strings.CutPrefix(v, "TOKENIZER="); ok { // of this checkout, which may be as in another
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return lock, err
+			}
+			v = fmt.Sprintf("%x", sha256.Sum256(text))
+		}
+		recipe += "\n" + v
+	}
 	mark := filepath.Join(dir, "made") // by which recipe
 	made := func() bool {
 		by, err := os.ReadFile(mark)
@@ -278,11 +289,11 @@ func makes(dir, script string, room float64, env []string, lock *os.File) error 
 		return err
 	}
 	if free := float64(disk.Bavail) * float64(disk.Bsize); free < room {
-		return fmt.Errorf("it takes %.0f GB, and the disk of %s has %.1f GB free: remove versions there that nobody tests with", room/1e9, cache, free/1e9)
+		return fmt.Errorf("it takes %.0f GB, and the disk of %s has %.1f GB free: remove versions there that nobody tests with, and uv, whose files they share", room/1e9, cache, free/1e9)
 	}
 	// Not another Python of this machine: one that is in somebody's home directory is on no test's host.
 	cmd := exec.Command("/bin/sh", "-ec", script)
-	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "DIR=" + dir, "TOKENIZER=", "MORE="}, slices.DeleteFunc(os.Environ(), func(v string) bool {
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "DIR=" + dir, "TOKENIZER=", "MORE=", "UV_CACHE_DIR=" + filepath.Join(cache, "uv")}, slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return !ways.MatchString(v)
 	})...)
 	cmd.Env = append(cmd.Env, env...)

@@ -54,7 +54,7 @@ func TestPyPITells(t *testing.T) {
 	}
 }
 
-// TestPyPIAnew: what was made by another recipe is made again, when nobody uses it any more, and what is whole is not.
+// TestPyPIAnew: what was made by another recipe, or of another file, is made again, when nobody uses it any more, and what is whole is not.
 func TestPyPIAnew(t *testing.T) {
 	dir := t.TempDir()
 	script := `echo made >> "$DIR/../log"`
@@ -66,8 +66,12 @@ func TestPyPIAnew(t *testing.T) {
 		defer other.Close()
 		return syscall.Flock(int(other.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil
 	}
-	for _, s := range []string{script, script, script + "; true"} {
-		used, err := whole(dir, s, 0, nil)
+	tokenizer := filepath.Join(t.TempDir(), "tokenizer.json")
+	for _, r := range []struct{ script, tokenizer string }{{script, "a"}, {script, "a"}, {script + "; true", "a"}, {script + "; true", "b"}} {
+		if err := os.WriteFile(tokenizer, []byte(r.tokenizer), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		used, err := whole(dir, r.script, 0, []string{"TOKENIZER=" + tokenizer})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +83,8 @@ func TestPyPIAnew(t *testing.T) {
 	if held() {
 		t.Error("it is held by nobody")
 	}
-	if got, err := os.ReadFile(filepath.Join(dir, "..", "log")); err != nil || string(got) != "made\nmade\n" {
-		t.Errorf("%q, %v: want it made twice", got, err)
+	if got, err := os.ReadFile(filepath.Join(dir, "..", "log")); err != nil || string(got) != "made\nmade\nmade\n" {
+		t.Errorf("%q, %v: want it made three times", got, err)
 	}
 }
 
