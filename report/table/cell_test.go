@@ -132,7 +132,7 @@ func TestCounted(t *testing.T) {
 	}
 	r.Deployment.Members = []results.Member{{Role: "prefill"}, {Role: "decode"}}
 	r.Telemetry.Counts = []telemetry.Count{
-		{Of: "prefill", Name: telemetry.PrefillTime, Sum: 68.46, Times: 29}, {Of: "decode", Name: telemetry.DecodeTime, Sum: 103.25, Times: 21},
+		{Of: "prefill", Name: telemetry.PrefillTime, Sum: 68.46, Times: 29}, {Of: "prefill", Name: telemetry.DecodeTime, Times: 29}, {Of: "decode", Name: telemetry.DecodeTime, Sum: 103.25, Times: 21},
 		{Of: "decode", Name: telemetry.Fetched, Sum: 4872}, {Of: "decode", Name: telemetry.Transferred, Sum: 5636096, Times: 22},
 		{Of: "decode", Name: telemetry.TransferTime, Sum: 4.114, Times: 22}, {Of: "decode", Name: telemetry.TransferBlocks, Sum: 60, Times: 22},
 		{Of: "router", Name: telemetry.Retried, Sum: 2},

@@ -55,7 +55,7 @@ func countedText(r *results.Row, group []figure.Counted, counts []telemetry.Coun
 			}
 			v := c.Sum * q.Scale
 			if q.Of != "" {
-				if c.Times < 0.5 {
+				if c.Times < 0.5 || v == 0 { // prefill decodes nothing
 					continue
 				}
 				if v, of = v/c.Times, q.Of; least == 0 || c.Times < least {
