@@ -44,14 +44,6 @@ func (o *operated) exports() (all []telemetry.Exports) {
 	return all
 }
 
-// gpus is how many GPUs its pods have asked for.
-func (o *operated) gpus() (n int) {
-	for _, p := range o.Pods() {
-		n += p.GPUs
-	}
-	return n
-}
-
 // ended reports what became of the engine's pods while it was measured. Nothing is said of what cannot
 // be asked, and not more often than that.
 func (o *operated) ended(ctx context.Context, every time.Duration) error {

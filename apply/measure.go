@@ -36,7 +36,9 @@ func (m *measurement) load(ctx context.Context) error {
 	beyond := slices.DeleteFunc(slices.Clone(from), func(s *place.Session) bool { return s == m.t.home() })
 	defer place.EndWith(beyond, cancel)()
 	read, beside := readWhile(m.t.d, m.cell, m.t.objects.exports()...)
-	m.lookBeside(running, beside)
+	for i, b := range beside {
+		beside[i].end = watch(running, m.t.at[b.host], m.watchID(), b.plan)
+	}
 	got, err := m.send(running, from, server, read)
 	cancel(nil)
 	lost := <-watched
@@ -53,7 +55,9 @@ func (m *measurement) load(ctx context.Context) error {
 	m.collect(after, got.Telemetry, beside, from[0], got.Window())
 	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
 	if !whole {
-		m.t.stillHeld(ctx)
+		// An engine that was taken down because the leases ran out, while this machine slept, has not failed: whoever
+		// has a host now says so, which ends the work there.
+		flow.Each(slices.Collect(maps.Values(m.t.at)), func(_ int, s *place.Session) error { return s.Renew(ctx) })
 		if gone := m.gone(from); gone != nil && ctx.Err() == nil { // which says nothing of the engine
 			return m.t.blame(gone, context.Cause(gone.Held))
 		}
@@ -122,12 +126,6 @@ func cutShort(records []load.Record, context int) (doubts []string) {
 
 // outcomeWithin is how long after an interruption it may take to prove what was measured before it.
 const outcomeWithin = 20 * time.Second
-
-// stillHeld asks for the leases of all hosts anew: an engine that was taken down because they ran out,
-// while this machine slept, has not failed. Whoever has a host now says so, which ends the work there.
-func (t *trial) stillHeld(ctx context.Context) {
-	flow.Each(slices.Collect(maps.Values(t.at)), func(_ int, s *place.Session) error { return s.Renew(ctx) })
-}
 
 // gone is a host beside the engine's that cannot send its share any more; nil: all can.
 func (m *measurement) gone(from []*place.Session) *place.Session {
@@ -315,12 +313,6 @@ func reaches(ctx context.Context, from *place.Session, base string) error {
 }
 
 func (m *measurement) watchID() string { return m.t.row.RunID + "." + m.cell.ID }
-
-func (m *measurement) lookBeside(ctx context.Context, beside []watching) {
-	for i, b := range beside {
-		beside[i].end = watch(ctx, m.t.at[b.host], m.watchID(), b.plan)
-	}
-}
 
 // collect ends the watches side by side, and adds what they have read to the record of the job, by
 // the sender's clock.

@@ -122,7 +122,8 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 			said = client.TryObjects(ctx, run, e.Manifests.Objects)
 		}
 		for i, of := range e.Manifests.Objects {
-			o := ofManifests(e, of)
+			o := plan.Object{Kind: of.Kind, Name: of.Name, Engine: e.Label()}
+			_ = json.Unmarshal([]byte(of.Text.String()), &o.Manifest) // without secrets
 			if errors.Is(said[i], provision.ErrUnreachable) {
 				out.Error = text(said[i])
 			} else if said[i] != nil {
@@ -131,13 +132,6 @@ func objectsIn(ctx context.Context, p *plan.Plan, cluster *provision.Cluster, po
 			out.Objects = append(out.Objects, o)
 		}
 	}
-	return out
-}
-
-// ofManifests is an object as it is shown, without secrets.
-func ofManifests(e *engines.Engine, o provision.Object) plan.Object {
-	out := plan.Object{Kind: o.Kind, Name: o.Name, Engine: e.Label()}
-	_ = json.Unmarshal([]byte(o.Text.String()), &out.Manifest)
 	return out
 }
 

@@ -141,7 +141,10 @@ func (t *trial) serves(ctx context.Context, now serving) error {
 	}
 	t.row.Ready = time.Since(t.row.Started).Seconds()
 	if t.objects != nil {
-		t.row.GPUCount = t.objects.gpus()
+		t.row.GPUCount = 0
+		for _, p := range t.objects.Pods() {
+			t.row.GPUCount += p.GPUs
+		}
 	}
 	images, _ := alike(t.rows)
 	t.doubts = load.Because(load.CodeImages, images...)

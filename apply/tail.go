@@ -55,14 +55,10 @@ func linesOf(logs io.ReadCloser, err error) (lines []string) {
 	return lines
 }
 
-// lastOf are the last lines of a log that do not tell of requests.
-func lastOf(lines []string) []string {
-	lines = slices.DeleteFunc(lines, engines.AccessLine)
-	return lines[max(len(lines)-tailLines, 0):]
-}
-
+// withTail adds the last lines of a log that do not tell of requests.
 func withTail(what string, tail []string) string {
-	tail = lastOf(slices.Clone(tail))
+	tail = slices.DeleteFunc(slices.Clone(tail), engines.AccessLine)
+	tail = tail[max(len(tail)-tailLines, 0):]
 	if len(tail) == 0 {
 		return what
 	}

@@ -132,10 +132,12 @@ func (w *wait) until(ctx context.Context, probes ...probe) error {
 // look looks once. The error says that there is no use in looking again.
 func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err error) {
 	found := p.look(ctx)
+	// A cluster has said that waiting for a pod does not help.
+	final := []error{provision.ErrImageNotFound, provision.ErrNoRoom, provision.ErrPodLost}
 	switch {
 	case errors.Is(found, provision.ErrPortTaken):
 		return false, found
-	case cannotCome(found):
+	case slices.ContainsFunc(final, func(kind error) bool { return errors.Is(found, kind) }):
 		return false, w.failed(0, found.Error())
 	case ctx.Err() != nil: // it was broken off: what was found before says more
 		return false, nil
@@ -150,12 +152,6 @@ func (w *wait) look(ctx context.Context, p probe, last bool) (good bool, err err
 		return false, w.failed(0, why)
 	}
 	return false, nil
-}
-
-// cannotCome reports whether a cluster has said that waiting for a pod does not help.
-func cannotCome(err error) bool {
-	final := []error{provision.ErrImageNotFound, provision.ErrNoRoom, provision.ErrPodLost}
-	return slices.ContainsFunc(final, func(kind error) bool { return errors.Is(err, kind) })
 }
 
 // hopelessAfter is how long a server may answer what waiting does not change: some

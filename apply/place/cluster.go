@@ -22,7 +22,8 @@ const lastResort = 7 * 24 * time.Hour
 // Deadline is when a cluster ends a run, whatever anybody does: of one that may last so long.
 func Deadline(most time.Duration) time.Duration { return cmp.Or(most, lastResort) + 5*time.Minute }
 
-func found(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found {
+// containerOf is a pod as what runs in it is told of.
+func containerOf(ctx context.Context, root *kube.Root, pod *kube.Pod) provision.Found {
 	f := provision.Found{ID: pod.Name(), Name: pod.Name(), Labels: map[string]string{
 		provision.LabelLab: root.Lab, provision.LabelRun: root.Run, provision.LabelEngine: pod.Label(provision.LabelEngine),
 	}}

@@ -66,7 +66,9 @@ func CheckFabric(ctx context.Context, scope Scope, claim *agent.Lease, opt Optio
 		if !ok {
 			continue
 		}
-		i := slices.IndexFunc(all, func(o Network) bool { return sameHosts(n.Hosts, o.Hosts) })
+		i := slices.IndexFunc(all, func(o Network) bool {
+			return len(n.Hosts) == len(o.Hosts) && !slices.ContainsFunc(n.Hosts, func(h *provision.Host) bool { return !slices.Contains(o.Hosts, h) })
+		})
 		if i < 0 {
 			all = append(all, n)
 			continue
@@ -93,10 +95,6 @@ func CheckFabric(ctx context.Context, scope Scope, claim *agent.Lease, opt Optio
 		out[i].Findings, out[i].Err = j.Findings, err
 	}
 	return out
-}
-
-func sameHosts(a, b []*provision.Host) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(h *provision.Host) bool { return !slices.Contains(b, h) })
 }
 
 func notMeasured(why string) provision.Finding {

@@ -47,7 +47,10 @@ func (t *Turn) wait(ctx context.Context, machine string) error {
 	t.set(func() { t.machine, t.come = machine, true })
 	for {
 		t.of.mu.Lock()
-		changed, first := t.of.changed, !slices.ContainsFunc(t.of.all, t.waitsFor)
+		changed, first := t.of.changed, !slices.ContainsFunc(t.of.all, func(other *Turn) bool {
+			return !other.ended && other != t &&
+				(!other.come || cmp.Or(cmp.Compare(other.machine, t.machine), cmp.Compare(other.number, t.number)) < 0)
+		})
 		t.of.mu.Unlock()
 		if first {
 			return nil
@@ -58,11 +61,6 @@ func (t *Turn) wait(ctx context.Context, machine string) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-func (t *Turn) waitsFor(other *Turn) bool {
-	return !other.ended && other != t &&
-		(!other.come || cmp.Or(cmp.Compare(other.machine, t.machine), cmp.Compare(other.number, t.number)) < 0)
 }
 
 // over lets the next take theirs. It may be called again.
@@ -123,12 +121,6 @@ type lease struct {
 	claim agent.Lease // what is renewed
 }
 
-// begin has the claim renewed from now on.
-func (l *lease) begin(ctx context.Context) {
-	// Renewing outlives an interrupt: taking down takes its time too.
-	l.stop = flow.Beside(context.WithoutCancel(ctx), l.keepRenewing)
-}
-
 func (l *lease) keepRenewing(ctx context.Context) {
 	var over <-chan time.Time
 	if most := time.Duration(l.claim.MaxDuration); most > 0 {
@@ -177,8 +169,6 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	defer cancel()
 	return l.agent.Lease(ctx, l.claim)
 }
-
-func (l *lease) heldByOther() bool { return errors.As(context.Cause(l.held), new(*agent.HeldError)) }
 
 // unreachable reports whether there is nothing to be taken down any more, or nobody who could.
 func (l *lease) unreachable() bool {

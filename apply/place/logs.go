@@ -29,7 +29,11 @@ type Log struct {
 // its secrets and what is not fit for a terminal; of several members each line behind its
 // member's name. It is an error that it breaks off.
 func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
-	hosts, several := logsAt(log.Engine)
+	var hosts []*provision.Host // none of an engine that others run
+	members := engines.Members(log.Engine)
+	if log.Engine.Manifests != nil || members != nil {
+		hosts = log.Engine.Placement.Hosts()
+	}
 	secrets := plain.NewSecrets(append(engines.Secrets(log.Engine), opt.Hub.Token)...)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -41,16 +45,16 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		defer logs.Close()
 		defer context.AfterFunc(ctx, func() { logs.Close() })()
 		write := log.Write
-		if several {
-			write = behind(name, func(text []byte) error {
+		if len(members) != 1 {
+			write = func(text []byte) error {
 				writing.Lock()
 				defer writing.Unlock()
-				err := log.Write(text)
+				err := log.Write(fmt.Appendf(nil, "%s | %s\n", name, bytes.TrimSuffix(text, []byte("\n"))))
 				if err != nil {
 					stop(err) // nobody reads any of them
 				}
 				return err
-			})
+			}
 		}
 		return passOn(logs, write, secrets)
 	}
@@ -79,14 +83,6 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		return context.Cause(ctx)
 	}
 	return errors.Join(errs...)
-}
-
-// logsAt is where an engine's logs are, and whether they are those of several.
-func logsAt(e *engines.Engine) (hosts []*provision.Host, several bool) {
-	if members := engines.Members(e); e.Manifests != nil || members != nil {
-		hosts, several = e.Placement.Hosts(), len(members) != 1
-	}
-	return hosts, several
 }
 
 // eachOf does something with every container and process of an engine on a host, side by side.
@@ -145,13 +141,6 @@ func eachOfRoles(
 		return fmt.Errorf(noRolePods, log.Engine, client.Namespace())
 	}
 	return flow.Each(todo, func(_ int, follow func() error) error { return follow() })
-}
-
-// behind puts a name before each line.
-func behind(name string, write func([]byte) error) func([]byte) error {
-	return func(text []byte) error {
-		return write(fmt.Appendf(nil, "%s | %s\n", name, bytes.TrimSuffix(text, []byte("\n"))))
-	}
 }
 
 // longestLine is how much of a log is taken for one line, and longestSecret, how long a

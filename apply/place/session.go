@@ -216,7 +216,8 @@ func (s *Session) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.begin(ctx)
+	// Renewing outlives an interrupt: taking down takes its time too.
+	l.stop = flow.Beside(context.WithoutCancel(ctx), l.keepRenewing)
 	if s.Pod != nil {
 		s.unwatch = flow.Beside(l.held, s.watchPod)
 	}
@@ -369,7 +370,8 @@ func (s *Session) Close(met error) (err error) {
 	if s.Conn != nil {
 		s.Conn.Close()
 	}
-	if s.leave != nil && !(s.rented() && s.lease != nil && s.lease.unreachable()) {
+	// A pod ends with its root in any case.
+	if s.leave != nil && !(s.work.Root != nil && s.lease != nil && s.lease.unreachable()) {
 		err = errors.Join(err, s.leave(context.Background()))
 	}
 	if errors.Is(err, provision.ErrUnclean) {
@@ -380,13 +382,12 @@ func (s *Session) Close(met error) (err error) {
 
 // Gone reports whether there is nothing to be taken down any more, or nobody who could: the place was not heard of for
 // as long as its lease, or somebody else has it.
-func (s *Session) Gone() bool { return s.lease.unreachable() || s.lease.heldByOther() }
+func (s *Session) Gone() bool {
+	return s.lease.unreachable() || errors.As(context.Cause(s.Held), new(*agent.HeldError))
+}
 
 // Renew asks for the lease anew: whoever has the place now says so, which ends the work there.
 func (s *Session) Renew(ctx context.Context) error { return s.lease.renew(ctx, lateRenewal) }
-
-// rented reports whether the place is a pod, which its root ends in any case.
-func (s *Session) rented() bool { return s.work.Root != nil }
 
 // Forget leaves a pod to the end of its root.
 func (s *Session) Forget() { s.leave = nil }

@@ -49,7 +49,7 @@ func (s Scope) inCluster(ctx context.Context, client *kube.Client, opt Options) 
 		pods, err := root.Pods(ctx)
 		errs = append(errs, err)
 		for _, pod := range pods {
-			p.Containers = append(p.Containers, found(ctx, root, pod))
+			p.Containers = append(p.Containers, containerOf(ctx, root, pod))
 		}
 		lease, err := leaseOf(ctx, root, opt)
 		errs = append(errs, err)
@@ -216,7 +216,7 @@ func (r remover) leaveCluster(ctx context.Context, _ *provision.Host, client *ku
 		}
 		pods, _ := root.Pods(ctx) // for people: what is deleted is told by its root
 		for _, pod := range pods {
-			p.Containers = append(p.Containers, found(ctx, root, pod))
+			p.Containers = append(p.Containers, containerOf(ctx, root, pod))
 		}
 		r.tell(Event{Type: Step, Host: client.Cluster().Name, Message: "removing run " + root.Run})
 		errs = append(errs, root.End(ctx))

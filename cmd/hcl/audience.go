@@ -165,12 +165,6 @@ type lines struct {
 	at   time.Time            // of the event that is being told
 }
 
-func newLines(t *console) *lines {
-	l := &lines{log: t.logger(), w: t.stderr, last: map[string]time.Time{}}
-	l.log.SetTimeFunction(func(time.Time) time.Time { return l.at })
-	return l
-}
-
 // repeat writes a line that comes again and again, now and then.
 func (l *lines) repeat(e apply.Event, about, line string, more ...any) {
 	key := about + " " + e.Host + " " + e.Engine

@@ -30,16 +30,12 @@ type benchFlags struct {
 	exposed []string               // headers whose value on the command line looks like a key
 }
 
-// unsaid is the load of a command line that says nothing.
-func unsaid() load.Workload {
-	d := load.Dataset{Kind: load.Random, InputTokens: 1024, Convention: load.ConventionSGLang, Filter: load.ConventionSGLang,
-		Images: 1, ImageSizes: []load.ImageSize{{Width: 256, Height: 256, Share: 1}, {Width: 1280, Height: 720, Share: 1}}}
-	return load.Workload{Dataset: d, Requests: 500, OutputTokens: 128, IgnoreEOS: true, Endpoint: load.Completions}
-}
-
 func (b *benchFlags) add(c *cobra.Command) {
 	f := c.Flags()
-	b.Workload = unsaid()
+	// The load of a command line that says nothing.
+	d := load.Dataset{Kind: load.Random, InputTokens: 1024, Convention: load.ConventionSGLang, Filter: load.ConventionSGLang,
+		Images: 1, ImageSizes: []load.ImageSize{{Width: 256, Height: 256, Share: 1}, {Width: 1280, Height: 720, Share: 1}}}
+	b.Workload = load.Workload{Dataset: d, Requests: 500, OutputTokens: 128, IgnoreEOS: true, Endpoint: load.Completions}
 	f.StringVar(&b.Target.Model, "model", "", "the model's name at the server; without it the server is asked")
 	f.StringArrayVar(&b.headers, "header", nil, "a header of every request, `NAME:VALUE`; may be repeated; no place for a key")
 	f.StringVar(&b.headerFile, "header-file", "", "a `file` with a header on each line, NAME: VALUE; they are in no output")

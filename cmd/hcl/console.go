@@ -40,9 +40,6 @@ func terminal(w any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// moves reports whether stderr is a terminal on which lines can be drawn again.
-func (t *console) moves() bool { return terminal(t.stderr) && os.Getenv("TERM") != "dumb" }
-
 // colours reports whether stderr is a terminal that may be coloured.
 func (t *console) colours() bool { return coloured(t.stderr) }
 

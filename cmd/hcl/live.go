@@ -357,20 +357,12 @@ func (m *model) hostLine(host string, now time.Time) string {
 	}
 	s += fmt.Sprintf("%d/%d  %s", r.number, r.of, r.engine)
 	if p := r.current; p != nil {
-		if part := r.part(); part > 0 {
-			s += "  " + bar(part)
+		if p.Total > 0 && p.Done > 0 && !p.Warmup {
+			s += "  " + bar(float64(p.Done)/float64(p.Total))
 		}
 		s += "  " + advanced(*p)
 	}
 	return s + "  " + r.doing
-}
-
-// part is how much of the cell that is being measured is done, from 0 to 1.
-func (r *hostRow) part() float64 {
-	if p := r.current; p != nil && p.Total > 0 && !p.Warmup {
-		return float64(p.Done) / float64(p.Total)
-	}
-	return 0
 }
 
 func bar(part float64) string {
@@ -386,11 +378,13 @@ func (t *console) audience(asJSON bool) audience {
 		enc := json.NewEncoder(t.stdout)
 		enc.SetEscapeHTML(false)
 		return recorder(enc.Encode)
-	case t.moves():
+	case terminal(t.stderr) && os.Getenv("TERM") != "dumb": // on which lines can be drawn again
 		l := newLive(t.stderr, t.colours(), func() { t.questions.show(nil) })
 		t.questions.show(l)
 		return l.tell
 	default:
-		return newLines(t).tell
+		l := &lines{log: t.logger(), w: t.stderr, last: map[string]time.Time{}}
+		l.log.SetTimeFunction(func(time.Time) time.Time { return l.at })
+		return l.tell
 	}
 }
