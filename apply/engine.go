@@ -28,6 +28,12 @@ type engine struct {
 	objects *operated // that operators make the engine of; nil: they do not
 }
 
+// How an engine is looked at again: some tell what they have done a moment after the answer.
+const (
+	countPatience = 5 * time.Second // after the last answer
+	countEvery    = 250 * time.Millisecond
+)
+
 // home is where the engine serves, or where the load runs when somebody else runs it.
 func (e *engine) home() *place.Session { return e.at[e.d.Host] }
 

@@ -129,9 +129,6 @@ const (
 	// slackTokens is how many more than all clients an engine may count: hcl asks it for a token where it is
 	// silent, and a router to see whether it is well.
 	slackTokens = 64
-	// countPatience is how long after the last answer engines may count it.
-	countPatience = 5 * time.Second
-	countEvery    = 250 * time.Millisecond
 )
 
 // prove holds what the engine has done while a cell was measured against what the clients have. The

@@ -257,7 +257,9 @@ func (b *benchFlags) addHeaders(job *load.Job) error {
 		if err != nil {
 			return usage("--header: %w", err)
 		}
-		if secretName(name) {
+		// Headers of such names usually hold a key.
+		keys := []string{"authorization", "key", "token", "secret", "cookie", "password"}
+		if slices.ContainsFunc(keys, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }) {
 			b.exposed = append(b.exposed, name)
 			job.Secrets[name] = value
 		} else {
@@ -315,12 +317,4 @@ func header(text string) (name, value string, err error) {
 	}
 	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	return name, value, load.CheckHeader(name, value)
-}
-
-// secretName reports whether headers of this name usually hold a key.
-func secretName(name string) bool {
-	name = strings.ToLower(name)
-	return slices.ContainsFunc([]string{"authorization", "key", "token", "secret", "cookie", "password"}, func(word string) bool {
-		return strings.Contains(name, word)
-	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -162,7 +163,9 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 	case results.IsShared(what):
 		store, err = lookAt(ctx, t, what, of.dir())
 	case err == nil && info.IsDir():
-		if of.path = what; hasStore(what) { // its own goes before the one that is shared
+		of.path = what
+		_, none := os.Stat(filepath.Join(storeDir(what), "results.db"))
+		if !errors.Is(none, os.ErrNotExist) { // its own goes before the one that is shared
 			store, err = lookAt(ctx, t, "", what)
 		} else {
 			store, err = of.existing(ctx, t)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -22,6 +23,8 @@ import (
 	"github.com/muesli/termenv"
 	"golang.org/x/term"
 )
+
+var version = "dev"
 
 // console is what the verbs share: the three streams, and the person behind them. Nothing
 // here asks the terminal for anything: one that does not answer would be waited for, and
@@ -237,4 +240,30 @@ func (t *console) passphrase(ctx context.Context, file string) (string, error) {
 	case got := <-answered:
 		return string(got.text), got.err
 	}
+}
+
+// errReaderLeft says that nobody reads any more what is printed.
+var errReaderLeft = errors.New("the reader of the output has left")
+
+// output is stdout or stderr. When its reader has left, that is an interruption: what
+// runs is taken down, as after Ctrl-C.
+type output struct {
+	*os.File
+	left func()
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.File.Write(b)
+	if errors.Is(err, syscall.EPIPE) {
+		o.left()
+		err = fmt.Errorf("%w: %w", errReaderLeft, err)
+	}
+	return n, err
+}
+
+// WriteString and ReadFrom are the file's own otherwise.
+func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
+
+func (o *output) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{o}, r)
 }

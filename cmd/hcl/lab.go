@@ -335,11 +335,6 @@ func lookAt(ctx context.Context, t *console, place, dir string) (store *results.
 	return store, err
 }
 
-func hasStore(dir string) bool {
-	_, err := os.Stat(filepath.Join(storeDir(dir), "results.db"))
-	return !errors.Is(err, os.ErrNotExist)
-}
-
 var errNothingStored = errors.New("nothing is stored")
 
 // existing opens the store of a lab in which something was measured.

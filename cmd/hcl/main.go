@@ -6,15 +6,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
 )
-
-var version = "dev"
 
 func main() {
 	ctx, interrupt := context.WithCancel(context.Background())
@@ -44,30 +39,4 @@ func catch(ctx context.Context, interrupt func()) {
 	}()
 	// Without this a write to a reader who has left would end the process at once.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-}
-
-// errReaderLeft says that nobody reads any more what is printed.
-var errReaderLeft = errors.New("the reader of the output has left")
-
-// output is stdout or stderr. When its reader has left, that is an interruption: what
-// runs is taken down, as after Ctrl-C.
-type output struct {
-	*os.File
-	left func()
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	n, err := o.File.Write(b)
-	if errors.Is(err, syscall.EPIPE) {
-		o.left()
-		err = fmt.Errorf("%w: %w", errReaderLeft, err)
-	}
-	return n, err
-}
-
-// WriteString and ReadFrom are the file's own otherwise.
-func (o *output) WriteString(s string) (int, error) { return o.Write([]byte(s)) }
-
-func (o *output) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{o}, r)
 }
