@@ -32,8 +32,8 @@ func TestSeries(t *testing.T) {
 		rows[i].Deployment.Kind = "vllm"
 	}
 	rows[4].Deployment.Engine = "vllm.tuned"
-	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM h200, attention flash",
-		"8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM h200, attention mla"}
+	want = []string{"4×H200 · vLLM, attention flash", "8×H200 · vLLM, attention flash",
+		"8×H200 · vLLM tuned, attention flash", "8×H200 · vLLM, attention mla"}
 	reporttest.Check(t, "series", want, labels(NewSeries(rows, nil)))
 
 	// In a rehearsal the simulated engine stands in for each; the first are sglang.h200.

@@ -109,9 +109,8 @@ func (s *Series) name() {
 	}
 	for _, x := range s.All {
 		name := KindName(x.Kind)
-		if x.Kind == "group" || len(engines[[2]string{x.GPUs, x.Kind}]) > 1 {
-			_, own, _ := strings.Cut(x.Engine, ".")
-			name += " " + own
+		if of := engines[[2]string{x.GPUs, x.Kind}]; x.Kind == "group" || len(of) > 1 {
+			name = strings.TrimSpace(name + " " + ownName(x.Engine, x.GPUs, of))
 		}
 		if x.GPUs != "" {
 			gpu := GPUName(x.GPUs)
@@ -122,6 +121,22 @@ func (s *Series) name() {
 		}
 		x.Label = strings.TrimSpace(name + x.Label)
 	}
+}
+
+// ownName is the name of an engine behind its kind, without its GPU, which stands before it: "default" of
+// "vllm.h200-default". It stays whole where it would be that of another of these engines.
+func ownName(engine, gpus string, of []string) string {
+	_, model, _ := strings.Cut(strings.ToLower(gpus), "x")
+	short := func(engine string) string {
+		_, own, _ := strings.Cut(engine, ".")
+		parts := slices.DeleteFunc(strings.Split(own, "-"), func(part string) bool { return model != "" && part == model })
+		return strings.Join(parts, "-")
+	}
+	own := short(engine)
+	if slices.ContainsFunc(of, func(e string) bool { return e != engine && short(e) == own }) {
+		_, own, _ = strings.Cut(engine, ".")
+	}
+	return own
 }
 
 // force names what engines were told to accept of their drafts, of those that were.
