@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,10 +33,12 @@ func vllmUsage(t testing.TB) string {
 func chatRole(t testing.TB) string  { return recordedEvent(t, "vllm-0.32.0/stream-chat.txt", 0) }
 func chatChunk(t testing.TB) string { return recordedEvent(t, "vllm-0.32.0/stream-chat.txt", 1) }
 
-// sglangChunk is the last from SGLang's own endpoint: of a prompt of 3 tokens all 8 that were asked for.
+// sglangChunk is the last from SGLang's own endpoint: of a prompt of 3 tokens, none of them cached, all 8 that were asked for.
 func sglangChunk(t testing.TB) string {
-	return recordedEvent(t, "sglang-0.5.23/stream-generate.txt", -1)
+	return anyCached.ReplaceAllString(recordedEvent(t, "sglang-0.5.23/stream-generate.txt", -1), `"cached_tokens":0`)
 }
+
+var anyCached = regexp.MustCompile(`"cached_tokens":\d+`)
 
 // trtChunk has the members of TensorRT-LLM's protocol; nothing is recorded of it, as it needs a GPU.
 const trtChunk = `data: {"id":"cmpl-1","object":"text_completion","created":1742300000,"model":"m","choices":[{"index":0,"text":" x","token_ids":null,"logprobs":null,"context_logits":null,"finish_reason":null,"stop_reason":null,"disaggregated_params":null}]}` + "\n\n"
