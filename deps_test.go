@@ -27,7 +27,7 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
+	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
@@ -77,6 +77,8 @@ var rooms = []room{
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
 	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
+	{"capacity", []string{"load"},
+		"which load to try next, and what is certain: whoever measures tells it, so that it can be held against simulated truth"},
 	{"load/measure", []string{"load", "load/prompts", "load/wire", "plain"},
 		"a load generator that anyone can point at any server: it joins what is asked, how it is carried, and what comes of it"},
 	{"load/prompts", []string{"load", "load/wire", "tokenizer", "plain"},

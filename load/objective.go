@@ -211,6 +211,16 @@ func (s Stats) atLeast(percentile float64) (count int, value float64) {
 	return count, value
 }
 
+// Of is a request's own value of the metric: beyond any bound where it failed or never got beyond its reasoning. known is
+// false where a request that completed has no such value, as one of a single token has no TPOT.
+func (o Objective) Of(r *Record) (v time.Duration, known bool) {
+	if !r.OK() {
+		return math.MaxInt64, true
+	}
+	v, known = r.own(o.Metric)
+	return v, known || v == math.MaxInt64
+}
+
 // values are the requests' own values in milliseconds, infinite of an answer that never got beyond
 // its reasoning, and how many requests are within the bound.
 func (o Objective) values(records []Record) (own []float64, within int) {

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply/place"
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/load/measure"
 	"hclbench/load/wire"
@@ -29,6 +30,7 @@ import (
 
 type benchOptions struct {
 	benchFlags
+	capacity       capacityFlags
 	hosts          hostFlags
 	format, output string
 }
@@ -40,6 +42,7 @@ func benchVerb(t *console) *cobra.Command {
 	c.Long += "\n\nFormats:\n" + formatsHelp(benchExports())
 	o.said = c.Flags().Changed
 	o.add(c)
+	o.capacity.add(c)
 	o.hosts.addAccept(c)
 	c.Flags().StringVar(&o.format, "format", "text", plain.List(benchFormats(), "or"))
 	words(c, "format", benchFormats()...)
@@ -60,6 +63,18 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	if err := checkWord("format", o.format, benchFormats()); err != nil {
 		return err
 	}
+	var search *capacity.Search
+	var timed bool
+	if o.capacity.of != "" {
+		if o.format != "text" && o.format != "json" {
+			return usage("--format %s has no place for --capacity: take text or json", o.format)
+		}
+		var err error
+		if search, timed, err = o.capacity.search(o.Workload); err != nil {
+			return err
+		}
+		o.capacity.pace(&o.Workload, search.Least, search.Budget, timed)
+	}
 	job, err := o.job(urls)
 	if err != nil {
 		return err
@@ -77,6 +92,9 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	}
 	for _, name := range o.exposed {
 		t.logger().Warn(exposedKey, "header", name)
+	}
+	if search != nil {
+		return runCapacity(ctx, t, o, job, search, timed)
 	}
 	by, err := o.senders(ctx, t, job, from)
 	if err != nil {
@@ -149,13 +167,7 @@ func sendTimes(
 			fmt.Fprint(t.stderr, "\r\x1b[K")
 		}
 		if result != nil {
-			rows = append(rows, results.Row{
-				Cell: results.Cell{
-					Benchmark: "bench", Job: results.Task{Job: job}, Repetition: i + 1,
-					Started: started, Finished: time.Now(), Summary: &result.Summary,
-				},
-				Run: results.Run{Command: "bench", Version: version, Started: started},
-			})
+			rows = append(rows, benchRow(job, i+1, started, result))
 			records = append(records, result.Records)
 		}
 		if err != nil {
@@ -164,6 +176,17 @@ func sendTimes(
 		job.Seed++
 	}
 	return rows, records, nil
+}
+
+// benchRow is a measurement as reports take it.
+func benchRow(job load.Job, repetition int, started time.Time, result *load.Result) results.Row {
+	return results.Row{
+		Cell: results.Cell{
+			Benchmark: "bench", Job: results.Task{Job: job}, Repetition: repetition,
+			Started: started, Finished: time.Now(), Summary: &result.Summary,
+		},
+		Run: results.Run{Command: "bench", Version: version, Started: started},
+	}
 }
 
 // doubts is the error of measurements that are not valid; it says nothing when that was said.

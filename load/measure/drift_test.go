@@ -200,7 +200,7 @@ func TestAlike(t *testing.T) {
 				values[i] = 100 + spread*level
 				level = x.like*level + math.Sqrt(1-x.like*x.like)*rng.NormFloat64()
 			}
-			if _, _, ok := trend(values); ok {
+			if _, _, ok := load.Trend(values); ok {
 				found++
 			}
 		}
@@ -291,7 +291,7 @@ func TestTrend(t *testing.T) {
 	for i := range grown {
 		grown[i] = float64(i * i)
 	}
-	if from, to, ok := trend(grown); from != 0 || to < 250 || !ok {
+	if from, to, ok := load.Trend(grown); from != 0 || to < 250 || !ok {
 		t.Errorf("what grows fast: from %g to %g, %v", from, to, ok)
 	}
 	for name, x := range map[string]struct {
@@ -299,7 +299,7 @@ func TestTrend(t *testing.T) {
 		want   bool
 	}{"line": {line[:], true}, "wave": {wave[:], false}, "jump": {jump[:], false}, "nothing": {none[:], false},
 		"few": {line[:batches/2-1], false}} {
-		from, to, ok := trend(x.values)
+		from, to, ok := load.Trend(x.values)
 		if ok != x.want || ok && (from != 100 || to != 119) {
 			t.Errorf("%s: from %g to %g, %v", name, from, to, ok)
 		}

@@ -99,6 +99,9 @@ func (w *worker) send(ctx context.Context) {
 		p.failed.Add(1)
 	}
 	p.tally.settle(r)
+	if p.g.over != nil && !p.warmup {
+		p.g.over(r)
+	}
 	if w.session = nil; t.session.Heard(r.OK(), w.heard) {
 		w.session = t.session
 	}
@@ -132,7 +135,7 @@ func (p *phase) follow(ctx, sending context.Context, x pace) {
 	prepared.Add(len(x.crew))
 	for _, hours := range x.crew {
 		workers.Go(func() {
-			w, from := &worker{p: p, hours: hours}, loop{ahead, x.atOnce}
+			w, from := &worker{p: p, hours: hours}, loop{ahead, x.atOnce, sending.Done()}
 			has := hours[0].from == 0 && p.take(&w.ticket)
 			prepared.Done()
 			<-start
@@ -207,9 +210,15 @@ func (p *phase) start(ctx context.Context, connections int) {
 type loop struct {
 	ahead  <-chan ticket
 	atOnce bool // all were due at the start, and wait for a worker in our queue
+	enough <-chan struct{}
 }
 
 func (x loop) next(ctx context.Context, w *worker, free time.Duration) bool {
+	select {
+	case <-x.enough:
+		return false
+	default:
+	}
 	at, ok := w.hours.from(free)
 	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) {
 		return false

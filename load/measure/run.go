@@ -34,6 +34,30 @@ func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load
 	return RunWith(ctx, job, progress, Others{})
 }
 
+// RunUntil is [Run] of a load that ends before all is sent when enough is known: enough is called with each request of
+// the measurement that is over, one at a time, and no more are sent once it says so.
+func RunUntil(
+	ctx context.Context, job load.Job, progress func(load.Progress), enough func(*load.Record) bool,
+) (*load.Result, error) {
+	g, err := newGenerator(job, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer g.client.Close()
+	var one sync.Mutex
+	known, end := context.WithCancel(context.Background())
+	defer end()
+	g.others.Enough = known.Done()
+	g.over = func(r *load.Record) {
+		one.Lock()
+		defer one.Unlock()
+		if enough(r) {
+			end()
+		}
+	}
+	return g.run(ctx)
+}
+
 // Others are the other clients of a load, of which this one sends a share. Its zero value is none.
 type Others struct {
 	// Begin says when the measurement begins of a client that is ready for it. It may wait for them.
@@ -61,6 +85,7 @@ type generator struct {
 	client   wire.Client
 	progress func(load.Progress)
 	others   Others
+	over     func(*load.Record) // is told of each request of the measurement that is over; nil: nobody is
 
 	newSleeper func(context.Context) sleeper // of the schedule of arrivals
 	watched    time.Duration                 // of an open loop, at least, before it is said to pile up

@@ -360,3 +360,26 @@ func TestGapsStay(t *testing.T) {
 		}
 	}
 }
+
+// TestRunUntil: no more is sent once enough is known, of a closed loop as of an open one; what is in flight is waited for,
+// and the warm-up tells nothing.
+func TestRunUntil(t *testing.T) {
+	for name, w := range map[string]load.Workload{"closed": {Concurrency: 4}, "open": {Rate: 500}} {
+		w.Requests, w.Warmup, w.OutputTokens, w.Endpoint = 100_000, 3, 1, load.Completions
+		w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 4}
+		server := httptest.NewServer(sim.New(sim.Config{TTFT: 2 * time.Millisecond}))
+		defer server.Close()
+		over := 0
+		result, err := RunUntil(t.Context(), load.Job{Target: load.Target{BaseURL: server.URL, Model: "sim"}, Workload: w}, nil,
+			func(r *load.Record) bool {
+				over++
+				return over == 20
+			})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if n := result.Summary.Completed; n < 20 || n > 20_000 || n != over || result.Summary.Failed > 0 {
+			t.Errorf("%s: %d requests are over, %d were told of, %d failed", name, n, over, result.Summary.Failed)
+		}
+	}
+}

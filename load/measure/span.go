@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	batches = 20 // that a run is cut into, of equal time
-	waves   = 8  // that tell how much they vary
+	batches = load.Batches // of equal time
+	waves   = load.Waves
 )
 
 // span is a part of a run, from one moment (included) to another. What is known of it is looked up among the
@@ -222,20 +222,7 @@ func (b *bins) less(share float64, of *bins) *bins {
 
 // variance is that of a sum, from the bins' deviations from their share of it: by how much of these
 // is in their longest waves, since what lasts for longer than a batch is in them as it is in the sum.
-func (b *bins) variance() float64 { return longRun(b[:], 1, waves) }
-
-// longRun is the variance of the sum of values that follow each other, by their waves from one of so many half
-// periods to another.
-func longRun(values []float64, from, to int) (v float64) {
-	for j := from; j <= to; j++ {
-		wave := 0.0
-		for i, x := range values {
-			wave += x * math.Cos(math.Pi*float64(j)*(float64(i)+0.5)/float64(len(values)))
-		}
-		v += 2 * wave * wave / float64(to-from+1)
-	}
-	return v
-}
+func (b *bins) variance() float64 { return load.LongRun(b[:], 1, waves) }
 
 // spreadOf is the variance of values, of which these are a sample.
 func spreadOf(values []float64) float64 {

@@ -62,7 +62,7 @@ func (w *watch) look(at time.Duration, sent, done, failed int) bool {
 			means = append(means, sum[b]/n[b])
 		}
 	}
-	from, to, ok := trend(means)
+	from, to, ok := load.Trend(means)
 	w.over = ok && to-from >= crowd
 	return w.over
 }

@@ -1,0 +1,188 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// line95 is a question with one line of an SLO.
+func line95(least, most float64) Question {
+	return Question{SLO: []load.Objective{{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}}, Least: least, Most: most,
+		Whole: true, Confidence: 0.95, Precision: 0.05, Budget: 100_000, PerRequest: 1}
+}
+
+// TestRefused: what no search can answer is refused before anything is sent.
+func TestRefused(t *testing.T) {
+	for want, change := range map[string]func(*Question){
+		"there is none":                    func(q *Question) { q.SLO = nil },
+		"bounds every request":             func(q *Question) { q.SLO[0].Percentile = 0 },
+		"itl with a percentile is of gaps": func(q *Question) { q.SLO[0].Metric = "itl" },
+		"no room in the range from 8 to 8": func(q *Question) { q.Least, q.Most = 8, 8 },
+		"no room in the range from 0 to 8": func(q *Question) { q.Least, q.Most = 0, 8 },
+		"not of whole numbers":             func(q *Question) { q.Least = 1.5 },
+		"a confidence of 1 is not":         func(q *Question) { q.Confidence = 1 },
+		"a precision of 0 is not":          func(q *Question) { q.Precision = 0 },
+		"there is no budget":               func(q *Question) { q.Budget = math.NaN() },
+		"requests of which none misses it": func(q *Question) { q.Budget = 200 },
+		"ttft_p99 takes 7":                 func(q *Question) { q.SLO[0].Percentile, q.Budget = 99, 1000 },
+	} {
+		q := line95(1, 1024)
+		change(&q)
+		if _, err := New(q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// follow answers each try with what a server says of the load: "hit", "miss", or a doubt. It returns the order of the loads.
+func follow(t *testing.T, q Question, say func(try Try) (miss bool, doubt string)) (s *Search, loads []float64) {
+	t.Helper()
+	s, err := New(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		try, ok := s.Next()
+		if !ok {
+			return s, loads
+		}
+		if try.Load < q.Least || try.Load > q.Most {
+			t.Fatalf("%v is tried", try.Load)
+		}
+		loads = append(loads, try.Load)
+		miss, doubt := say(try)
+		n := 0
+		for ; n < int(try.Most) && try.verdict == Unresolved; n++ {
+			v := 0.5
+			if miss {
+				v = 2
+			}
+			try.add([]float64{v}, try.Load)
+		}
+		s.Tried(try, float64(n), doubt, false)
+	}
+	t.Fatal("it does not end")
+	return nil, nil
+}
+
+// TestOrder: loads double, then midpoints raise the lower bound; ends of the range are hard; the last that passed is tried
+// again.
+func TestOrder(t *testing.T) {
+	for _, x := range []struct {
+		least, most, holds float64
+		loads              string
+		low, high          float64
+	}{
+		{1, 1024, 40, "[4 8 16 32 64 45 38 41 39 40 40]", 40, 41},
+		{1, 8, 100, "[4 8 8]", 8, 0},
+		{3, 7, 100, "[7 7]", 7, 0},
+		{8, 64, 1, "[32 8]", 0, 8},
+		{1, 1000, 2, "[4 1 2 3 2]", 2, 3},
+	} {
+		s, loads := follow(t, line95(x.least, x.most), func(try Try) (bool, string) { return try.Load > x.holds, "" })
+		a, low, high := s.Answer(), 0.0, 0.0
+		if a.Holds != nil {
+			low = a.Holds.Load
+		}
+		if a.Breaks != nil {
+			high = a.Breaks.Load
+		}
+		if fmt.Sprint(loads) != x.loads || low != x.low || high != x.high || !a.Finished || a.Flaw != "" {
+			t.Errorf("%v to %v: %v, holds %v, breaks by %v, %+v", x.least, x.most, loads, low, high, a)
+		}
+		if (a.BoundBy == "ttft_p95") != (high > 0) {
+			t.Errorf("bound by %q", a.BoundBy)
+		}
+	}
+}
+
+// TestFlaws: a load that fails when it is tried again, and one that fails below another that passes, are no answer; what
+// was measured in doubt certifies nothing.
+func TestFlaws(t *testing.T) {
+	s, _ := follow(t, line95(1, 64), func(try Try) (bool, string) { return try.Load > 10 || try.Again, "" })
+	if a := s.Answer(); !strings.HasPrefix(a.Flaw, "drifting: a load of 10 has passed, and failed") || a.Finished {
+		t.Errorf("%+v", a)
+	}
+	s, loads := follow(t, line95(1, 64), func(try Try) (bool, string) { return false, "the generator stood still" })
+	if a := s.Answer(); a.Holds != nil || a.Breaks != nil || fmt.Sprint(loads) != "[4 1]" {
+		t.Errorf("%+v of %v", a, loads)
+	}
+	s, err := New(line95(1, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.loads = []*Tried{{Load: 4, Verdict: Fail, Tries: 1}, {Load: 8, Verdict: Pass, Tries: 1}}
+	if _, more := s.Next(); more || !strings.HasPrefix(s.Answer().Flaw, "not monotone: a load of 8 passes and one of 4 fails") {
+		t.Errorf("%+v, %v", s.Answer(), more)
+	}
+	// Of one that is overloaded the failure stands, and nothing else does.
+	for _, miss := range []bool{true, false} {
+		s, err = New(line95(1, 64))
+		if err != nil {
+			t.Fatal(err)
+		}
+		try, _ := s.Next()
+		for range 400 {
+			try.add([]float64{map[bool]float64{true: 2, false: 0.5}[miss]}, 4)
+		}
+		s.Tried(try, 400, "overloaded", true)
+		if got := s.Loads()[0].Verdict; got != map[bool]Verdict{true: Fail, false: Unresolved}[miss] {
+			t.Errorf("overloaded, missing: %v: %s", miss, got)
+		}
+	}
+}
+
+// TestRecords: requests count in the order sent, whatever order they are over in; those sent before the first answer do not;
+// a failed one is a miss, and one that was stopped or has no such value is nothing.
+func TestRecords(t *testing.T) {
+	q := line95(1, 64)
+	q.SLO = append(q.SLO, load.Objective{Metric: "tpot", Percentile: 90, Max: load.Duration(time.Millisecond)})
+	s, err := New(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try, _ := s.Next()
+	try.Begin()
+	record := func(seq int, sent, first time.Duration, tokens int, class string) *load.Record {
+		return &load.Record{Seq: seq, Sent: sent, First: sent + first, Last: sent + first, End: sent + first, OutputTokens: tokens, Class: class}
+	}
+	ms := time.Millisecond
+	for _, r := range []*load.Record{
+		record(3, 40*ms, 2*time.Second, 2, ""),                // late
+		record(2, 30*ms, 10*ms, 2, ""),                        // in time
+		record(5, 60*ms, 5*ms, 2, load.ClassCancelled),        // stopped
+		record(4, 50*ms, 5*ms, 2, load.ClassStatus),           // failed
+		record(1, 0, 5*ms, 2, ""), record(0, 0, 20*ms, 2, ""), // began together
+		record(6, 70*ms, 5*ms, 1, ""), // a single token
+	} {
+		if try.Over(r) {
+			t.Error("decided")
+		}
+	}
+	s.Tried(try, 7, "", false)
+	got := s.Loads()[0].Lines
+	if got[0].Counted != 4 || got[0].Within != 2 || got[1].Counted != 3 || got[1].Within != 2 {
+		t.Errorf("%+v", got)
+	}
+	if want := []float64{1, 2, 2, 2}; fmt.Sprint(try.inFlight) != fmt.Sprint(want) {
+		t.Errorf("in flight %v, want %v", try.inFlight, want)
+	}
+}
+
+// TestNeeds: what a clean pass takes at the usual percentiles, as docs/capacity.md says it.
+func TestNeeds(t *testing.T) {
+	s, err := New(line95(1, 1024))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for percentile, want := range map[float64]int{90: 71, 95: 145, 99: 738} {
+		if got := s.needs(load.Objective{Metric: "ttft", Percentile: percentile}); got != want {
+			t.Errorf("p%v: %d, want %d", percentile, got, want)
+		}
+	}
+}

@@ -1,0 +1,306 @@
+package capacity
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/load"
+)
+
+// A world is a server whose truth is known, and a loop that asks it. Its SLO has two lines at p95.
+type world struct {
+	name string
+	// send begins a load after so many requests have been sent to it in all; each call of what it returns is a request:
+	// its values as parts of the bounds, and how many were in flight.
+	send func(rng *rand.Rand, at float64, before int) func() (values [2]float64, inFlight float64)
+	// holds is the highest load that meets the SLO after so many requests.
+	holds func(before int) float64
+	whole bool
+}
+
+const budget = 20_000 // requests of a search
+
+func (w world) question() Question {
+	line := load.Objective{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}
+	other := load.Objective{Metric: "tpot", Percentile: 95, Max: load.Duration(time.Second)}
+	return Question{SLO: []load.Objective{line, other}, Least: 1, Most: 1024, Whole: w.whole, Confidence: 0.95, Precision: 0.05,
+		Budget: budget, PerRequest: 1}
+}
+
+// closed is a closed loop: a request takes, as a part of the bound, what is log-normal, and misses it the likelier the more
+// are in flight. Blocks of requests share a part of their fate.
+func closed(name string, steep, stalls, shared float64, block int, knee func(before int) float64) world {
+	spread := 0.3
+	holds := func(before int) float64 { return knee(before) }
+	return world{name: "closed " + name, whole: true, holds: holds,
+		send: func(rng *rand.Rand, at float64, before int) func() ([2]float64, float64) {
+			n, common := 0, 0.0
+			return func() (v [2]float64, inFlight float64) {
+				if n%block == 0 {
+					common = rng.NormFloat64()
+				}
+				knee := knee(before + n)
+				n++
+				for i := range v {
+					just := normalAbove((0.05 - stalls) / (1 - stalls)) // misses at the knee, beside stalls
+					margin := just - steep*math.Log2(at/(knee*float64(i+2)/2))
+					z := math.Sqrt(shared)*common + math.Sqrt(1-shared)*rng.NormFloat64()
+					if v[i] = math.Exp(spread * (z - margin)); rng.Float64() < stalls {
+						v[i] = 100
+					}
+				}
+				return v, at
+			}
+		}}
+}
+
+// normalAbove is what a standard normal variable exceeds with that probability.
+func normalAbove(p float64) float64 { return math.Sqrt2 * math.Erfinv(1-2*p) }
+
+// steady is a knee that stays where it is.
+func steady(at float64) func(int) float64 { return func(int) float64 { return at } }
+
+// open is an open loop at one queue: gaps and services are drawn, and a request waits for those before it.
+func open(name string, stalls float64, gap, service func(rng *rand.Rand, n int) float64, knee func(before int) float64,
+	rate func(before int) float64) world {
+	return world{name: "open " + name, holds: knee,
+		send: func(rng *rand.Rand, at float64, before int) func() ([2]float64, float64) {
+			n, wait, now := 0, 0.0, 0.0
+			var ends []float64
+			return func() (v [2]float64, inFlight float64) {
+				passed := gap(rng, n) / at
+				now += passed
+				wait = max(0, wait-passed)
+				took := service(rng, n) / rate(before+n)
+				for len(ends) > 0 && ends[0] <= now {
+					ends = ends[1:]
+				}
+				inFlight = float64(len(ends)) + at/5
+				ends = append(ends, now+wait+took)
+				v = [2]float64{(wait + 0.02) / (limit + 0.02), 0.5}
+				if wait += took; rng.Float64() < stalls {
+					v[0] = 100
+				}
+				n++
+				return v, inFlight
+			}
+		}}
+}
+
+const limit = 0.1 // seconds that a request may wait in an open loop
+
+func exponential(rng *rand.Rand, _ int) float64 { return rng.ExpFloat64() }
+
+// mm1 is the highest rate at which 95 % wait no longer than the limit for one that serves so many a second, where so many
+// stall beside: of M/M/1, ρ·exp(−(μ−λ)t) wait longer than t.
+func mm1(serves, stalls float64) float64 {
+	low, high := 0.0, serves
+	for range 60 {
+		x := (low + high) / 2
+		if miss := x / serves * math.Exp(-(serves-x)*limit); stalls+(1-stalls)*miss <= 0.05 {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return low
+}
+
+// found is the highest rate of an open world by long runs of it, where no formula tells.
+func found(w world) float64 {
+	low, high := 1.0, 1024.0
+	for range 14 {
+		x := math.Sqrt(low * high)
+		next, miss := w.send(rand.New(rand.NewPCG(1, 2)), x, 0), 0
+		const n = 1_000_000
+		for range n {
+			if v, _ := next(); v[0] > 1 {
+				miss++
+			}
+		}
+		if float64(miss) <= 0.05*n {
+			low = x
+		} else {
+			high = x
+		}
+	}
+	return low
+}
+
+func falls(from, to float64) func(int) float64 {
+	return func(before int) float64 { return from + (to-from)*min(1, float64(before)/budget) }
+}
+
+func worlds() []world {
+	hundred := steady(100)
+	batched := func(rng *rand.Rand, n int) float64 {
+		if n%4 == 0 {
+			return 4 * rng.ExpFloat64()
+		}
+		return 0
+	}
+	bursty := open("bursty", 0, batched, exponential, nil, hundred)
+	bursty.holds = steady(found(bursty))
+	slower := falls(100, 70)
+	return []world{
+		closed("smooth", 0.35, 0, 0, 1, steady(96.5)),
+		closed("cliff", 12, 0, 0, 1, steady(96.5)),
+		closed("noisy", 0.35, 0.02, 0, 1, steady(96.5)),
+		closed("bursty", 0.35, 0, 0.5, 16, steady(96.5)),
+		closed("drifting", 0.35, 0, 0, 1, falls(96.5, 67.5)),
+		closed("drifting up", 0.35, 0, 0, 1, falls(67.5, 96.5)),
+		open("smooth", 0, exponential, exponential, steady(mm1(100, 0)), hundred),
+		open("cliff", 0, func(*rand.Rand, int) float64 { return 1 },
+			func(rng *rand.Rand, _ int) float64 { return 0.9 + 0.2*rng.Float64() }, hundred, hundred),
+		open("noisy", 0.02, exponential, exponential, steady(mm1(100, 0.02)), hundred),
+		bursty,
+		open("drifting", 0, exponential, exponential, func(n int) float64 { return mm1(slower(n), 0) }, slower),
+	}
+}
+
+// outcome is what came of searches.
+type outcome struct {
+	holds, breaks       float64 // geometric means
+	wrong               int     // a load that breaks the SLO was said to hold, or one that holds it to break
+	outside, unanswered int
+	requests            float64
+}
+
+// answer is a search in a world by the tests of this room. at is when what it says must be true: in the middle of its last
+// try, in which it tries again what it says.
+func (w world) answer(seed uint64) (holds, breaks float64, at, sent int, outside bool) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	s, err := New(w.question())
+	if err != nil {
+		panic(err)
+	}
+	for {
+		try, ok := s.Next()
+		if !ok {
+			break
+		}
+		outside = outside || try.Load < s.Least || try.Load > s.Most
+		next, n := w.send(rng, try.Load, sent), 0
+		for try.verdict == Unresolved && n < int(try.Most) {
+			v, inFlight := next()
+			try.add(v[:], inFlight)
+			n++
+		}
+		at = sent + n/2
+		sent += n
+		s.Tried(try, float64(n), "", false)
+	}
+	a := s.Answer()
+	if a.Flaw == "" && a.Holds != nil && a.Holds.Again == Pass {
+		holds = a.Holds.Load
+	}
+	if a.Flaw == "" && a.Breaks != nil {
+		breaks = a.Breaks.Load
+	}
+	return holds, breaks, at, sent, outside || sent > budget
+}
+
+// bisect is a search by the point estimate of n requests at each load.
+func (w world) bisect(seed uint64, n int) (holds, breaks float64, at, sent int, outside bool) {
+	rng := rand.New(rand.NewPCG(seed, 7))
+	q := w.question()
+	for next := 4.0; ; {
+		at = sent + n/2
+		send, miss := w.send(rng, next, sent), [2]int{}
+		for range n {
+			v, _ := send()
+			for i := range v {
+				if v[i] > 1 {
+					miss[i]++
+				}
+			}
+		}
+		sent += n
+		if float64(max(miss[0], miss[1])) <= 0.05*float64(n) {
+			holds = next
+		} else {
+			breaks = next
+		}
+		switch {
+		case breaks == 0 && holds == q.Most, holds == 0 && breaks == q.Least:
+			return holds, breaks, at, sent, false
+		case breaks == 0:
+			next = min(2*next, q.Most)
+		case holds == 0:
+			next = q.Least
+		case breaks <= holds*1.05:
+			return holds, breaks, at, sent, false
+		default:
+			if next = math.Sqrt(holds * breaks); w.whole {
+				if next = math.Round(next); next == holds || next == breaks {
+					return holds, breaks, at, sent, false
+				}
+			}
+		}
+	}
+}
+
+func (w world) searches(n int, by func(seed uint64) (holds, breaks float64, at, sent int, outside bool)) (o outcome) {
+	held, broken := 0.0, 0.0
+	for i := range n {
+		holds, breaks, at, sent, outside := by(uint64(i) + 1)
+		now, always := w.holds(at), min(w.holds(0), w.holds(sent))
+		if holds > now || breaks > 0 && breaks <= always {
+			o.wrong++
+		}
+		if outside {
+			o.outside++
+		}
+		if holds == 0 || breaks == 0 {
+			o.unanswered++
+		}
+		if holds > 0 {
+			o.holds, held = o.holds+math.Log(holds), held+1
+		}
+		if breaks > 0 {
+			o.breaks, broken = o.breaks+math.Log(breaks), broken+1
+		}
+		o.requests += float64(sent) / float64(n)
+	}
+	o.holds, o.breaks = math.Exp(o.holds/held), math.Exp(o.breaks/broken)
+	return o
+}
+
+// TestErrors: of 40 searches in a world, at most 3 name a load that breaks the SLO as one that holds it, or the other way
+// round, and none leaves the range or the budget.
+func TestErrors(t *testing.T) { errorsOf(t, 40, 3) }
+
+// TestSlowErrors: at most 12 of 400. By point estimates most answers are wrong where the truth has no cliff. The log has the
+// rows of the table of docs/capacity.md.
+func TestSlowErrors(t *testing.T) {
+	errorsOf(t, 400, 12)
+}
+
+func errorsOf(t *testing.T, searches, most int) {
+	for _, w := range worlds() {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			o := w.searches(searches, w.answer)
+			row := fmt.Sprintf("| %s | %.3g | %.3g to %.3g | %.0f | %d | %d |", w.name, w.holds(0), o.holds, o.breaks, o.requests, o.wrong, o.unanswered)
+			if o.wrong > most {
+				t.Errorf("%d of %d answers are wrong", o.wrong, searches)
+			}
+			if o.outside > 0 {
+				t.Errorf("%d searches left the range or the budget", o.outside)
+			}
+			for _, n := range []int{100, 1000} {
+				const few = 50
+				p := w.searches(few, func(seed uint64) (float64, float64, int, int, bool) { return w.bisect(seed, n) })
+				row += fmt.Sprintf(" %.0f | %.0f %% |", p.requests, 100*float64(p.wrong)/few)
+				if !strings.HasSuffix(w.name, "cliff") && p.wrong <= few*most/searches {
+					t.Errorf("bisection by %d requests is wrong in %d of %d searches", n, p.wrong, few)
+				}
+			}
+			t.Log(row)
+		})
+	}
+}

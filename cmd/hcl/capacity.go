@@ -1,0 +1,386 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hclbench/capacity"
+	"hclbench/load"
+	"hclbench/load/measure"
+	"hclbench/load/wire"
+	"hclbench/plain"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/report/table"
+	"hclbench/results"
+)
+
+// capacityFlags are what the command line asks of the load that a server holds.
+type capacityFlags struct {
+	of, within, budget    string
+	confidence, precision float64
+}
+
+const (
+	ofConcurrency = "concurrency"
+	ofRate        = "rate"
+)
+
+func (f *capacityFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.of, "capacity", "", "find how much of it the server holds under --slo: `concurrency` or rate")
+	words(c, "capacity", ofConcurrency, ofRate)
+	flags.StringVar(&f.within, "within", "1-1024", "with --capacity: the `range` of loads, LEAST-MOST")
+	flags.Float64Var(&f.confidence, "confidence", 0.95, "with --capacity: of the whole answer")
+	flags.Float64Var(&f.precision, "precision", 0.05, "with --capacity: how near its two bounds come, as a part of the lower")
+	flags.StringVar(&f.budget, "budget", "1h", "with --capacity: the most `time` or requests that it takes, 1h or 20000")
+	var rules []noUse
+	for _, flag := range []string{"within", "confidence", "precision", "budget"} {
+		rules = append(rules, noUse{flag, "capacity", false})
+	}
+	for _, flag := range []string{"requests", "duration", "stage", "rate", "concurrency", "ramp", "warmup", "cooldown", "repeat", "from",
+		"stop-when-overloaded"} {
+		rules = append(rules, noUse{flag, "capacity", true})
+	}
+	refuses(c, rules...)
+}
+
+// search is the search that the flags ask for. timed says that its budget is in seconds.
+func (f *capacityFlags) search(w load.Workload) (s *capacity.Search, timed bool, err error) {
+	q := capacity.Question{SLO: w.SLO, Whole: f.of == ofConcurrency, Confidence: f.confidence, Precision: f.precision, PerRequest: 1}
+	if err := checkWord("capacity", f.of, []string{ofConcurrency, ofRate}); err != nil {
+		return nil, false, err
+	}
+	if len(w.SLO) == 0 {
+		return nil, false, usage("--capacity needs --slo: what a load must hold, such as ttft_p95=2s")
+	}
+	if w.Dataset.Talks() || w.Dataset.Timed() {
+		return nil, false, usage("--capacity judges requests that stand alone, at a pace of its own: --dataset %s has neither", w.Dataset.Kind)
+	}
+	low, high, _ := strings.Cut(f.within, "-")
+	least, err1 := strconv.ParseFloat(low, 64)
+	most, err2 := strconv.ParseFloat(high, 64)
+	if q.Least, q.Most = least, most; err1 != nil || err2 != nil || most > 1e6 || least < 1e-3 {
+		return nil, false, usage("--within %s: write the least load and the most, such as 8-256; they are from 0.001 to a million", f.within)
+	}
+	if n, err := strconv.Atoi(f.budget); err == nil {
+		q.Budget = float64(n)
+	} else {
+		d, err := time.ParseDuration(f.budget)
+		if err != nil {
+			return nil, false, usage("--budget %s: write a time or a number of requests, such as 1h or 20000", f.budget)
+		}
+		timed, q.Budget, q.PerRequest = true, d.Seconds(), 0
+		if f.of == ofRate {
+			q.PerRequest = 1 / q.Most
+		}
+	}
+	if s, err = capacity.New(q); err != nil {
+		return nil, false, usage("--capacity: %w", err)
+	}
+	return s, timed, nil
+}
+
+// pace sets a workload's load, and for how long it is sent at most.
+func (f *capacityFlags) pace(w *load.Workload, at, most float64, timed bool) {
+	w.Rate, w.Concurrency = 0, int(at)
+	if f.of == ofRate {
+		w.Rate, w.Concurrency = load.Rate(at), 0
+	}
+	if w.Requests, w.Duration = max(1, int(most)), 0; timed {
+		w.Requests, w.Duration = 0, load.Duration(max(time.Second, time.Duration(most*float64(time.Second))))
+	}
+}
+
+// searched is what came of a search, so far.
+type searched struct {
+	capacityFlags
+	*capacity.Search
+	rows     []results.Row // a measurement each
+	requests int
+	took     time.Duration
+}
+
+// runCapacity looks for the load that a server holds. What was found is shown also when it is interrupted.
+func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, s *capacity.Search, timed bool) error {
+	if job.Target.Model == "" {
+		model, err := onlyModel(ctx, job, wire.DirectBy(nil))
+		if err != nil {
+			return err
+		}
+		job.Target.Model = model
+	}
+	job.Calibrated = calibrated(slog.New(t.logger()))
+	x := searched{capacityFlags: o.capacity, Search: s}
+	began, failed := time.Now(), error(nil)
+	for failed == nil {
+		try, ok := s.Next()
+		if !ok {
+			break
+		}
+		started := time.Now()
+		o.capacity.pace(&job.Workload, try.Load, try.Most, timed)
+		try.Begin()
+		var result *load.Result
+		result, failed = measure.RunUntil(ctx, job, benchProgress(t), try.Over)
+		if terminal(t.stderr) {
+			fmt.Fprint(t.stderr, "\r\x1b[K")
+		}
+		if result == nil {
+			break
+		}
+		cost := float64(result.Summary.Requests)
+		if timed {
+			cost = time.Since(started).Seconds()
+		}
+		doubt, drifts := against(result.Summary.Verdict, job.Workload.SLO)
+		if failed != nil {
+			doubt, drifts = "", false // a part of a load is what it is
+		}
+		s.Tried(try, cost, doubt, drifts)
+		x.requests += result.Summary.Requests
+		x.rows = append(x.rows, benchRow(job, len(x.rows)+1, started, result))
+		t.logger().Info(x.progress(try))
+		job.Seed++ // no cache knows the prompts of the next
+		if failed == nil {
+			failed = lacking(s.SLO, result.Records)
+		}
+	}
+	x.took = time.Since(began)
+	if len(x.rows) == 0 {
+		return failed
+	}
+	if ctx.Err() != nil {
+		failed = &exit{exitInterrupted, errors.New("interrupted; the answer is as wide as what was measured until then")}
+	}
+	err := t.write(o.output, func(w io.Writer) error {
+		if o.format == "json" {
+			return x.json(w)
+		}
+		return x.text(w, t.width(0))
+	})
+	if a := s.Answer(); failed == nil && (a.Flaw != "" || a.Holds == nil && a.Breaks == nil) {
+		failed = &exit{exitCells, errors.New("there is no answer: " + x.words())}
+	}
+	return errors.Join(err, failed)
+}
+
+// against is why a measurement is no evidence for or against an SLO; drifts says that it is only for how its figures
+// change over the run. Failed requests are misses, and an end before all was sent was asked for.
+func against(v load.Verdict, slo []load.Objective) (why string, drifts bool) {
+	var texts []string
+	drifts = true
+	for _, r := range v.Reasons {
+		concerned := v.Verdict == load.Void || slices.ContainsFunc(slo, func(o load.Objective) bool { return r.Concerns(o.Metric) })
+		if !concerned || r.Code == "requests-failed" || r.Code == "too-few" {
+			continue
+		}
+		texts = append(texts, r.Text)
+		drifts = drifts && r.Code == "drifting"
+	}
+	return strings.Join(texts, "; "), drifts
+}
+
+// lacking is the error of a line of an SLO that no answer has a value for.
+func lacking(slo []load.Objective, records []load.Record) error {
+	for _, o := range slo {
+		completed, known := false, false
+		for i := range records {
+			r := &records[i]
+			_, ok := o.Of(r)
+			completed, known = completed || r.OK(), known || ok && r.OK()
+		}
+		if completed && !known {
+			return fmt.Errorf("%s cannot be judged: no answer has a %s", o.Name(), o.Metric)
+		}
+	}
+	return nil
+}
+
+// unit is what a load is a number of.
+func (f *capacityFlags) unit() string {
+	if f.of == ofRate {
+		return "requests/s"
+	}
+	return "concurrent"
+}
+
+// progress is what came of the last try.
+func (x *searched) progress(try capacity.Try) string {
+	loads := x.Loads()
+	l := loads[slices.IndexFunc(loads, func(l *capacity.Tried) bool { return l.Load == try.Load })]
+	text := fmt.Sprintf("%s %s: %s", number.Exact(l.Load), x.unit(), l.Verdict)
+	if try.Again {
+		text = fmt.Sprintf("%s %s, tried again: %s", number.Exact(l.Load), x.unit(), l.Again)
+	}
+	if l.Doubt != "" {
+		text += ", " + l.Doubt
+	}
+	return text + "; so far " + x.bounds()
+}
+
+// bounds are the two bounds in words, with how sure they are.
+func (x *searched) bounds() string {
+	a, sure := x.Answer(), fmt.Sprintf(" %s (%s %%)", x.unit(), number.Exact(100*x.Confidence))
+	switch {
+	case a.Flaw != "":
+		return "no answer: " + a.Flaw
+	case a.Holds == nil && a.Breaks == nil:
+		return "nothing is certain"
+	case a.Holds == nil && a.Breaks.Load == x.Least:
+		return "no load meets the SLO: breaks by " + number.Exact(a.Breaks.Load) + sure + ", the least of the range"
+	case a.Holds == nil:
+		return "breaks by " + number.Exact(a.Breaks.Load) + sure + "; no load is certain to hold"
+	case a.Breaks == nil && a.Holds.Load == x.Most:
+		return "holds at least " + number.Exact(a.Holds.Load) + sure + ", the most of the range"
+	case a.Breaks == nil:
+		return "holds " + number.Exact(a.Holds.Load) + sure + "; no load is certain to break"
+	}
+	return fmt.Sprintf("holds %s, breaks by %s%s", number.Exact(a.Holds.Load), number.Exact(a.Breaks.Load), sure)
+}
+
+// words are the answer in a line.
+func (x *searched) words() string {
+	a := x.Answer()
+	parts := []string{x.bounds(), "closed loop"}
+	if x.of == ofRate {
+		parts[1] = "open loop"
+	}
+	if a.BoundBy != "" {
+		parts = append(parts, "bound by "+a.BoundBy)
+	}
+	if a.Flaw == "" && a.Holds != nil && a.Holds.Again != capacity.Pass {
+		parts = append(parts, "not tried again at the end")
+	}
+	return strings.Join(append(parts, fmt.Sprintf("%s, %s, %s", number.Count(len(x.Loads()), "load"), x.took.Round(time.Second),
+		number.Count(x.requests, "request"))), "; ")
+}
+
+// at is the last measurement of a load; nil: there is none.
+func (x *searched) at(l *capacity.Tried) *results.Row {
+	for i := range slices.Backward(x.rows) {
+		w := x.rows[i].Job.Job.Workload
+		if l != nil && max(float64(w.Concurrency), float64(w.Rate)) == l.Load {
+			return &x.rows[i]
+		}
+	}
+	return nil
+}
+
+func (x *searched) text(w io.Writer, width int) error {
+	t := x.rows[0].Job.Target
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%-19s %s at %s\n%-19s %s\n\n", "Model", plain.Line(t.Model), strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", "),
+		"Capacity", x.words())
+	columns := []table.Column{{Name: x.unit()}, {Name: "tries"}, {Name: "requests"}}
+	for _, o := range x.SLO {
+		columns = append(columns, table.Column{Name: fmt.Sprintf("%s ≤ %s", o.Name(), o.Max)})
+	}
+	columns = append(columns, table.Column{Name: "verdict", Left: true})
+	var lines [][]string
+	for _, l := range x.Loads() {
+		most := 0
+		var attained []string
+		for _, s := range l.Lines {
+			most = max(most, s.Counted)
+			share := "-"
+			if s.Counted > 0 {
+				share = fmt.Sprintf("%.2f %%", 100*float64(s.Within)/float64(s.Counted))
+			}
+			attained = append(attained, share)
+		}
+		verdict := string(l.Verdict)
+		if l.Again != "" {
+			verdict += ", again " + string(l.Again)
+		}
+		if l.Doubt != "" {
+			verdict += ", " + l.Doubt
+		}
+		line := append([]string{number.Exact(l.Load), strconv.Itoa(l.Tries), number.Whole(most)}, attained...)
+		lines = append(lines, append(line, verdict))
+	}
+	for _, line := range table.Tabulate(columns, lines).Lines() {
+		fmt.Fprintln(&b, line)
+	}
+	a := x.Answer()
+	row := x.at(a.Holds)
+	if row == nil {
+		row = x.at(a.Breaks)
+	}
+	if row != nil {
+		fmt.Fprintf(&b, "\nThe last measurement at %s %s:\n\n", number.Exact(max(float64(row.Job.Workload.Concurrency), float64(row.Job.Workload.Rate))), x.unit())
+		if err := table.Summary(&b, row.Summary, width); err != nil {
+			return err
+		}
+	}
+	_, err := b.WriteTo(w)
+	return err
+}
+
+// json has the answer, the loads, and each measurement as `--format json` without --capacity has it.
+func (x *searched) json(w io.Writer) error {
+	var measurements bytes.Buffer
+	if err := table.JSON(&measurements, x.rows, figure.About{}); err != nil {
+		return err
+	}
+	type line struct {
+		Name      string           `json:"name"`
+		Counted   int              `json:"counted"`
+		Within    int              `json:"within"`
+		Inflation float64          `json:"variance_inflation"`
+		Verdict   capacity.Verdict `json:"verdict"`
+	}
+	type tried struct {
+		Load    float64          `json:"load"`
+		Verdict capacity.Verdict `json:"verdict"`
+		Again   capacity.Verdict `json:"again,omitempty"`
+		Doubt   string           `json:"doubt,omitempty"`
+		Tries   int              `json:"tries"`
+		Lines   []line           `json:"lines"`
+	}
+	a := x.Answer()
+	doc := struct {
+		Of         string          `json:"of"`
+		Answer     string          `json:"answer"`
+		Holds      *float64        `json:"holds"`
+		AtLeast    bool            `json:"at_least,omitempty"` // Holds is the most of the range
+		Breaks     *float64        `json:"breaks"`
+		BoundBy    string          `json:"bound_by,omitempty"`
+		Flaw       string          `json:"flaw,omitempty"`
+		Finished   bool            `json:"finished"`
+		Confidence float64         `json:"confidence"`
+		Precision  float64         `json:"precision"`
+		Least      float64         `json:"least"`
+		Most       float64         `json:"most"`
+		Took       float64         `json:"took_s"`
+		Requests   int             `json:"requests"`
+		Loads      []tried         `json:"loads"`
+		Measured   json.RawMessage `json:"measured"`
+	}{Of: x.of, Answer: x.words(), BoundBy: a.BoundBy, Flaw: a.Flaw, Finished: a.Finished, Confidence: x.Confidence, Precision: x.Precision,
+		Least: x.Least, Most: x.Most, Took: x.took.Seconds(), Requests: x.requests, Measured: measurements.Bytes()}
+	if a.Holds != nil && a.Flaw == "" {
+		doc.Holds, doc.AtLeast = &a.Holds.Load, a.Holds.Load == x.Most
+	}
+	if a.Breaks != nil && a.Flaw == "" {
+		doc.Breaks = &a.Breaks.Load
+	}
+	for _, l := range x.Loads() {
+		one := tried{Load: l.Load, Verdict: l.Verdict, Again: l.Again, Doubt: l.Doubt, Tries: l.Tries}
+		for _, s := range l.Lines {
+			one.Lines = append(one.Lines, line{s.Name, s.Counted, s.Within, s.Inflation, s.Verdict})
+		}
+		doc.Loads = append(doc.Loads, one)
+	}
+	return table.WriteJSON(w, doc)
+}
