@@ -99,7 +99,7 @@ func Serve(ctx context.Context, cfg Config, ready func()) error {
 		log.Warn("forget the reservation of an agent that was killed", "err", err)
 	}
 	s.claim = openClaim(ctx, cfg, s.processes)
-	s.lessor.claim, s.settings.here = s.claim, s.claim.here
+	s.lessor.claim, s.settings.here = s.claim, s.claim.dialHere
 	s.jobs.spent, s.watches.spent = s.claim.spent, s.claim.spent
 	s.lessor.goOn(s.claim.left())
 	s.claim.making.Go(func() { s.claim.watchMemory(ctx) })

@@ -46,18 +46,18 @@ func TestNeedsLoader(t *testing.T) {
 func TestBinaries(t *testing.T) {
 	own := map[string]string{"linux-amd64": "Linux x86_64", "linux-arm64": "Linux aarch64"}[runtime.GOOS+"-"+runtime.GOARCH]
 	plain := Binaries{self: "/usr/bin/hcl", sha: "abc", carried: release(t, nil)}
-	if b, err := plain.of(own); err != nil || b.path != "/usr/bin/hcl" || b.sha != "abc" {
+	if b, err := plain.forPlatform(own); err != nil || b.path != "/usr/bin/hcl" || b.sha != "abc" {
 		t.Errorf("a plain build for its own kind: %+v, %v", b, err)
 	}
 	for _, platform := range []string{"Darwin x86_64", "Linux riscv64"} {
-		if _, err := plain.of(platform); err == nil || !strings.Contains(err.Error(), platform) || !strings.Contains(err.Error(), runtime.GOOS+"-"+runtime.GOARCH+" only") {
+		if _, err := plain.forPlatform(platform); err == nil || !strings.Contains(err.Error(), platform) || !strings.Contains(err.Error(), runtime.GOOS+"-"+runtime.GOARCH+" only") {
 			t.Errorf("a plain build for %s: %v", platform, err)
 		}
 	}
 
 	full := Binaries{self: "/usr/bin/hcl", sha: "abc", carried: release(t, map[string]string{"linux-amd64": "for amd64", "linux-arm64": "for arm64"})}
 	for platform, want := range map[string]string{"Linux x86_64": "for amd64", "Linux aarch64": "for arm64"} {
-		b, err := full.of(platform)
+		b, err := full.forPlatform(platform)
 		check(t, err)
 		var file string
 		err = b.unpacked(func(path string) error {
@@ -81,7 +81,7 @@ func TestBinaries(t *testing.T) {
 
 	broken := release(t, map[string]string{"linux-arm64": "for arm64"})
 	broken["linux-arm64.sha256"].Data = []byte("0000")
-	b, err := Binaries{carried: broken}.of("Linux aarch64")
+	b, err := Binaries{carried: broken}.forPlatform("Linux aarch64")
 	check(t, err)
 	if err := b.unpacked(func(string) error { return nil }); err == nil || !strings.Contains(err.Error(), "its SHA-256 is") {
 		t.Errorf("a damaged release: %v", err)

@@ -142,8 +142,8 @@ func workOf(m member) *work {
 
 func (c *claim) file() string { return filepath.Join(c.dir, claimName) }
 
-// here is this machine, as the caller calls it.
-func (c *claim) here(ctx context.Context) (*reach.Conn, error) { return c.dial(ctx, "") }
+// dialHere is this machine, as the caller calls it.
+func (c *claim) dialHere(ctx context.Context) (*reach.Conn, error) { return c.dial(ctx, "") }
 
 func (c *claim) dial(ctx context.Context, docker string) (*reach.Conn, error) {
 	c.mu.Lock()
@@ -211,8 +211,8 @@ func (c *claim) save() error {
 	return writeJSON(c.file(), c.note, 0o600)
 }
 
-// at is the member of a name. The caller holds c.mu.
-func (c *claim) at(name string) *member {
+// memberNamed is the member of a name. The caller holds c.mu.
+func (c *claim) memberNamed(name string) *member {
 	i := slices.IndexFunc(c.note.Members, func(m member) bool { return m.Name == name })
 	if i < 0 {
 		return nil
@@ -274,7 +274,7 @@ func (c *claim) begin(name, sum string, want memberOrder) (*work, error) {
 		m.Docker, m.SharesMemory = l.Docker, ct.IPC == "host"
 	}
 	was := c.note.Members
-	c.note.Members = append(slices.DeleteFunc(slices.Clone(was), m.same), m)
+	c.note.Members = append(slices.DeleteFunc(slices.Clone(was), m.sameName), m)
 	if err := c.save(); err != nil {
 		c.note.Members = was
 		return nil, fmt.Errorf("note what is to be made: %w", err)
@@ -290,7 +290,7 @@ func (c *claim) begin(name, sum string, want memberOrder) (*work, error) {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.at(name).ID = w.id
+		c.memberNamed(name).ID = w.id
 		c.keep()
 	})
 	return w, nil
@@ -366,7 +366,7 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 		c.mu.Unlock()
 		return nil // who was quicker has ended it
 	}
-	m := *c.at(name)
+	m := *c.memberNamed(name)
 	c.mu.Unlock()
 	if m.SharesMemory {
 		c.lookAtMemory(ctx, true)
@@ -382,13 +382,13 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.works, name)
-	c.note.Members = slices.DeleteFunc(c.note.Members, m.same)
+	c.note.Members = slices.DeleteFunc(c.note.Members, m.sameName)
 	c.note.Down = bothTraces(c.note.Down, m.traces())
 	c.keep()
 	return nil
 }
 
-func (m member) same(other member) bool { return m.Name == other.Name }
+func (m member) sameName(other member) bool { return m.Name == other.Name }
 
 // traces are what to look for when the member is down.
 func (m member) traces() provision.Traces {

@@ -192,7 +192,7 @@ func (a *Client) open(ctx context.Context, method, path string, in any) (*http.R
 			return nil, a.refused(why)
 		}
 		if why := new(fault); resp.StatusCode == http.StatusUnprocessableEntity && json.Unmarshal(b, why) == nil {
-			return nil, &agentError{why.told(a.host)}
+			return nil, &agentError{why.asError(a.host)}
 		}
 		return nil, fmt.Errorf("agent on %s: %w", a.host, &statusError{resp.StatusCode, strings.TrimSpace(string(b))})
 	}

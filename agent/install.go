@@ -70,7 +70,7 @@ var kinds = map[string]string{
 	"Darwin x86_64": "darwin-amd64", "Darwin arm64": "darwin-arm64",
 }
 
-func (b Binaries) of(platform string) (binary, error) {
+func (b Binaries) forPlatform(platform string) (binary, error) {
 	kind := kinds[platform]
 	own := runtime.GOOS + "-" + runtime.GOARCH
 	if sum, err := fs.ReadFile(b.carried, kind+".sha256"); kind != "" && err == nil {
@@ -134,7 +134,7 @@ func (b Binaries) pick(ctx context.Context, c *reach.Conn) (binary, error) {
 	if err != nil {
 		return binary{}, err
 	}
-	found, err := b.of(strings.TrimSpace(platform))
+	found, err := b.forPlatform(strings.TrimSpace(platform))
 	if err != nil {
 		return binary{}, fmt.Errorf("%s: %w", c.Host(), err)
 	}

@@ -71,8 +71,8 @@ func (j *job) add(e Event) {
 	}
 }
 
-// from returns the events from n on, and a channel that is closed when there are more.
-func (j *job) from(n int) ([]Event, <-chan struct{}) {
+// eventsFrom returns the events from n on, and a channel that is closed when there are more.
+func (j *job) eventsFrom(n int) ([]Event, <-chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clip(j.events[min(n, len(j.events)):]), j.more
@@ -241,7 +241,7 @@ func (js *jobs) events(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	enc, rc := json.NewEncoder(w), http.NewResponseController(w)
 	for {
-		events, more := j.from(n)
+		events, more := j.eventsFrom(n)
 		for _, e := range events {
 			if enc.Encode(e) != nil || e.Done {
 				return nil

@@ -384,8 +384,8 @@ func (o *lessor) expired() {
 	o.quit()
 }
 
-// who is at work here, for others: "run r1 of lab l on box, by ada@laptop, pid 4711".
-func (o *lessor) who() string {
+// holder is who is at work here, for others: "run r1 of lab l on box, by ada@laptop, pid 4711".
+func (o *lessor) holder() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	machine, err := os.Hostname()

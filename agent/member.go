@@ -95,8 +95,8 @@ type agentError struct{ err error }
 func (a *agentError) Error() string { return a.err.Error() }
 func (a *agentError) Unwrap() error { return a.err }
 
-// told is the error at the caller's end.
-func (f *fault) told(h *provision.Host) error {
+// asError is the error at the caller's end.
+func (f *fault) asError(h *provision.Host) error {
 	if f.Left != nil {
 		return &provision.UncleanError{Host: h, Left: f.Left}
 	}

@@ -75,7 +75,7 @@ func (s *server) fetchModel(w http.ResponseWriter, r *http.Request) error {
 		flush.Flush()
 	}
 	m := modelCache{
-		dir: want.Cache, repo: want.Repo, revision: want.Revision, who: s.lessor.who(),
+		dir: want.Cache, repo: want.Repo, revision: want.Revision, who: s.lessor.holder(),
 		hub:   origin.Hub{Client: origin.Client{UserAgent: want.Agent}, URL: want.Hub, Token: want.Token},
 		pause: fetchPause, stall: fetchStall,
 		progress: func(p ModelProgress) { tell(modelEvent{Progress: &p}) },

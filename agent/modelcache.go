@@ -110,14 +110,14 @@ func (m *modelCache) fetch(ctx context.Context) (commit string, err error) {
 		return "", err
 	}
 	m.at.Phase = Downloading
-	m.tell(true)
+	m.reportProgress(true)
 	if err := m.fits(m.at.Total - m.at.Bytes); err != nil {
 		return "", err
 	}
 	if err := m.download(ctx, commit, missing); err != nil {
 		return "", err
 	}
-	m.tell(true)
+	m.reportProgress(true)
 	for _, f := range files {
 		if err := m.link(commit, f); err != nil {
 			return "", err
@@ -163,7 +163,7 @@ func (m *modelCache) lock(ctx context.Context, files []origin.File) (release fun
 			return nil, err
 		}
 		m.at.Phase, m.at.For = WaitingFor, cmp.Or(strings.TrimSpace(string(who)), "somebody")
-		m.tell(true)
+		m.reportProgress(true)
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
@@ -296,7 +296,7 @@ func (m *modelCache) file(ctx context.Context, commit string, f origin.File) err
 			m.mu.Lock()
 			m.at.Done++
 			m.mu.Unlock()
-			m.tell(false)
+			m.reportProgress(false)
 			return nil
 		}
 		if errors.Is(err, errSum) {
@@ -429,11 +429,11 @@ func (m *modelCache) move(n int64) {
 	m.mu.Lock()
 	m.at.Bytes += n
 	m.mu.Unlock()
-	m.tell(false)
+	m.reportProgress(false)
 }
 
-// tell passes the progress on, not too often unless it must be now.
-func (m *modelCache) tell(now bool) {
+// reportProgress passes the progress on, not too often unless it must be now.
+func (m *modelCache) reportProgress(now bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now || time.Since(m.told) >= moveInterval {

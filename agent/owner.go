@@ -84,7 +84,7 @@ func (o owner) lease(path string) *Lease {
 	if o.PID == 0 || o.uid < 0 {
 		return &Lease{Holder: "somebody who holds the lock " + path}
 	}
-	told := o.told(path)
+	told := o.statement(path)
 	if told == nil {
 		return &Lease{Holder: fmt.Sprintf("process %d (%s) of user %s, which holds the lock %s and tells nothing of its work", o.PID, o.name, userName(o.uid), path)}
 	}
@@ -95,8 +95,8 @@ func (o owner) lease(path string) *Lease {
 	return told.readable(login)
 }
 
-// told is what the holder says of its work; nil when it says nothing.
-func (o owner) told(path string) *reserved {
+// statement is what the holder says of its work; nil when it says nothing.
+func (o owner) statement(path string) *reserved {
 	r := new(reserved)
 	if !readOwned(wordsOf(path, o.uid), o.uid, r) || r.PID != o.PID {
 		return nil

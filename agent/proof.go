@@ -23,7 +23,7 @@ func (c *claim) prove(ctx context.Context) (others []provision.GPUProcess, err e
 	if !alone {
 		t.Before = provision.GPUUse{}
 	}
-	conn, err := c.here(ctx)
+	conn, err := c.dialHere(ctx)
 	if err != nil {
 		return nil, err
 	}

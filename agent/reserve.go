@@ -128,7 +128,7 @@ func (m *machine) giveBack() {
 	}
 	err := os.Remove(filepath.Join(m.dir, standingName))
 	path, me := m.reservation.Name(), owner{identity: identityOf(os.Getpid()), uid: os.Getuid()}
-	if me.told(path) != nil {
+	if me.statement(path) != nil {
 		err = errors.Join(err, os.Remove(wordsOf(path, me.uid)))
 	}
 	if err = errors.Join(err, m.reservation.Close()); err != nil {

@@ -36,7 +36,7 @@ type segments struct {
 
 // newSegments knows those already, by path, that were noted to be ours.
 func newSegments(noted map[string]segment) *segments {
-	s := &segments{before: mine(), looks: map[segment]int{}, ours: map[segment]string{}}
+	s := &segments{before: ownSegments(), looks: map[segment]int{}, ours: map[segment]string{}}
 	for path, of := range noted {
 		s.ours[of] = path
 		delete(s.before, of)
@@ -44,8 +44,8 @@ func newSegments(noted map[string]segment) *segments {
 	return s
 }
 
-// mine are this user's segments, with their paths.
-func mine() map[segment]string {
+// ownSegments are this user's segments, with their paths.
+func ownSegments() map[segment]string {
 	all := map[segment]string{}
 	entries, _ := os.ReadDir(shared) // there on Linux
 	for _, e := range entries {
@@ -61,7 +61,7 @@ func mine() map[segment]string {
 // look notes which of the segments that have come are used by processes; with all, also those of which no user
 // was found so far.
 func (s *segments) look(users func() []entry, all bool) {
-	found := mine()
+	found := ownSegments()
 	for of := range found {
 		if s.before[of] != "" || s.ours[of] != "" || s.looks[of] >= segmentLooks && !all {
 			delete(found, of)
@@ -95,7 +95,7 @@ func (s *segments) noted() map[string]segment {
 // remove removes what was noted, and nobody uses any more.
 func (s *segments) remove() {
 	var left []segment
-	for of, path := range mine() {
+	for of, path := range ownSegments() {
 		if s.ours[of] == path {
 			left = append(left, of)
 		}

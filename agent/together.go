@@ -155,7 +155,7 @@ func (t *together) share(ctx context.Context, i int, progress func(load.Progress
 			once.Do(func() { t.ready <- struct{}{} })
 		}
 		if e.Progress != nil {
-			t.tell(i, *e.Progress, progress)
+			t.reportProgress(i, *e.Progress, progress)
 		}
 	})
 	t.mu.Lock()
@@ -164,8 +164,8 @@ func (t *together) share(ctx context.Context, i int, progress func(load.Progress
 	return m, last.Gaps, err
 }
 
-// tell says where all of them stand, as one of them has gone on: one word after the other.
-func (t *together) tell(i int, now load.Progress, progress func(load.Progress)) {
+// reportProgress says where all of them stand, as one of them has gone on: one word after the other.
+func (t *together) reportProgress(i int, now load.Progress, progress func(load.Progress)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.states[i] = now

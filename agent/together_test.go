@@ -65,7 +65,7 @@ func TestSilentTogether(t *testing.T) {
 	w := &together{states: make([]load.Progress, 3)}
 	var all load.Progress
 	for i, p := range []load.Progress{{Sent: 9, Done: 9}, {Sent: 9, Done: 4, InFlight: 5, Silent: 40}, {Sent: 9, Done: 7, InFlight: 2, Silent: 30}} {
-		w.tell(i, p, func(now load.Progress) { all = now })
+		w.reportProgress(i, p, func(now load.Progress) { all = now })
 	}
 	if all.Silent != 30 || all.InFlight != 7 || all.Sent != 27 {
 		t.Errorf("all of them: %+v", all)

@@ -38,7 +38,7 @@ func (s *server) markUnclean(ctx context.Context, l Lease, failed error) error {
 	if unclean, ok := errors.AsType[*provision.UncleanError](failed); ok {
 		u.Left = unclean.Left
 	}
-	c, err := s.claim.here(ctx)
+	c, err := s.claim.dialHere(ctx)
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (s *server) markUnclean(ctx context.Context, l Lease, failed error) error {
 // bothTraces are the traces of two runs, which may be those of two labs; how the GPUs were before is known from the
 // older of them.
 func bothTraces(older, newer provision.Traces) provision.Traces {
-	older.Containers = both(older.Containers, newer.Containers)
-	older.Ports = both(older.Ports, newer.Ports)
-	older.Marks = both(older.Marks, newer.Marks)
+	older.Containers = union(older.Containers, newer.Containers)
+	older.Ports = union(older.Ports, newer.Ports)
+	older.Marks = union(older.Marks, newer.Marks)
 	if len(older.Before.Memory) == 0 {
 		older.Before = newer.Before
 	}
 	return older
 }
 
-// both is what two lists have, once.
-func both[T cmp.Ordered](a, b []T) []T {
+// union is what two lists have, once.
+func union[T cmp.Ordered](a, b []T) []T {
 	return slices.Compact(slices.Sorted(slices.Values(slices.Concat(a, b))))
 }
 
@@ -134,7 +134,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request) error {
 	if err := s.settings.restore(ctx); err != nil {
 		return &fault{Kind: provision.ErrSettings.Error(), Text: err.Error()}
 	}
-	c, err := s.claim.here(ctx)
+	c, err := s.claim.dialHere(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func stillUnclean(ctx context.Context, c *reach.Conn) (was *Unclean, err error) 
 // clean does what is asked when somebody ends a claim for good: what earlier tear-downs have left is looked at again, or
 // forgotten.
 func (s *server) clean(ctx context.Context, by ending, left error) error {
-	c, err := s.claim.here(ctx)
+	c, err := s.claim.dialHere(ctx)
 	if err != nil {
 		return uncleanOf(left, err)
 	}

@@ -51,7 +51,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
-	err := &Error{Hosts: r.all(work)}
+	err := &Error{Hosts: r.runHosts(work)}
 	noted()
 
 	outcome := "done"
@@ -72,7 +72,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	return r.outcome, err
 }
 
-func (r *run) all(ctx context.Context) []*HostError {
+func (r *run) runHosts(ctx context.Context) []*HostError {
 	var todo []*plan.Deployment
 	for _, d := range r.plan.Deployments {
 		if n := len(d.ToDo()); n > 0 {

@@ -125,8 +125,8 @@ func (m *member) says(what string) string {
 	return m.name + ": " + what
 }
 
-// half reports whether the member answers only together with others.
-func (m *member) half() bool { return m.Role == engines.Prefill || m.Role == engines.Decode }
+// isHalf reports whether the member answers only together with others.
+func (m *member) isHalf() bool { return m.Role == engines.Prefill || m.Role == engines.Decode }
 
 var errRemoved = errors.New("it was removed, by somebody else or because the lease ran out")
 

@@ -23,7 +23,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.out.Job.Target.LoraPath = len(m.out.Job.Workload.Adapters) > 0 && engines.TakesLoraPath(m.t.d.Engine)
 	server := m.t.server(engines.BaseURL(m.t.d.Engine))
 	defer server.close()
-	from := m.t.at.of(m.t.d.Senders(m.cell))
+	from := m.t.at.onHosts(m.t.d.Senders(m.cell))
 
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -91,7 +91,7 @@ func (t *trial) compareFacts(context.Context) error {
 
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
-		for _, from := range t.at.of(t.d.Senders(c)) {
+		for _, from := range t.at.onHosts(t.d.Senders(c)) {
 			switch err := from.Bring(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
 			case err == nil:
 			case errors.As(err, new(*fs.PathError)): // it is here that the file cannot be read

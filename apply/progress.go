@@ -116,7 +116,7 @@ const phaseNews = time.Second
 
 func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	if p.Phase != c.phase {
-		if c.had(p.Phase) >= 0 && p.N == p.Of { // another part of the engine says it later
+		if c.passedAt(p.Phase) >= 0 && p.N == p.Of { // another part of the engine says it later
 			return ""
 		}
 		c.end(now)
@@ -138,8 +138,8 @@ func (c *comingUp) see(p engines.Progress, now time.Time) string {
 	return text
 }
 
-// had is where a phase stands that has been, and is over; -1: nowhere.
-func (c *comingUp) had(phase string) int {
+// passedAt is where a phase stands that has been, and is over; -1: nowhere.
+func (c *comingUp) passedAt(phase string) int {
 	return slices.IndexFunc(c.done, func(p results.Phase) bool { return p.Name == phase })
 }
 
@@ -149,7 +149,7 @@ func (c *comingUp) end(now time.Time) []results.Phase {
 		return c.done
 	}
 	took := now.Sub(c.since).Seconds()
-	if i := c.had(c.phase); i >= 0 {
+	if i := c.passedAt(c.phase); i >= 0 {
 		c.done[i].Seconds += took
 	} else {
 		c.done = append(c.done, results.Phase{Name: c.phase, Seconds: took})

@@ -100,9 +100,9 @@ func (t tally) since(before tally) tally {
 	return out
 }
 
-// anew reports whether the counters are others than those of an earlier tally: what a process has counted
+// wasReset reports whether the counters are others than those of an earlier tally: what a process has counted
 // neither goes down nor away.
-func (t tally) anew(before tally) bool {
+func (t tally) wasReset(before tally) bool {
 	for name, was := range before {
 		is, told := t[name]
 		apart := was - is
@@ -217,7 +217,7 @@ var ofMember = []func(share, demand) string{
 		return ""
 	},
 	func(s share, _ demand) string {
-		if s.is != nil && s.is.anew(s.was) {
+		if s.is != nil && s.is.wasReset(s.was) {
 			return "its counters have begun anew: it was started again by itself"
 		}
 		return ""
@@ -262,7 +262,7 @@ func (e *engine) compare(before, now map[*member]tally, cell agent.Measured) (wr
 	var shares []share
 	for _, m := range e.members {
 		s := share{member: m, was: before[m], is: now[m]}
-		if s.was != nil && s.is != nil && !s.is.anew(s.was) {
+		if s.was != nil && s.is != nil && !s.is.wasReset(s.was) {
 			s.did = s.is.since(s.was)
 		}
 		shares = append(shares, s)
@@ -318,7 +318,7 @@ func (e *engine) unproved(told map[*member]tally) (doubt []string) {
 // unseenLosses is what counts that were told leave open; empty: nothing.
 func unseenLosses(told map[*member]tally) (open string) {
 	for m, counts := range told {
-		if _, has := counts[lost]; engines.ShowsZero(m.Member.Member) && m.half() && !has {
+		if _, has := counts[lost]; engines.ShowsZero(m.Member.Member) && m.isHalf() && !has {
 			open = max(open, m.says("this version does not count transfers of its KV cache that fail, "+
 				"so that only its log tells of them"))
 		}

@@ -89,7 +89,7 @@ func TestRealCounters(t *testing.T) {
 	if got := e.unproved(map[*member]tally{prefill: used, decode: renamed}); len(got) != 1 || got[0] != silent {
 		t.Errorf("%q, want %q", got, silent)
 	}
-	if !idle.anew(used) || used.anew(idle) == (idle[began] == used[began]) || used.anew(used) {
+	if !idle.wasReset(used) || used.wasReset(idle) == (idle[began] == used[began]) || used.wasReset(used) {
 		t.Error("another process is not told by when it began")
 	}
 }
@@ -135,7 +135,7 @@ func TestBegunAnew(t *testing.T) {
 		"another process": {tally{generated: 900, prompted: 30000, began: 160}, true},
 		"nothing":         {tally{}, true},
 	} {
-		if got := c.is.anew(was); got != c.want {
+		if got := c.is.wasReset(was); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}

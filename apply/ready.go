@@ -107,9 +107,9 @@ func (e *engine) probes(w *wait, s *server, want engines.Readiness, m *member, n
 	list := []probe{port, ours, health, model, ours}
 	token := probe{look: func(ctx context.Context) error { return s.generate(ctx, now.model, want.Stall) }}
 	switch {
-	case m == nil || !m.half() && !m.Engine.Router:
+	case m == nil || !m.isHalf() && !m.Engine.Router:
 		return append(list, token)
-	case m.half():
+	case m.isHalf():
 		return append(list, e.registered(m))
 	}
 	return append(list, e.counted(s, m), token)

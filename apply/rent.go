@@ -22,10 +22,10 @@ const rentTries = 3
 // rent opens a pod for each host of a trial that is one, in place of the cluster's own session. give gives them back.
 func (r *run) rent(ctx context.Context, d *plan.Deployment, at sessions) (give func(), err error) {
 	rented, err := r.rentAll(ctx, d, at)
-	for try := 1; try < rentTries && errors.Is(err, provision.ErrNoRoom) && rented.some(); try++ {
+	for try := 1; try < rentTries && errors.Is(err, provision.ErrNoRoom) && rented.anyHeld(); try++ {
 		r.giveBack(ctx, rented)
 		wait := time.Duration(rand.Int64N(int64(rentWait)))
-		teller{to: r.told}.say(Step, startsAgain, wait.Round(time.Second), err)
+		teller{to: r.publish}.say(Step, startsAgain, wait.Round(time.Second), err)
 		flow.Pause(ctx, wait)
 		rented, err = r.rentAll(ctx, d, at)
 	}

@@ -103,10 +103,10 @@ func (r *run) workAt(h *provision.Host, line []*plan.Deployment) place.Work {
 }
 
 // at tells of a host.
-func (r *run) at(h *provision.Host) teller { return teller{about: Event{Host: h.Name}, to: r.told} }
+func (r *run) at(h *provision.Host) teller { return teller{about: Event{Host: h.Name}, to: r.publish} }
 
-// told tells the listener of an event, and the store of one that is worth keeping.
-func (r *run) told(e Event) {
+// publish tells the listener of an event, and the store of one that is worth keeping.
+func (r *run) publish(e Event) {
 	r.keep.clean(&e.Message)
 	r.tell(e)
 	if level := levels[e.Type]; level != "" {

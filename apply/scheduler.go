@@ -136,8 +136,8 @@ func (s *scheduler) ended(h *provision.Host) []error {
 // sessions are those of the hosts that a deployment needs.
 type sessions map[*provision.Host]*place.Session
 
-// of are the sessions of hosts, in their order.
-func (at sessions) of(hosts []*provision.Host) []*place.Session {
+// onHosts are the sessions of hosts, in their order.
+func (at sessions) onHosts(hosts []*provision.Host) []*place.Session {
 	all := make([]*place.Session, len(hosts))
 	for i, h := range hosts {
 		all[i] = at[h]
@@ -145,8 +145,8 @@ func (at sessions) of(hosts []*provision.Host) []*place.Session {
 	return all
 }
 
-// some reports whether one of the places at least could be had.
-func (at sessions) some() bool {
+// anyHeld reports whether one of the places at least could be had.
+func (at sessions) anyHeld() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(at)), func(s *place.Session) bool { return s.Pod != nil })
 }
 

@@ -237,7 +237,7 @@ func (s *server) generate(ctx context.Context, model string, patience time.Durat
 		if err := s.do(ctx, "POST", s.asks.Path(), fmt.Appendf(nil, small, name), &text); err != nil {
 			return err
 		}
-		if !tells(text) {
+		if !answersOneText(text) {
 			return errNoVector
 		}
 		return nil
@@ -246,9 +246,9 @@ func (s *server) generate(ctx context.Context, model string, patience time.Durat
 	return err
 }
 
-// tells reports whether an answer is about one text: a list with a vector or a score (vLLM, and of SGLang
+// answersOneText reports whether an answer is about one text: a list with a vector or a score (vLLM, and of SGLang
 // ranks alone).
-func tells(answer []byte) bool {
+func answersOneText(answer []byte) bool {
 	var of struct{ Data, Results []json.RawMessage }
 	if json.Unmarshal(answer, &of) != nil {
 		json.Unmarshal(answer, &of.Results) // what is neither has nothing

@@ -30,7 +30,7 @@ type trial struct {
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 	d = d.On(at.pods())
-	tell := teller{about: Event{Host: d.Host.Name, Engine: d.Engine.Label()}, to: r.told}
+	tell := teller{about: Event{Host: d.Host.Name, Engine: d.Engine.Label()}, to: r.publish}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets, log: r.opt.Log}, run: r, left: d.ToDo()}
 	t.row = d.Stored()
 	t.row.ID, t.row.RunID, t.row.Started = d.ID, r.opt.Run.ID, time.Now()

@@ -72,10 +72,10 @@ const (
 // findings are mistakes, or doubts, in the order in which they were found.
 type findings []FieldError
 
-func (f *findings) add(field, format string, args ...any) { f.of(field, "", format, args...) }
+func (f *findings) add(field, format string, args ...any) { f.addKey(field, "", format, args...) }
 
-// of is add for one key of an argument.
-func (f *findings) of(field, key, format string, args ...any) {
+// addKey is add for one key of an argument.
+func (f *findings) addKey(field, key, format string, args ...any) {
 	*f = append(*f, FieldError{Field: field, Key: key, Detail: fmt.Sprintf(format, args...)})
 }
 
@@ -87,7 +87,7 @@ func (f *findings) lacks(field, format string, args ...any) {
 
 // in is of for a role of a group.
 func (f *findings) in(role, field, key, format string, args ...any) {
-	f.of(field, key, format, args...)
+	f.addKey(field, key, format, args...)
 	(*f)[len(*f)-1].Role = role
 }
 
@@ -136,11 +136,11 @@ func checkStart(e *Engine, found *findings) {
 		found.add(urlField(e), urlOfOurs, External)
 	}
 	if e.Host() == nil {
-		found.lacks("host", noHost, e.what())
+		found.lacks("host", noHost, e.title())
 	}
 	switch {
 	case InImage(e) && e.Image == "":
-		found.lacks("image", noImage, e.what(), k.image)
+		found.lacks("image", noImage, e.title(), k.image)
 	case e.Kind == Sim && e.Image != "":
 		found.add("image", "The simulated engine is part of the hcl binary and has no image. Remove the argument.")
 	}
@@ -164,7 +164,7 @@ func checkRepeats(e *Engine, found *findings) {
 		if inConfig {
 			found.add("config", format, args...)
 		} else {
-			found.of("flags", f.Name, format, args...)
+			found.addKey("flags", f.Name, format, args...)
 		}
 	}
 	if f, inConfig, said := e.meant(setting.Port); said {
@@ -192,7 +192,7 @@ func checkConfig(e *Engine, found *findings) {
 		return
 	}
 	if kinds[e.Kind].configFlag == "" && e.Command == nil { // a command of the lab's knows where the file is
-		found.add("config", noConfig, e.what())
+		found.add("config", noConfig, e.title())
 	}
 	if since, reads := ReadsConfig(e); since != "" && !reads && e.Command == nil {
 		found.add("config", oldConfig, since, e.Image)
@@ -288,7 +288,7 @@ func checkFlags(e *Engine, found *findings) {
 	}
 	for _, f := range e.Flags {
 		if right := e.respelled(d, f.Name); right != "" {
-			found.of("flags", f.Name, wrongDashes, e.what(), f.Name, right)
+			found.addKey("flags", f.Name, wrongDashes, e.title(), f.Name, right)
 			continue
 		}
 		row, how := d.option(f.Name)
@@ -297,31 +297,31 @@ func checkFlags(e *Engine, found *findings) {
 		}
 		value := f.text()
 		if f.Value == nil && how != setting.Ambiguous && row.NeedsWord(d.version) {
-			found.of("flags", f.Name, noWord, f.Name, f.Name)
+			found.addKey("flags", f.Name, noWord, f.Name, f.Name)
 		}
 		if f.Value == nil || value.IsSecret() || strings.Contains(f.Name, ".") {
 			continue
 		}
 		switch m := setting.Means(row); {
 		case how != setting.Ambiguous && row.IsSwitch(d.version):
-			found.of("flags", f.Name, wordOfSwitch, f.Name, f.Name)
+			found.addKey("flags", f.Name, wordOfSwitch, f.Name, f.Name)
 		case m.Is(setting.Count):
 			if n, err := strconv.Atoi(value.Reveal()); err != nil || n < 1 {
-				found.of("flags", f.Name, notGPUCount, f.Name, value)
+				found.addKey("flags", f.Name, notGPUCount, f.Name, value)
 			}
 		case m.Is(setting.Share):
 			if x, err := strconv.ParseFloat(value.Reveal(), 64); err != nil || !(x > 0 && x <= 1) {
-				found.of("flags", f.Name, notShare, f.Name, value)
+				found.addKey("flags", f.Name, notShare, f.Name, value)
 			}
 		}
 	}
-	tp, dp := e.whole(1, setting.TensorParallel), e.whole(1, setting.DataParallel)
+	tp, dp := e.wholeNumber(1, setting.TensorParallel), e.wholeNumber(1, setting.DataParallel)
 	if f, _, _ := e.meant(setting.DataParallel); e.Kind == SGLang && e.isOn(setting.DPAttention) && dp > 0 && tp%dp != 0 {
-		found.of("flags", f.Name, unevenAttention, dp, tp)
+		found.addKey("flags", f.Name, unevenAttention, dp, tp)
 	}
-	ranks := e.whole(1, setting.AttentionRanks)
+	ranks := e.wholeNumber(1, setting.AttentionRanks)
 	if f, _, _ := e.meant(setting.AttentionRanks); e.Kind == SGLang && ranks > 0 && tp%ranks != 0 {
-		found.of("flags", f.Name, unevenAttention, ranks, tp)
+		found.addKey("flags", f.Name, unevenAttention, ranks, tp)
 	}
 }
 
@@ -336,9 +336,9 @@ func checkKeys(e *Engine, found *findings) {
 	if f, inConfig, asks := e.meant(setting.Key); inConfig {
 		found.add("config", noKeySent)
 	} else if asks {
-		found.of("flags", f.Name, noKeySent)
+		found.addKey("flags", f.Name, noKeySent)
 	} else if slices.ContainsFunc(e.Env, byEnv) {
-		found.of("env", k.keyEnv, noKeySent)
+		found.addKey("env", k.keyEnv, noKeySent)
 	}
 }
 
@@ -413,7 +413,7 @@ func Doubts(e *Engine) []FieldError {
 	}
 	for _, v := range e.Env {
 		if slices.Contains(visible, v.Name) && len(e.GPUIDs()) == 0 && e.Host() != nil && e.Host().GPUs.Count > 0 && Real(e) {
-			found.of("env", v.Name, hiddenGPUs, v.Name)
+			found.addKey("env", v.Name, hiddenGPUs, v.Name)
 		}
 	}
 	if e.Command != nil {
@@ -427,7 +427,7 @@ func Doubts(e *Engine) []FieldError {
 	for _, f := range e.Flags {
 		other, twice := told[d.key(f.Name)]
 		if row, _ := d.option(f.Name); d.own && row != nil && twice && other != f.Name {
-			found.of("flags", f.Name, twoNames, other, f.Name)
+			found.addKey("flags", f.Name, twoNames, other, f.Name)
 		}
 		told[d.key(f.Name)] = f.Name
 	}
@@ -439,7 +439,7 @@ func Doubts(e *Engine) []FieldError {
 	for _, f := range e.Flags {
 		row, how := d.option(f.Name)
 		if row != nil && how != setting.Ambiguous && row.Choices != nil && f.Value != nil && !f.Value.IsSecret() && !slices.Contains(row.Choices, f.Value.Reveal()) {
-			found.of("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
+			found.addKey("flags", f.Name, noChoice, f.Name, f.Value, strings.Join(row.Choices, ", "))
 		}
 	}
 	if other := imageOf(e); other != "" {

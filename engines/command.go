@@ -107,7 +107,7 @@ func countedGPUs(e *Engine) (n int, said bool) {
 	kind := e.dialect().kind
 	for _, m := range setting.All() {
 		if m.Multiplies(kind) && (m.Name != setting.DataParallel || !e.isOn(setting.DPAttention)) {
-			n *= e.whole(1, m.Name)
+			n *= e.wholeNumber(1, m.Name)
 			_, says := e.says(m.Name)
 			said = said || says
 		}

@@ -116,8 +116,8 @@ func (e *Engine) isOn(meaning string) bool {
 	return said && value != "false"
 }
 
-// whole is a meaning's whole number; otherwise when unset or not one.
-func (e *Engine) whole(otherwise int, meaning string) int {
+// wholeNumber is a meaning's whole number; otherwise when unset or not one.
+func (e *Engine) wholeNumber(otherwise int, meaning string) int {
 	if s, said := e.says(meaning); said {
 		if n, err := strconv.Atoi(s); err == nil {
 			return n
@@ -152,7 +152,7 @@ func Settle(e *Engine) []FieldError {
 			if row.Default(d.version) != "true" {
 				standard = "for it to decide"
 			}
-			doubts.of("flags", f.Name, offAlone, f.Name, standard)
+			doubts.addKey("flags", f.Name, offAlone, f.Name, standard)
 		}
 	}
 	slices.SortStableFunc(flags, func(a, b Flag) int { return strings.Compare(a.Name, b.Name) })

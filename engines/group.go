@@ -101,8 +101,8 @@ type spot struct {
 	silent   bool   // it has no server
 }
 
-// of is how many ranks the instance has.
-func (s *spot) of() int { return len(s.in.Hosts) }
+// ranks is how many ranks the instance has.
+func (s *spot) ranks() int { return len(s.in.Hosts) }
 
 // grouped reports whether a router, or those who send requests, have several instances to choose from.
 func (s *spot) grouped() bool { return s.whole.Kind == GroupKind }

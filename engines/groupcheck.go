@@ -92,7 +92,7 @@ func (e *Engine) checkRouter(found *findings) {
 	d := r.dialect()
 	for _, f := range r.Flags {
 		if d.means(f.Name).Is(setting.Ours) {
-			found.of("router", "flags", oursOfRouter, "--"+f.Name)
+			found.addKey("router", "flags", oursOfRouter, "--"+f.Name)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (e *Engine) checkWritten(members []Member, found *findings) {
 				text = fmt.Sprintf(tooNew, "--"+f.Name, j.Version, d.version)
 			}
 			if m.Role == Route {
-				found.of("router", "image", "%s", text)
+				found.addKey("router", "image", "%s", text)
 			} else {
 				found.in(m.Role, "image", "", "%s", text)
 			}
@@ -164,7 +164,7 @@ func checkPorts(members []Member, found *findings) {
 			now.port = p.Name
 			at := place{m.Engine.Host(), p.Number}
 			if first, twice := taken[at]; twice {
-				found.of(field, key, portTwice, p.Number, m.Engine.Host(), first.port, first.member, now.port, now.member)
+				found.addKey(field, key, portTwice, p.Number, m.Engine.Host(), first.port, first.member, now.port, now.member)
 				continue
 			}
 			taken[at] = now
@@ -270,7 +270,7 @@ func (e *Engine) checkImages(found *findings) {
 			switch {
 			case !used || first == r.engine.Image:
 			case r.name == Route:
-				found.of("router", "host", twoImages, h, first, r.engine.Image)
+				found.addKey("router", "host", twoImages, h, first, r.engine.Image)
 			default:
 				found.in(r.name, "on", "", twoImages, h, first, r.engine.Image)
 			}
@@ -321,7 +321,7 @@ func (whole *Engine) checkRole(r role, found *findings) {
 		if need := GPUs(e); span > 1 && need != each*span { // of one host, Check says it
 			found.in(r.name, "flags", "", wrongGPUs, need, each*span, what)
 		}
-		if n := e.whole(1, setting.DataParallel); e.Kind == VLLM && n > 1 && n%span != 0 {
+		if n := e.wholeNumber(1, setting.DataParallel); e.Kind == VLLM && n > 1 && n%span != 0 {
 			found.in(r.name, "flags", "", unevenRanks, n, span)
 		} else if e.Kind == SGLang && n > 1 && span > 1 && !e.isOn(setting.DPAttention) {
 			found.in(r.name, "flags", "", noAttention)
@@ -427,7 +427,7 @@ func (e *Engine) checkAgreement(found *findings) {
 			found.in(Decode, "flags", "", unequal, "the "+m.Name, p, d)
 		}
 	}
-	if p, d := prefill.whole(1, setting.TensorParallel), decode.whole(1, setting.TensorParallel); e.transfer() == "p2p_nccl" && p != d {
+	if p, d := prefill.wholeNumber(1, setting.TensorParallel), decode.wholeNumber(1, setting.TensorParallel); e.transfer() == "p2p_nccl" && p != d {
 		found.in(Decode, "flags", "", unequal, "tensor-parallel-size with the transfer p2p_nccl", strconv.Itoa(p), strconv.Itoa(d))
 	}
 	if p, d := prefill.Model, decode.Model; p != nil && d != nil && (p.Repo != d.Repo || p.Revision != d.Revision) {

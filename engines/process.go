@@ -39,7 +39,7 @@ func checkContainer(e *Engine, found *findings) {
 	}
 	for _, name := range []string{visibleCUDA, visibleHIP} {
 		if len(e.GPUIDs()) > 0 && slices.ContainsFunc(e.Env, func(v provision.EnvVar) bool { return v.Name == name }) {
-			found.of("env", name, seenTwice, name)
+			found.addKey("env", name, seenTwice, name)
 		}
 	}
 }

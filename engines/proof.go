@@ -54,5 +54,5 @@ func Registered(m Member) (path string, port int) {
 // BlockSize is how many tokens a block of the engine's KV cache has, as its flags say; a prompt
 // is handed over in whole blocks, and decode reads what is left.
 func BlockSize(e *Engine) int {
-	return e.whole(16, setting.BlockSize)
+	return e.wholeNumber(16, setting.BlockSize)
 }

@@ -24,7 +24,7 @@ func joinFabric(e *Engine, s *spot) {
 	if overUCX && !s.whole.wide() && e.Host().GPUs.Count == 0 && len(f.RDMA) == 0 {
 		e.setVariable("UCX_NET_DEVICES", "lo") // else it takes all there are, and ends when one of others' goes away
 	}
-	if !s.whole.joins(s.of(), f) {
+	if !s.whole.joins(s.ranks(), f) {
 		return
 	}
 	e.setVariable("GLOO_SOCKET_IFNAME", f.Interface)
@@ -97,12 +97,12 @@ func sglangRank(e *Engine, s *spot) (answers bool) {
 	if s.wide { // else it takes the address by which it would go to the internet
 		e.setVariable("SGLANG_HOST_IP", e.Host().Inside())
 	}
-	if s.of() > 1 {
-		e.say("nnodes", strconv.Itoa(s.of()))
+	if s.ranks() > 1 {
+		e.say("nnodes", strconv.Itoa(s.ranks()))
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("dist-init-addr", net.JoinHostPort(s.headAddress(), s.headPort("dist", distPort)))
 	}
-	if s.of() > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
+	if s.ranks() > 1 || s.shared() { // else it takes one that is free, and two may take the same (sgl-project/sglang#37215)
 		e.say("nccl-port", s.headPort("nccl", ncclPort))
 	}
 	return s.rank == 0
@@ -113,9 +113,9 @@ func ownRank(e *Engine, s *spot) (answers bool) {
 	if s.grouped() {
 		e.setVariable("HCL_PORT", strconv.Itoa(e.port()))
 	}
-	if s.of() > 1 {
+	if s.ranks() > 1 {
 		e.setVariable("HCL_RANK", strconv.Itoa(s.rank))
-		e.setVariable("HCL_RANKS", strconv.Itoa(s.of()))
+		e.setVariable("HCL_RANKS", strconv.Itoa(s.ranks()))
 		e.setVariable("HCL_HEAD_ADDRESS", s.headAddress())
 		e.setVariable("HCL_DIST_PORT", s.headPort("dist", distPort))
 	}
@@ -135,21 +135,21 @@ func vllmRank(e *Engine, s *spot) (answers bool) {
 	if s.wide {
 		e.setVariable("VLLM_HOST_IP", e.Host().Inside())
 	}
-	if s.of() == 1 {
+	if s.ranks() == 1 {
 		return true
 	}
-	replicas := e.whole(1, setting.DataParallel)
+	replicas := e.wholeNumber(1, setting.DataParallel)
 	if replicas == 1 {
 		if s.rank > 0 {
 			s.headless(e)
 		}
-		e.say("nnodes", strconv.Itoa(s.of()))
+		e.say("nnodes", strconv.Itoa(s.ranks()))
 		e.say("node-rank", strconv.Itoa(s.rank))
 		e.say("master-addr", s.headAddress())
 		e.say("master-port", s.headPort("dist", distPort))
 		return s.rank == 0
 	}
-	local := replicas / s.of()
+	local := replicas / s.ranks()
 	everyHost := e.isOn(setting.EveryHost)
 	if everyHost && s.wide { // requests go to all of them
 		e.say("host", everywhere(e.Host()))

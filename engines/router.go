@@ -25,8 +25,8 @@ func RouterKinds() map[string]string {
 	return map[string]string{SGLang: SGLangRouter, VLLM: VLLMRouter, TRTLLM: TRTLLMRouter, OpenAI: OpenAI, Sim: Sim}
 }
 
-// what is an engine in a message.
-func (e *Engine) what() string {
+// title is an engine in a message.
+func (e *Engine) title() string {
 	for name, kind := range RouterKinds() {
 		if e.Router && kind == e.Kind {
 			return fmt.Sprintf("A router of kind %q", name)
@@ -114,7 +114,7 @@ func tellCounts(e *Engine, p *ports) {
 	told := &p.used[len(p.used)-1]
 	at, _ := e.says(setting.CountersHost)
 	told.Open = told.Open && open(at)
-	told.Number = e.whole(told.Number, setting.CountersPort)
+	told.Number = e.wholeNumber(told.Number, setting.CountersPort)
 }
 
 // routing is what a router is told of those that it gives requests to.

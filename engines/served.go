@@ -67,7 +67,7 @@ func Differences(e *Engine, config json.RawMessage) ([]Difference, error) {
 // rewrites reports whether the engine, as it is started, computes a field anew:
 // with attention in data parallel SGLang divides the prefill chunk among the ranks.
 func rewrites(e *Engine, field string) bool {
-	return field == "chunked_prefill_size" && (e.isOn(setting.DPAttention) || e.whole(1, setting.AttentionRanks) > 1)
+	return field == "chunked_prefill_size" && (e.isOn(setting.DPAttention) || e.wholeNumber(1, setting.AttentionRanks) > 1)
 }
 
 const ranksOfAttention = "attn_dp_size"

@@ -15,7 +15,7 @@ import (
 // flags or its configuration name it; empty: it does not, as far as these say.
 func Speculates(e *Engine) string {
 	d := e.generates().dialect()
-	for _, name := range slices.Sorted(maps.Keys(told(e))) {
+	for _, name := range slices.Sorted(maps.Keys(generationSettings(e))) {
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "config."), "--")
 		option, _, _ := strings.Cut(name, ".")
 		begins := strings.HasPrefix(option, "speculative_") || strings.HasPrefix(option, "speculative-") // of any file, any command
@@ -54,12 +54,12 @@ func Draft(e *Engine) *Model {
 
 // ForcesAcceptance is the setting that has an engine accept drafted tokens whatever they are; empty: nothing.
 func ForcesAcceptance(e *Engine) string {
-	_, by := telemetry.ForcedAcceptance(told(e))
+	_, by := telemetry.ForcedAcceptance(generationSettings(e))
 	return by
 }
 
-// told is what the part of an engine that generates is told, as in [Fingerprint].
-func told(e *Engine) fingerprint {
+// generationSettings is what the part of an engine that generates is told, as in [Fingerprint].
+func generationSettings(e *Engine) fingerprint {
 	f := fingerprint{}
 	f.command(e.generates())
 	return f

@@ -83,9 +83,9 @@ func checkVersion(e *Engine, sure trust) (wrong, doubts findings) {
 		switch {
 		case text == "":
 		case refused:
-			wrong.of(field, key, "%s", text)
+			wrong.addKey(field, key, "%s", text)
 		default:
-			doubts.of(field, key, "%s", text)
+			doubts.addKey(field, key, "%s", text)
 		}
 	}
 	for _, f := range e.Flags {
@@ -100,7 +100,7 @@ func checkVersion(e *Engine, sure trust) (wrong, doubts findings) {
 		of := dialect{setting.Variables(d.kind), d.version, true}
 		if strings.HasPrefix(v.Name, "VLLM_") && d.kind == VLLM || strings.HasPrefix(v.Name, "SGLANG_") && d.kind == SGLang {
 			if text, _ := of.judged("variable "+v.Name, v.Name, sure); text != "" {
-				doubts.of("env", v.Name, "%s", text)
+				doubts.addKey("env", v.Name, "%s", text)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ var (
 func vllmBench(e *Engine, out *Bench) (argv []string, flags []Flag, err error) {
 	out.Ends, out.Outputs, out.served = vllmDone, vllmOutputs, vllmServed
 	data, err := vllmData(e, out)
-	if f, _, _ := e.meant(setting.DataParallel); e.whole(1, setting.DataParallel) > 1 && err == nil {
+	if f, _, _ := e.meant(setting.DataParallel); e.wholeNumber(1, setting.DataParallel) > 1 && err == nil {
 		err = fmt.Errorf("the benchmark of vLLM has no data parallel: remove the flag %s, or measure the server", f.Name)
 	}
 	argv = e.started("vllm", "bench", "throughput")

@@ -115,8 +115,8 @@ func (a Argument[N]) value(n *N) reflect.Value { return reflect.ValueOf(a.Field(
 // Copy gives one noun the argument's value of another.
 func (a Argument[N]) Copy(to, from *N) { a.value(to).Set(a.value(from)) }
 
-// said reports whether a value says something.
-func said(v reflect.Value) bool {
+// isSet reports whether a value says something.
+func isSet(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice {
 		return v.Len() > 0
 	}
@@ -160,9 +160,9 @@ func (a Argument[N]) check(p *problems, n *N, field string, needed bool) {
 	}
 }
 
-// tells reports whether the value is another than the one that holds anyway.
-func (a Argument[N]) tells(v reflect.Value) bool {
-	return said(v) && (a.same == nil || reflect.Indirect(v).Interface() != a.same)
+// isChanged reports whether the value is another than the one that holds anyway.
+func (a Argument[N]) isChanged(v reflect.Value) bool {
+	return isSet(v) && (a.same == nil || reflect.Indirect(v).Interface() != a.same)
 }
 
 // counted is what a fingerprint has of the value; empty: nothing.
@@ -170,20 +170,20 @@ func (a Argument[N]) counted(n *N) string {
 	switch v := a.value(n); {
 	case a.counts != nil:
 		return a.counts(n)
-	case a.tells(v):
+	case a.isChanged(v):
 		return fmt.Sprint(reflect.Indirect(v))
 	}
 	return ""
 }
 
-// told is what a plan says of arguments: as many words for every noun, of which empty ones say nothing.
-func told[N Workload | Dataset](all []Argument[N], n *N) []string {
+// wordsOf is what a plan says of arguments: as many words for every noun, of which empty ones say nothing.
+func wordsOf[N Workload | Dataset](all []Argument[N], n *N) []string {
 	words := make([]string, len(all))
 	for i, a := range all {
 		switch v := a.value(n); {
-		case !a.tells(v) && a.otherwise != nil:
+		case !a.isChanged(v) && a.otherwise != nil:
 			words[i] = a.otherwise(n)
-		case !a.tells(v):
+		case !a.isChanged(v):
 		case a.words != nil:
 			words[i] = a.words(n)
 		default:

@@ -255,7 +255,7 @@ func (d Dataset) words() string {
 	} else if d.InputTokens > 0 {
 		words = append(words, plain.Count(d.InputTokens, "token")+" in")
 	}
-	words = append(words, told(datasetArguments, &d)...)
+	words = append(words, wordsOf(datasetArguments, &d)...)
 	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), " ")
 }
 
@@ -457,7 +457,7 @@ func (d Dataset) problems(p *problems) {
 		case a.Has(d.Kind):
 			a.check(p, &d, field, slices.Contains(a.Needed, d.Kind))
 		case known:
-			p.add(said(a.value(&d)), field, "a data set of kind %q has none: it is for %s", d.Kind, a.Kinds())
+			p.add(isSet(a.value(&d)), field, "a data set of kind %q has none: it is for %s", d.Kind, a.Kinds())
 		}
 	}
 	p.add(d.Path == "" && slices.Contains(fromFiles, d.Kind), "dataset.path",

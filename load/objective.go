@@ -217,7 +217,7 @@ func (o Objective) Of(r *Record) (v time.Duration, known bool) {
 	if !r.OK() {
 		return math.MaxInt64, true
 	}
-	v, known = r.own(o.Metric)
+	v, known = r.value(o.Metric)
 	return v, known || v == math.MaxInt64
 }
 
@@ -229,7 +229,7 @@ func (o Objective) values(records []Record) (own []float64, within int) {
 		if !r.OK() {
 			continue
 		}
-		v, ok := r.own(o.Metric)
+		v, ok := r.value(o.Metric)
 		switch {
 		case ok:
 			own = append(own, Ms(v))

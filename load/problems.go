@@ -153,7 +153,7 @@ func (w Workload) sending(p *problems) {
 // silence: nothing is asked of tokens where none are generated, and of batches where there are none.
 func (w Workload) silence(p *problems) {
 	for _, a := range arguments {
-		idle := a.at != nil && !a.at(w.endpoint()) && a.tells(a.value(&w))
+		idle := a.at != nil && !a.at(w.endpoint()) && a.isChanged(a.value(&w))
 		p.add(idle, a.Name, "%s means nothing to the endpoint %q: leave it out", a.Name, w.Endpoint)
 	}
 	p.add(w.BatchSize > 1 && w.Dataset.Kind == Trace, "batch_size", "a trace says when each prompt is sent")

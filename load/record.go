@@ -71,9 +71,9 @@ func (r *Record) Fail(at time.Duration, class, text string) {
 	}
 }
 
-// own is a completed request's own value of a metric. One of a single token has no
+// value is a completed request's value of a metric. One of a single token has no
 // TPOT, one of a single chunk no ITL; both then are 0, which is within any bound.
-func (r *Record) own(metric string) (v time.Duration, ok bool) {
+func (r *Record) value(metric string) (v time.Duration, ok bool) {
 	switch metric {
 	case "ttft":
 		return r.First - r.Sent, true
@@ -100,7 +100,7 @@ func (r *Record) own(metric string) (v time.Duration, ok bool) {
 
 func (r *Record) good(bounds []Objective) bool {
 	for _, o := range bounds {
-		if v, _ := r.own(o.Metric); v > time.Duration(o.Max) {
+		if v, _ := r.value(o.Metric); v > time.Duration(o.Max) {
 			return false
 		}
 	}

@@ -207,7 +207,7 @@ func (s Stage) words() string {
 
 // Told is what a plan says of the workload: as many words in the same order for every one, of which empty ones
 // say nothing.
-func (w Workload) Told() []string { return told(arguments, &w) }
+func (w Workload) Told() []string { return wordsOf(arguments, &w) }
 
 // DefaultStall is how long no token may come before a request has failed, and DefaultTimeout how
 // long it may take in all, which is what vLLM's and SGLang's clients allow.

@@ -57,7 +57,7 @@ func KeepSums(file string, read func(path string, size int64)) *Sums {
 func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() {
-		return s.of(ctx, path)
+		return s.checksum(ctx, path)
 	}
 	if err == nil && !info.IsDir() {
 		err = fmt.Errorf("%s is not a regular file", path)
@@ -76,7 +76,7 @@ func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		sum, err := s.of(ctx, name)
+		sum, err := s.checksum(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (s *Sums) Of(ctx context.Context, path string) (string, error) {
 	return fmt.Sprintf("sha256:%x", all.Sum(nil)), nil
 }
 
-func (s *Sums) of(ctx context.Context, path string) (string, error) {
+func (s *Sums) checksum(ctx context.Context, path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("read data set: %w", err)

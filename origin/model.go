@@ -75,7 +75,7 @@ func (h *Hub) get(ctx context.Context, path string, header http.Header) (*http.R
 	if h.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+h.Token)
 	}
-	resp, err := h.alone().do(req)
+	resp, err := h.tokenClient().do(req)
 	if err != nil {
 		return nil, err
 	}
@@ -97,9 +97,9 @@ func (h *Hub) get(ctx context.Context, path string, header http.Header) (*http.R
 	return nil, err
 }
 
-// alone is the client, which takes the token nowhere else: not even to other names
+// tokenClient is the client, which takes the token nowhere else: not even to other names
 // of the hub's domain, where the standard library would.
-func (h *Hub) alone() Client {
+func (h *Hub) tokenClient() Client {
 	c := h.Client
 	if h.Token == "" {
 		return c

@@ -76,7 +76,7 @@ func (f *Forecast) Left(now time.Time) time.Duration {
 	part := 0.0 // of the cell that is under way is done
 	if f.cell != "" {
 		underWay = now.Sub(f.began)
-		if whole := f.whole(underWay); whole > 0 {
+		if whole := f.total(underWay); whole > 0 {
 			part = min(1, float64(underWay)/float64(whole))
 		}
 	}
@@ -97,11 +97,11 @@ func (f *Forecast) Left(now time.Time) time.Duration {
 	return left
 }
 
-// whole is how long the cell that is under way for so long takes from its beginning to its end: as long as
+// total is how long the cell that is under way for so long takes from its beginning to its end: as long as
 // cells before it let expect, within what its requests allow; 0: nothing can be said yet. Those that are
 // done say how long it takes at most. Those in flight may be nearly done, which is the less likely
 // the more of those sent are done: so it takes a time at least.
-func (f *Forecast) whole(underWay time.Duration) time.Duration {
+func (f *Forecast) total(underWay time.Duration) time.Duration {
 	var expected time.Duration
 	if f.done > 0 {
 		expected = time.Duration(float64(f.took) / f.done * f.work[f.cell])

@@ -17,20 +17,20 @@ func (t *printer) objects(d *Deployment) {
 	for _, o := range m.Objects {
 		list = append(list, o.String())
 	}
-	t.f("    made in the cluster: %s\n", strings.Join(list, ", "))
+	t.printf("    made in the cluster: %s\n", strings.Join(list, ", "))
 	for _, a := range m.Wait {
-		t.f("    waited for: %s\n", strings.TrimSpace(fmt.Sprintf("%s %s", a.Kind, a.Name))+" is "+a.Condition)
+		t.printf("    waited for: %s\n", strings.TrimSpace(fmt.Sprintf("%s %s", a.Kind, a.Name))+" is "+a.Condition)
 	}
 	for _, r := range m.Roles {
 		pods := "pods"
 		if r.Instances > 0 {
 			pods = plain.Count(r.Instances, "pod")
 		}
-		t.f("    %s: %s with %s\n", r.Name, pods, r.Selector)
+		t.printf("    %s: %s with %s\n", r.Name, pods, r.Selector)
 	}
 	if t.verbose {
 		for _, o := range m.Objects {
-			t.f("    %s\n", o.Text)
+			t.printf("    %s\n", o.Text)
 		}
 	}
 }

@@ -31,27 +31,27 @@ type Object struct {
 
 // cluster says what a cluster is asked for, and what it says.
 func (t *printer) cluster(c Cluster) {
-	t.f("\ncluster %s", c.Name)
+	t.printf("\ncluster %s", c.Name)
 	if about := strings.Trim(c.Version+", namespace "+c.Namespace, ", "); c.Namespace != "" {
-		t.f(" (%s)", about)
+		t.printf(" (%s)", about)
 	}
-	t.f("\n")
+	t.printf("\n")
 	if c.Error != "" {
 		t.wrapped("  ! ", "nobody asked it whether it takes what follows: "+c.Error)
 	}
 	for i, o := range c.Objects {
-		t.f("  %s %s", strings.ToLower(o.Kind), o.Name)
+		t.printf("  %s %s", strings.ToLower(o.Kind), o.Name)
 		if o.Host != "" {
-			t.f(" for host %s", o.Host)
+			t.printf(" for host %s", o.Host)
 		}
 		if o.Engine != "" {
-			t.f(" of %s", o.Engine)
+			t.printf(" of %s", o.Engine)
 		}
-		t.f("\n")
+		t.printf("\n")
 		switch {
 		case o.Refused == "":
 		case i > 0 && o.Refused == c.Objects[i-1].Refused:
-			t.f("    ! refused likewise\n")
+			t.printf("    ! refused likewise\n")
 		default:
 			t.wrapped("    ! refused: ", o.Refused)
 		}
@@ -64,7 +64,7 @@ func (t *printer) cluster(c Cluster) {
 // wrapped writes what somebody else says, in lines below each other.
 func (t *printer) wrapped(name, text string) {
 	lines := plain.Wrap(strings.Fields(text), " ", pageWidth-len(name))
-	t.f("%s%s\n", name, strings.Join(lines, "\n"+strings.Repeat(" ", len(name))))
+	t.printf("%s%s\n", name, strings.Join(lines, "\n"+strings.Repeat(" ", len(name))))
 }
 
 // yaml writes the objects as one stream, between "---" and "...".
@@ -73,12 +73,12 @@ func (t *printer) yaml(clusters []Cluster) {
 	for _, c := range clusters {
 		for _, o := range c.Objects {
 			if o.YAML != "" { // one of manifests is in its file
-				t.f("\n---\n%s", strings.TrimSpace(o.YAML))
+				t.printf("\n---\n%s", strings.TrimSpace(o.YAML))
 				wrote = true
 			}
 		}
 	}
 	if wrote {
-		t.f("\n...\n")
+		t.printf("\n...\n")
 	}
 }

@@ -29,10 +29,10 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	t := &printer{verbose: verbose}
 	n := p.Count()
 	of := cmp.Or(p.Of, &n)
-	t.f("Lab %s: %s on %s, %s.\n", p.Lab.Name,
+	t.printf("Lab %s: %s on %s, %s.\n", p.Lab.Name,
 		part(n.Deployments, of.Deployments, "deployment"), part(n.Hosts, of.Hosts, "host"), part(n.Cells, of.Cells, "cell"))
 	if p.Rehearsal {
-		t.f("This is a rehearsal: every engine is simulated on this machine.\n")
+		t.printf("This is a rehearsal: every engine is simulated on this machine.\n")
 	}
 	switch by {
 	case ByEngine:
@@ -48,7 +48,7 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	if verbose {
 		t.yaml(p.Clusters)
 	}
-	t.f("\n%s\n", p.outcome(n, of))
+	t.printf("\n%s\n", p.outcome(n, of))
 	_, err := io.WriteString(w, p.Hide(t.String()))
 	return err
 }
@@ -79,14 +79,14 @@ type printer struct {
 	verbose bool
 }
 
-func (t *printer) f(format string, args ...any) { fmt.Fprintf(t, format, args...) }
+func (t *printer) printf(format string, args ...any) { fmt.Fprintf(t, format, args...) }
 
 func (t *printer) byHost(p *Plan) {
 	for _, h := range p.Hosts {
-		t.f("\n%s\n", describe(h))
+		t.printf("\n%s\n", describe(h))
 		if p.works(h) {
 			for _, step := range h.Prepare.Steps(h.GPUs) {
-				t.f("  ! %s\n", step)
+				t.printf("  ! %s\n", step)
 			}
 		}
 		for all := range t.runs(p.Deployments) {
@@ -94,9 +94,9 @@ func (t *printer) byHost(p *Plan) {
 			if d.Host == h {
 				t.deployments(all, d.Engine.Address(), "")
 			} else if names := d.membersOn(h); names != "" {
-				t.f("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host.Name)
+				t.printf("\n  runs %s of %s, see host %s\n", names, d.Engine.Address(), d.Host.Name)
 			} else if slices.Contains(d.needs(d.Cells), h) {
-				t.f("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host.Name)
+				t.printf("\n  sends load to %s on host %s\n", d.Engine.Address(), d.Host.Name)
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func (t *printer) byEngine(p *Plan) {
 		there.add(d.Engine.Address())
 	}
 	for _, address := range there {
-		t.f("\n%s\n", address)
+		t.printf("\n%s\n", address)
 		for all := range t.runs(p.Deployments) {
 			if d := all[0]; d.Engine.Address() == address {
 				t.deployments(all, "host "+d.Host.Name, "")
@@ -131,9 +131,9 @@ func (t *printer) byBenchmark(p *Plan) {
 		there.add(c.Benchmark)
 	}
 	for _, name := range there {
-		t.f("\nbenchmark %s\n", name)
+		t.printf("\nbenchmark %s\n", name)
 		for all := range t.runs(p.Deployments) {
-			if d := all[0]; len(d.of(name)) > 0 {
+			if d := all[0]; len(d.cellsOf(name)) > 0 {
 				t.deployments(all, d.Engine.Address()+" on host "+d.Host.Name, name)
 			}
 		}
@@ -167,11 +167,11 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 	if len(all) > 1 {
 		id = plain.Count(len(all), "deployment")
 	}
-	t.f("\n  %s  %s", title, id)
+	t.printf("\n  %s  %s", title, id)
 	if what := cmp.Or(shortImage(d.Engine.Image), d.Engine.URL); what != "" {
-		t.f("  %s", what)
+		t.printf("  %s", what)
 	}
-	t.f("\n")
+	t.printf("\n")
 	t.fetched(d.Engine)
 	t.objects(d)
 	if d.hasTopology() {
@@ -185,14 +185,14 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 		if c := d.Host.Cluster; c != nil {
 			to = "pods of cluster " + c.Name
 		}
-		t.f("    open to the %s at %s, for the hosts that load is sent from\n", to, d.Cells[i].Load().Target.BaseURL)
+		t.printf("    open to the %s at %s, for the hosts that load is sent from\n", to, d.Cells[i].Load().Target.BaseURL)
 	}
 	for _, benchmark := range d.benchmarks() {
 		if only != "" && benchmark != only {
 			continue
 		}
 		if only == "" {
-			t.f("    benchmark %s\n", benchmark)
+			t.printf("    benchmark %s\n", benchmark)
 		}
 		t.benchmark(all, benchmark)
 	}
@@ -202,7 +202,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 func (t *printer) benchmark(all []*Deployment, name string) {
 	var cells []*Cell
 	for _, d := range all {
-		cells = append(cells, d.of(name)...)
+		cells = append(cells, d.cellsOf(name)...)
 	}
 	shared := common(cells)
 	t.load("      ", commaList(shared))
@@ -213,11 +213,11 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 		return
 	}
 	for _, d := range all {
-		for _, l := range fold(d.of(name)) {
+		for _, l := range fold(d.cellsOf(name)) {
 			if len(all) > 1 {
 				l.id = d.ID
 			}
-			t.f("      %s\n", l)
+			t.printf("      %s\n", l)
 		}
 	}
 }
@@ -229,7 +229,7 @@ const pageWidth = 80
 func (t *printer) load(indent, text string) {
 	const name = "load: "
 	lines := plain.Wrap(plain.Words(text), " ", pageWidth-len(indent)-len(name))
-	t.f("%s%s%s\n", indent, name, strings.Join(lines, "\n"+indent+strings.Repeat(" ", len(name))))
+	t.printf("%s%s%s\n", indent, name, strings.Join(lines, "\n"+indent+strings.Repeat(" ", len(name))))
 }
 
 // fetched says which models are brought to the hosts of an engine first.
@@ -245,7 +245,7 @@ func (t *printer) fetched(whole *engines.Engine) {
 		if m.Size > 0 {
 			size = fmt.Sprintf(" (%.0f GB)", float64(m.Size)/1e9)
 		}
-		t.f("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
+		t.printf("    fetched first, unless it is there: %s%s, into %s\n", m.Repo, size, m.Cache)
 	}
 }
 
@@ -263,10 +263,10 @@ func (t *printer) topology(d *Deployment) {
 	}
 	total, parts := 0, []string{}
 	for _, role := range roles {
-		t.f("    %s\n", d.role(role))
+		t.printf("    %s\n", d.role(role))
 		for _, m := range d.Members {
 			if m.Role == role {
-				t.f("      %s\n", m.line())
+				t.printf("      %s\n", m.line())
 			}
 		}
 		if total += gpus[role]; gpus[role] > 0 {
@@ -274,10 +274,10 @@ func (t *printer) topology(d *Deployment) {
 		}
 	}
 	if total > 0 {
-		t.f("    %s in all: %s\n", plain.Count(total, "GPU"), strings.Join(parts, ", "))
+		t.printf("    %s in all: %s\n", plain.Count(total, "GPU"), strings.Join(parts, ", "))
 	}
 	if open := d.open(); open != "" {
-		t.f("    open to the network: %s\n", open)
+		t.printf("    open to the network: %s\n", open)
 	}
 }
 
@@ -347,17 +347,17 @@ func (d *Deployment) membersOn(h *provision.Host) string {
 
 func (t *printer) commands(d *Deployment) {
 	if build, _, ok := engines.BuildContainer(d.Engine); ok {
-		t.f("    built first, unless its output is there:\n    %s\n", docker.Run(build))
+		t.printf("    built first, unless its output is there:\n    %s\n", docker.Run(build))
 	}
 	for _, m := range d.Members {
 		for _, f := range m.Container.Files {
 			text := strings.TrimSpace(f.Text.String())
-			t.f("    %s:\n      %s\n", f.Name, strings.ReplaceAll(text, "\n", "\n      "))
+			t.printf("    %s:\n      %s\n", f.Name, strings.ReplaceAll(text, "\n", "\n      "))
 		}
 		if d.Grouped() {
-			t.f("    %s:\n  ", m.Name())
+			t.printf("    %s:\n  ", m.Name())
 		}
-		t.f("    %s\n", commandLine(m.Runtime, m.Container))
+		t.printf("    %s\n", commandLine(m.Runtime, m.Container))
 	}
 }
 
@@ -365,16 +365,16 @@ func (t *printer) commands(d *Deployment) {
 func (t *printer) cell(c *Cell, shared []string) {
 	l := newLine(c)
 	l.id = c.ID
-	t.f("      %s\n", l)
+	t.printf("      %s\n", l)
 	if own := c.differs(shared); own != "" {
 		t.load("        ", own)
 	}
 	if b := c.Batch(); b != nil {
-		t.f("        %s\n", commandLine(c.deployment.Members[0].Runtime, b.Bench.Container))
+		t.printf("        %s\n", commandLine(c.deployment.Members[0].Runtime, b.Bench.Container))
 	}
 }
 
-func (d *Deployment) of(benchmark string) []*Cell {
+func (d *Deployment) cellsOf(benchmark string) []*Cell {
 	return slices.DeleteFunc(slices.Clone(d.Cells), func(c *Cell) bool { return c.Benchmark != benchmark })
 }
 

@@ -58,7 +58,7 @@ func (c *contract) gpus(ours Traces) {
 		c.states()
 		if line := c.now.CommandLine; line != "" {
 			isPassed := slices.Contains(strings.Fields(line), "iommu=pt")
-			c.warn("iommu", isPassed, cmp.Or(when(isPassed, "iommu=pt"), "not passed through"), "iommu=pt", passThrough)
+			c.warn("iommu", isPassed, cmp.Or(textIf(isPassed, "iommu=pt"), "not passed through"), "iommu=pt", passThrough)
 		}
 	} else if len(c.now.GPUs) > 0 {
 		c.nvidiaToolkit()
@@ -247,9 +247,9 @@ func (c *contract) states() {
 	if c.host.GPUs.Vendor != AMD {
 		advice = nvidiaAdvice
 		c.each("persistence mode", "on", setPersistence, func(g GPUCondition) string {
-			return when(g.Persistence == "Disabled", "off")
+			return textIf(g.Persistence == "Disabled", "off")
 		})
-		c.each("mig", "off", leaveMIG, func(g GPUCondition) string { return when(g.MIG == "Enabled", "split") })
+		c.each("mig", "off", leaveMIG, func(g GPUCondition) string { return textIf(g.MIG == "Enabled", "split") })
 	}
 	c.ecc(advice.ecc)
 	first := c.now.GPUs[0]
@@ -258,18 +258,18 @@ func (c *contract) states() {
 			// Without a default, all have to have what the first has.
 			most := cmp.Or(g.Default, first.PowerLimit)
 			lowered := g.PowerLimit < most || g.Default == 0 && g.PowerLimit != most
-			return when(g.PowerLimit > 0 && lowered, fmt.Sprintf("%.0f W of %.0f W", g.PowerLimit, most))
+			return textIf(g.PowerLimit > 0 && lowered, fmt.Sprintf("%.0f W of %.0f W", g.PowerLimit, most))
 		})
 	}
 	if p := c.host.Prepare; first.clocks() != "" && (p == nil || p.LockClocks == 0) {
 		c.each("clocks", free, advice.clocks, func(g GPUCondition) string {
-			return when(g.clocks() != free, g.clocks())
+			return textIf(g.clocks() != free, g.clocks())
 		})
 	}
 	c.each("throttling", "none", advice.throttling, GPUCondition.slowed)
 }
 
-func when(wrong bool, text string) string {
+func textIf(wrong bool, text string) string {
 	if wrong {
 		return text
 	}
@@ -301,7 +301,7 @@ func (c *contract) ecc(advice string) {
 		if g.Uncorrected > 0 {
 			return fmt.Sprintf("%d uncorrected", g.Uncorrected)
 		}
-		return when(g.Remap != "", "row remapping "+g.Remap)
+		return textIf(g.Remap != "", "row remapping "+g.Remap)
 	})
 }
 
@@ -309,5 +309,5 @@ func (g GPUCondition) slowed() string {
 	if g.Violation != "" {
 		return "slowed down (" + g.Violation + ")"
 	}
-	return when(g.Reasons&slowedByHeat != 0, fmt.Sprintf("slowed down (reasons 0x%02x)", g.Reasons))
+	return textIf(g.Reasons&slowedByHeat != 0, fmt.Sprintf("slowed down (reasons 0x%02x)", g.Reasons))
 }

@@ -32,7 +32,7 @@ func (u *GPUUse) Add(index int, bytes int64, told bool) {
 	}
 }
 
-func (u GPUUse) told() (n int) {
+func (u GPUUse) countTold() (n int) {
 	for _, bytes := range u.Memory {
 		if bytes != NotTold {
 			n++
@@ -115,7 +115,7 @@ func (e *UncleanError) Error() string {
 
 // Held compares the GPUs with what they were.
 func (t Traces) Held(now GPUUse) (left []string, others []GPUProcess) {
-	if before, told := t.Before.told(), now.told(); told < before {
+	if before, told := t.Before.countTold(), now.countTold(); told < before {
 		why := strings.Join(now.Problems, "; ")
 		return []string{fmt.Sprintf("%d GPUs answered before, now %d: %s", before, told, why)}, nil
 	}

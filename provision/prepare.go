@@ -279,7 +279,7 @@ func (c Change) Back() Change {
 	return Change{Setting: c.Setting, GPUs: c.GPUs, Was: c.Now, Now: c.Was, Set: c.Undo, Undo: c.Set}
 }
 
-func (c Change) of(now Condition) []string {
+func (c Change) valuesNow(now Condition) []string {
 	all := values(c.Setting, now)
 	if len(c.GPUs) == 0 {
 		return all
@@ -296,7 +296,7 @@ func (c Change) of(now Condition) []string {
 // Foreign reports whether the setting is neither as it was nor as it was set.
 func (c Change) Foreign(now Condition) bool {
 	foreign := func(is string) bool { return is != c.Was && is != c.Now }
-	return c.Setting != lockedClock && slices.ContainsFunc(c.of(now), foreign)
+	return c.Setting != lockedClock && slices.ContainsFunc(c.valuesNow(now), foreign)
 }
 
 // Check is an error when the setting is not as it was set. NVIDIA's clocks are not read back: the
@@ -305,7 +305,7 @@ func (c Change) Check(now Condition, said string) error {
 	if c.Setting == lockedClock && c.Set[0] == "nvidia-smi" {
 		return nil
 	}
-	for _, is := range c.of(now) {
+	for _, is := range c.valuesNow(now) {
 		// Of AMD's clocks it can be read that they are held, and not at what.
 		held := c.Setting == lockedClock && is != "" && is != free && c.Now != free
 		if is != c.Now && !held {

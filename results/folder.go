@@ -60,7 +60,7 @@ func newFolder(dir string) (*folder, error) {
 func (f *folder) make(ctx context.Context) (*Store, error) {
 	// Going over to write-ahead logging and migrating are two things that SQLite's
 	// own locks do not order between processes.
-	done, err := f.alone(ctx)
+	done, err := f.exclusively(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (f *folder) lostDatabase() error {
 		databaseFile, len(entries), f.records(), f.dir)
 }
 
-func (f *folder) alone(ctx context.Context) (done func(), err error) {
+func (f *folder) exclusively(ctx context.Context) (done func(), err error) {
 	opening := flock.New(filepath.Join(f.dir, "opening"))
 	if _, err := opening.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 		return nil, errors.Join(err, opening.Close())

@@ -88,8 +88,8 @@ func (s *server) close() error {
 	return nil
 }
 
-// alone is at once: the database orders such changes by itself.
-func (s *server) alone(context.Context) (done func(), err error) { return func() {}, nil }
+// exclusively waits for nobody: the database orders such changes by itself.
+func (s *server) exclusively(context.Context) (done func(), err error) { return func() {}, nil }
 
 func (s *server) lock(ctx context.Context, lab, who string) (unlock func() error, err error) {
 	what := "lab " + lab

@@ -43,7 +43,7 @@ func (s *Store) Stage(ctx context.Context) (*Stage, error) {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return nil, err
 	}
-	done, err := s.place.alone(ctx)
+	done, err := s.place.exclusively(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (g *Stage) Keep(ctx context.Context, run Run, put func(*Rows) error) error 
 
 func (g *Stage) keep(ctx context.Context, run Run, put func(*Rows) error) error {
 	s := g.store
-	done, err := s.place.alone(ctx)
+	done, err := s.place.exclusively(ctx)
 	if err != nil {
 		return err
 	}

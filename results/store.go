@@ -39,9 +39,9 @@ type place interface {
 	begin(ctx context.Context, run string) error
 	end(ctx context.Context, run string) error
 	running(ctx context.Context, runs []string) (map[string]bool, error)
-	// alone waits until no other process opens the store, or changes more of it than its
+	// exclusively waits until no other process opens the store, or changes more of it than its
 	// database.
-	alone(ctx context.Context) (done func(), err error)
+	exclusively(ctx context.Context) (done func(), err error)
 
 	// keep stores rows in a transaction, and the records of cells with them, whole or not
 	// at all: names is what their rows say of where they are. Of records that had their

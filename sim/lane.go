@@ -124,8 +124,8 @@ func (f *flow) dueAt() time.Duration {
 	return f.speed.TTFT + time.Duration(to-1)*f.speed.ITL
 }
 
-// news takes over what has come and what has gone.
-func (n *lane) news(queue *dueQueue) (quit bool) {
+// takeChanges takes over what has come and what has gone.
+func (n *lane) takeChanges(queue *dueQueue) (quit bool) {
 	n.mu.Lock()
 	fresh, gone := n.fresh, n.gone
 	n.fresh, n.gone = nil, nil
@@ -149,7 +149,7 @@ func (n *lane) run() {
 	defer timer.Stop()
 	var buf []byte
 	for {
-		if n.news(&queue) {
+		if n.takeChanges(&queue) {
 			for _, w := range queue {
 				n.leave(w.flow, false)
 			}

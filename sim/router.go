@@ -148,7 +148,7 @@ func newRouter(as string, to Routes) *router {
 	for path := range plans {
 		r.mux.HandleFunc("POST "+path, r.generate)
 	}
-	r.mux.HandleFunc("GET /liveness", r.well)
+	r.mux.HandleFunc("GET /liveness", r.ok)
 	r.mux.HandleFunc("GET /health", r.health)
 	r.mux.HandleFunc("GET /readiness", r.readiness)
 	r.mux.HandleFunc("GET /workers", r.workers)
@@ -166,13 +166,13 @@ func openFiles() uint64 {
 	return min(limit.Cur, 1<<20)
 }
 
-func (r *router) well(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "OK") }
+func (r *router) ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "OK") }
 
 // health is of SGLang's router that it lives, and of vLLM's that all of its workers do.
 func (r *router) health(w http.ResponseWriter, q *http.Request) {
 	switch {
 	case r.as == SGLang:
-		r.well(w, q)
+		r.ok(w, q)
 	case r.as == VLLM && r.whole(q.Context()):
 		io.WriteString(w, "All servers healthy")
 	case r.as == VLLM:
@@ -424,7 +424,7 @@ func (r *router) generate(w http.ResponseWriter, q *http.Request) {
 	}
 	prefill, decode := r.to.Prefill[n%len(r.to.Prefill)], r.to.Decode[n%len(r.to.Decode)]
 	if r.as == SGLang {
-		r.both(w, q, prefill, decode, body)
+		r.sendBoth(w, q, prefill, decode, body)
 		return
 	}
 	r.oneAfterTheOther(w, q, prefill, decode, body)
@@ -441,8 +441,8 @@ func isText(body []byte) bool {
 	return json.Unmarshal(body, &one) == nil || json.Unmarshal(body, &several) == nil
 }
 
-// both sends the same request to prefill and decode, as SGLang's router does.
-func (r *router) both(w http.ResponseWriter, q *http.Request, prefill, decode Worker, body []byte) {
+// sendBoth sends the same request to prefill and decode, as SGLang's router does.
+func (r *router) sendBoth(w http.ResponseWriter, q *http.Request, prefill, decode Worker, body []byte) {
 	at, err := hostOf(prefill.URL)
 	if err != nil {
 		r.refuse(w, http.StatusInternalServerError, "InternalServerError", err.Error())

@@ -298,7 +298,7 @@ func (s *Sampler) gpus(r *Record, w Window) {
 		case otherDie:
 			told++
 		case Power:
-			came, missing := t.came(w, s.every)
+			came, missing := t.countReadings(w, s.every)
 			told++
 			r.Expected, r.Missing = r.Expected+came+missing, r.Missing+missing
 			energy += t.integral(w.From, w.To)
@@ -316,9 +316,9 @@ func (s *Sampler) gpus(r *Record, w Window) {
 	}
 }
 
-// came is how many readings came in a window, and how many are missing: those for which there was time in a gap. A tool
+// countReadings is how many readings came in a window, and how many are missing: those for which there was time in a gap. A tool
 // that is a little slower than it was asked to be leaves none out.
-func (t *track) came(w Window, every time.Duration) (came, missing int) {
+func (t *track) countReadings(w Window, every time.Duration) (came, missing int) {
 	most := max(1, int(w.To.Sub(w.From)/every))
 	intervals := func(d time.Duration) int { return int((d + every/2 - 1) / every) }
 	last := w.From

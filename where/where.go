@@ -69,7 +69,7 @@ func Read(text string, names []string) (Condition, []Comparison, error) {
 	if err := p.next(); err != nil {
 		return nil, nil, err
 	}
-	holds, err := p.either()
+	holds, err := p.disjunction()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,11 +131,11 @@ func ends(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`()=!
 // word reports whether the token is this word, and not a text in quotes.
 func (p *parser) word(w string) bool { return !p.quoted && strings.EqualFold(p.token, w) }
 
-func (p *parser) either() (Condition, error) {
-	return p.joined("or", p.both, func(a, b Condition) Condition { return func(of Values) bool { return a(of) || b(of) } })
+func (p *parser) disjunction() (Condition, error) {
+	return p.joined("or", p.conjunction, func(a, b Condition) Condition { return func(of Values) bool { return a(of) || b(of) } })
 }
 
-func (p *parser) both() (Condition, error) {
+func (p *parser) conjunction() (Condition, error) {
 	return p.joined("and", p.one, func(a, b Condition) Condition { return func(of Values) bool { return a(of) && b(of) } })
 }
 
@@ -173,7 +173,7 @@ func (p *parser) one() (Condition, error) {
 		if err := p.next(); err != nil {
 			return nil, err
 		}
-		inner, err := p.either()
+		inner, err := p.disjunction()
 		if err != nil {
 			return nil, err
 		}

@@ -267,7 +267,7 @@ func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Fin
 		if err := there.Whole(); err != nil {
 			return provision.Finding{Level: provision.Blocked, Have: line(err), Advice: copyAgain}, nil
 		}
-		return whole(there.Files()), nil
+		return wholeFinding(there.Files()), nil
 	}
 	cache := hubCache(e)
 	if cache == "" {
@@ -286,7 +286,7 @@ func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Fin
 	case err != nil && ctx.Err() != nil:
 		return f, context.Cause(ctx)
 	case err != nil && there.Whole() == nil:
-		f = whole(there.Files())
+		f = wholeFinding(there.Files())
 		f.Have += ", as it says itself"
 		return f, nil
 	case err != nil:
@@ -294,7 +294,7 @@ func (c *checker) model(ctx context.Context, e *engines.Engine) (f provision.Fin
 	}
 	now, missing := there.Missing(files)
 	if len(missing) == 0 {
-		return whole(now.Files, now.Total), nil
+		return wholeFinding(now.Files, now.Total), nil
 	}
 	return c.coming(ctx, e, hub, there, now, missing), nil
 }
@@ -337,7 +337,7 @@ func (c *checker) coming(ctx context.Context, e *engines.Engine, hub origin.Hub,
 	m, room := e.Model, now.Total-now.Bytes
 	f := provision.Finding{Level: provision.OK, Have: "not there, " + plain.Bytes(room)}
 	if now.Bytes > 0 {
-		f.Have = fmt.Sprintf("%s of %s there, without %s", plain.Bytes(now.Bytes), plain.Bytes(now.Total), some(missing))
+		f.Have = fmt.Sprintf("%s of %s there, without %s", plain.Bytes(now.Bytes), plain.Bytes(now.Total), someFiles(missing))
 	}
 	free, known := c.free[there.Mount]
 	if !known {
@@ -416,12 +416,12 @@ func tokenOf(e *engines.Engine) string {
 	return ""
 }
 
-func whole(files int, size int64) provision.Finding {
+func wholeFinding(files int, size int64) provision.Finding {
 	have := "whole, " + plain.Count(files, "file") + ", " + plain.Bytes(size)
 	return provision.Finding{Level: provision.OK, Have: have}
 }
 
-func some(files []origin.File) string {
+func someFiles(files []origin.File) string {
 	const most = 3
 	var names []string
 	for _, f := range files[:min(most, len(files))] {

@@ -85,7 +85,7 @@ func (e ended) String() string {
 // forecasts are how long hosts still take, by their names, as it is heard.
 type forecasts map[string]*plan.Forecast
 
-func (all forecasts) of(host string) *plan.Forecast {
+func (all forecasts) forHost(host string) *plan.Forecast {
 	if all[host] == nil {
 		all[host] = new(plan.Forecast)
 	}
@@ -96,10 +96,10 @@ func (all forecasts) hear(what any) {
 	switch what := what.(type) {
 	case begun:
 		for _, c := range what.Cells {
-			all.of(c.Host).Add(c.Cell, c.Engine, c.Work)
+			all.forHost(c.Host).Add(c.Cell, c.Engine, c.Work)
 		}
 	case apply.Event:
-		f := all.of(what.Host)
+		f := all.forHost(what.Host)
 		f.Heard(what.Engine, what.Time)
 		switch what.Type {
 		case apply.Begin:

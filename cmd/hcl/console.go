@@ -165,8 +165,8 @@ func (q *questions) show(s pausable) {
 	q.screen = s
 }
 
-// alone is the terminal without anything that is drawn on it, until the function that it returns is called.
-func (q *questions) alone() func() {
+// undrawn is the terminal without anything that is drawn on it, until the function that it returns is called.
+func (q *questions) undrawn() func() {
 	q.mu.Lock()
 	if q.screen == nil {
 		return q.mu.Unlock
@@ -180,7 +180,7 @@ func (q *questions) alone() func() {
 
 // ask puts a question to the person at the terminal; only yes is a yes. The end of ctx is an error.
 func (t *console) ask(ctx context.Context, question string) (bool, error) {
-	defer t.questions.alone()()
+	defer t.questions.undrawn()()
 	if ctx.Err() != nil {
 		return false, errNotAsked
 	}
@@ -214,7 +214,7 @@ func (t *console) passphrase(ctx context.Context, file string) (string, error) {
 	if !terminal(t.in) {
 		return "", fmt.Errorf(keyEncrypted, file)
 	}
-	defer t.questions.alone()()
+	defer t.questions.undrawn()()
 	if ctx.Err() != nil {
 		return "", errNotAsked
 	}

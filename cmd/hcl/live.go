@@ -114,8 +114,8 @@ type hostRow struct {
 	current *load.Progress
 }
 
-// does puts something else in the place of what the host was doing.
-func (r *hostRow) does(e apply.Event, what string) {
+// setActivity puts something else in the place of what the host was doing.
+func (r *hostRow) setActivity(e apply.Event, what string) {
 	*r = hostRow{engine: r.engine, doing: what, since: e.Time, number: r.number, of: r.of}
 }
 
@@ -231,13 +231,13 @@ func (m *model) event(e apply.Event) {
 	}
 	switch e.Type {
 	case apply.Step, apply.Waiting, apply.Down:
-		r.does(e, e.Message)
+		r.setActivity(e, e.Message)
 	case apply.Pull:
 		r.pull = e.Pull
 	case apply.Download:
 		r.fetched = e.Download
 	case apply.Begin:
-		r.does(e, coordinates(e))
+		r.setActivity(e, coordinates(e))
 		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
 	case apply.Progress:
 		r.current = e.Progress
@@ -342,7 +342,7 @@ func (m *model) hostLine(host string, now time.Time) string {
 		return m.faint.Render("waiting")
 	}
 	s := ""
-	if left := m.of(host).Left(now); left > 0 {
+	if left := m.forHost(host).Left(now); left > 0 {
 		s = plan.Rough(left) + " left  "
 	}
 	if r.cell == "" {

@@ -86,7 +86,7 @@ func (n *notices) event(e apply.Event) {
 		if slices.Contains(one.On, hcl.NoticeIdle) {
 			n.idle[e.Host] = append(n.idle[e.Host], time.AfterFunc(one.Idle, func() {
 				text := fmt.Sprintf("host %s is paid for and has had nothing to do for %s", e.Host, one.Idle)
-				n.to(one, hcl.NoticeIdle, notice{Host: e.Host, Text: text})
+				n.tellOne(one, hcl.NoticeIdle, notice{Host: e.Host, Text: text})
 			}))
 		}
 	}
@@ -119,12 +119,12 @@ func (n *notices) problems() error {
 func (n *notices) tell(about string, what notice) {
 	for _, one := range n.all {
 		if slices.Contains(one.On, about) {
-			n.to(one, about, what)
+			n.tellOne(one, about, what)
 		}
 	}
 }
 
-func (n *notices) to(one hcl.Notice, about string, what notice) {
+func (n *notices) tellOne(one hcl.Notice, about string, what notice) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.over {

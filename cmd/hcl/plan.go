@@ -84,7 +84,7 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 	}
 	if store != nil {
 		defer store.Close()
-		if err := going(ctx, t, store, cfg.Lab.Name); err != nil {
+		if err := tellGoingOn(ctx, t, store, cfg.Lab.Name); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -104,8 +104,8 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 
 const goesOn = "a run of this lab goes on, and the plan has what it is still to measure; hcl attach follows it"
 
-// going says which runs of the lab go on: what they are to measure is still in the plan.
-func going(ctx context.Context, t *console, store *results.Store, lab string) error {
+// tellGoingOn says which runs of the lab go on: what they are to measure is still in the plan.
+func tellGoingOn(ctx context.Context, t *console, store *results.Store, lab string) error {
 	runs, err := store.Runs(ctx)
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ Is it the right one, to be added to known_hosts?`
 // or by the person at the terminal.
 func (f hostFlags) accepts(ctx context.Context, t *console, h *provision.Host, fingerprint string) bool {
 	if f.acceptNew {
-		defer t.questions.alone()()
+		defer t.questions.undrawn()()
 		t.logger().Warn("accepting a new host key", "host", h.Name, "address", h.Address, "fingerprint", fingerprint)
 		return true
 	}

@@ -30,7 +30,7 @@ type Before struct {
 // Describe is what the table has of an option of a kind in a version.
 func Describe(kind string, row *Row, v Version) Description {
 	t := tables()[kind]
-	v = t.of(v)
+	v = t.versionFor(v)
 	d := Description{Name: row.Name, Form: row.Form(v), Default: row.Default(v), Since: row.Since(), Until: row.runs[len(row.runs)-1].to,
 		Deprecated: row.deprecated, Gaps: len(row.runs) > 1, Meaning: Means(row)}
 	for _, c := range row.changes("") {
@@ -62,7 +62,7 @@ func Describe(kind string, row *Row, v Version) Description {
 // Rows are the options that a version of a kind has, by name.
 func Rows(kind string, v Version) (rows []*Row) {
 	t := tables()[kind]
-	v = t.of(v)
+	v = t.versionFor(v)
 	for _, name := range t.names {
 		for _, s := range t.by[name] {
 			if s.in(v) && !slices.Contains(rows, s.row) {
@@ -75,7 +75,7 @@ func Rows(kind string, v Version) (rows []*Row) {
 }
 
 // Latest is a version, or, where it is not known, the newest that was read of a kind.
-func Latest(kind string, v Version) Version { return tables()[kind].of(v) }
+func Latest(kind string, v Version) Version { return tables()[kind].versionFor(v) }
 
 // Read are the versions of a kind that were read, oldest first; nil: the table does not know which.
 func Read(kind string) []Version { return slices.Clone(tables()[kind].versions) }

@@ -36,7 +36,7 @@ func Judge(kind, name string, v Version) (j Judgement) {
 	}
 	name, _ = t.apart(name)
 	around := t.around(v)
-	v = t.of(v)
+	v = t.versionFor(v)
 	has := func(v Version) bool { return t.has(name, v) }
 	whole := func(v Version) bool {
 		return slices.ContainsFunc(t.by[name], func(s spelling) bool { return s.in(v) })
@@ -105,7 +105,7 @@ func (s spelling) hadEnded(v Version) bool {
 
 // around is a version, or, where it was not read, those read before and after it.
 func (t *table) around(v Version) (read []Version) {
-	if v = t.of(v); t.versions == nil {
+	if v = t.versionFor(v); t.versions == nil {
 		return []Version{v}
 	}
 	i, found := slices.BinarySearchFunc(t.versions, v, func(a, b Version) int { return slices.Compare(a[:], b[:]) })

@@ -139,7 +139,7 @@ func (r *Row) at(v Version, now, of string) string {
 // Lacks reports whether a version of a kind has not got the option for sure, as of [Judge].
 func (r *Row) Lacks(kind string, v Version) bool {
 	t := tables()[kind]
-	if v = t.of(v); !v.Known() {
+	if v = t.versionFor(v); !v.Known() {
 		return false
 	}
 	return !slices.ContainsFunc(t.around(v), func(v Version) bool {
@@ -171,8 +171,8 @@ type table struct {
 // pairsSince is the version of vLLM that takes --disable-x for --no-enable-x and the other way round.
 var pairsSince = Version{0, 33, 0}
 
-// of is a version to ask the table for.
-func (t *table) of(v Version) Version {
+// versionFor is a version to ask the table for.
+func (t *table) versionFor(v Version) Version {
 	if len(t.versions) == 0 {
 		return Version{}
 	}
@@ -380,7 +380,7 @@ func Lookup(kind, name string, v Version) (*Row, How) {
 		return nil, None
 	}
 	name, _ = t.apart(name)
-	v = t.of(v)
+	v = t.versionFor(v)
 	begins := func(s spelling) How {
 		if s.how.Opposite() {
 			return s.how
@@ -468,13 +468,13 @@ func Respelled(kind, name string, v Version) string {
 // versions none is.
 func IsNewest(kind string, v Version) bool {
 	t := tables()[kind]
-	return t != nil && t.versions != nil && t.of(v) == t.of(Version{})
+	return t != nil && t.versions != nil && t.versionFor(v) == t.versionFor(Version{})
 }
 
 // IsRead reports whether a version is one of those read of a kind, or lies between them.
 func IsRead(kind string, v Version) bool {
 	t := tables()[kind]
-	return v.Known() && t != nil && t.versions != nil && !v.Before(t.versions[0]) && !t.of(Version{}).Before(v)
+	return v.Known() && t != nil && t.versions != nil && !v.Before(t.versions[0]) && !t.versionFor(Version{}).Before(v)
 }
 
 // Has reports whether the table has a kind.

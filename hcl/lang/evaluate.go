@@ -32,8 +32,8 @@ type scope struct {
 	fill func(i *Instance, c *Cell) // reads a block
 }
 
-// all are the block, or with for_each its instances.
-func (s *scope) all(d *Declared) []*Declared {
+// instances are the block, or with for_each its instances.
+func (s *scope) instances(d *Declared) []*Declared {
 	if d.isRepeated() {
 		return s.expandEach(d)
 	}
@@ -796,7 +796,7 @@ func (s *scope) checkNames() {
 		if !d.Type.takesForEach() {
 			continue
 		}
-		for _, m := range s.all(d) {
+		for _, m := range s.instances(d) {
 			name := d.Type.Name + "." + m.Kind + "." + m.FullName()
 			if other, ok := taken[name]; ok {
 				s.Fail(d.Header, "Name given twice", "%s and %s would both be named %q in results, labels and containers. "+

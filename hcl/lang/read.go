@@ -58,7 +58,7 @@ func (r *Reader) EvaluateAll() {
 		case d.Type.Make == nil:
 			r.value(d, nil)
 		default:
-			for _, member := range r.all(d) {
+			for _, member := range r.instances(d) {
 				r.instance(member, nil)
 			}
 		}
@@ -136,7 +136,7 @@ func (r *Reader) Declared(types ...string) []*Declared {
 	var all []*Declared
 	for _, d := range r.order {
 		if d.Type.Make != nil && (types == nil || slices.Contains(types, d.Type.Name)) {
-			all = append(all, r.all(d)...)
+			all = append(all, r.instances(d)...)
 		}
 	}
 	return all

@@ -29,7 +29,7 @@ const (
 // that its answer is the same wherever and whenever it is asked. source is what its prompts were read from, where that is
 // known.
 func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
-	w, x, part := e.workload, p.Window, of(p.Window, e.records)
+	w, x, part := e.workload, p.Window, spanOf(p.Window, e.records)
 	switch {
 	case x != nil && x.To <= x.From:
 		return void(noWindow)

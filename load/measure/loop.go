@@ -67,7 +67,7 @@ func (w *worker) next(ctx context.Context, from source) bool {
 		if most := time.Duration(p.g.own.Dataset.MaxDelay); most > 0 {
 			due = min(due, free+most)
 		}
-		if at, ok := w.hours.from(max(due, free+t.After)); ok {
+		if at, ok := w.hours.firstFrom(max(due, free+t.After)); ok {
 			t.scheduled, t.ready = at, at
 			return true
 		}
@@ -219,7 +219,7 @@ func (x loop) next(ctx context.Context, w *worker, free time.Duration) bool {
 		return false
 	default:
 	}
-	at, ok := w.hours.from(free)
+	at, ok := w.hours.firstFrom(free)
 	if !ok || ctx.Err() != nil || at > free && !w.p.await(ctx, &w.sleep, at) {
 		return false
 	}

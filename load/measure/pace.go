@@ -24,9 +24,9 @@ type pace struct {
 	atOnce bool    // all that they send is due at the start, and waits for them in our queue
 }
 
-// of is a client's share of the pace: its sessions at their moments, and its workers in their
+// share is a client's part of the pace: its sessions at their moments, and its workers in their
 // hours.
-func (x pace) of(s load.Share) pace {
+func (x pace) share(s load.Share) pace {
 	if s.Whole() {
 		return x
 	}
@@ -159,8 +159,8 @@ func fit(parts []leg, t time.Duration) int {
 	return int(math.Floor(sum + 1e-9)) // 0.1 × 30 s are 3
 }
 
-// when is the moment by which u arrivals have come.
-func when(parts []leg, u float64) time.Duration {
+// momentOf is the moment by which u arrivals have come.
+func momentOf(parts []leg, u float64) time.Duration {
 	for i, l := range parts {
 		m := l.mass(l.to)
 		if u > m && i < len(parts)-1 {
@@ -196,7 +196,7 @@ func arrivals(n int, parts []leg, shape load.Rate, seed uint64) []time.Duration 
 	}
 	at := make([]time.Duration, n)
 	for i := range at {
-		at[i] = when(parts, sums[i]/sum*float64(n))
+		at[i] = momentOf(parts, sums[i]/sum*float64(n))
 	}
 	return at
 }
@@ -230,8 +230,8 @@ func gamma(r *rand.Rand, shape float64) float64 {
 // hours are the parts of a run in which a worker sends, in their order.
 type hours []span
 
-// from is the first moment of the hours from one on; ok is false when there is none.
-func (h hours) from(t time.Duration) (at time.Duration, ok bool) {
+// firstFrom is the first moment of the hours from one on; ok is false when there is none.
+func (h hours) firstFrom(t time.Duration) (at time.Duration, ok bool) {
 	for _, x := range h {
 		if t < x.to {
 			return max(t, x.from), true

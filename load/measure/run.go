@@ -151,7 +151,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 		c := cmp.Or(w.Concurrency, 16) // enough for a server to capture its graphs and fill its caches
 		warm = g.newPhase(prompts.ForWarmup, w.Warmup)
 		warm.watched(ctx, func(sending context.Context) {
-			warm.follow(ctx, sending, pace{crew: crew(min(c, w.Warmup), 0, 0)}.of(g.job.Share))
+			warm.follow(ctx, sending, pace{crew: crew(min(c, w.Warmup), 0, 0)}.share(g.job.Share))
 			warm.pulse.end()
 		})
 	}
@@ -160,7 +160,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	var took load.Generator
 	var stops []span
 	p.watched(ctx, func(sending context.Context) {
-		p.follow(ctx, sending, paceOf(w, prompts.Seed(g.job), g.set.Due).of(g.job.Share))
+		p.follow(ctx, sending, paceOf(w, prompts.Seed(g.job), g.set.Due).share(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
 		stops = p.pulse.end()
 		runtime.GC() // there is room for it in the stacks of the workers that have gone
@@ -186,7 +186,7 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	source := s.Source
 	for _, part := range s.Parts() {
 		part.Generator = took
-		part.Stopped = load.Ms(of(part.Window, records).overlap(stops...))
+		part.Stopped = load.Ms(spanOf(part.Window, records).overlap(stops...))
 		part.Verdict = evidence{workload: w, records: records}.verdict(*part, source)
 		source = nil // what the warm-up has sent before is said once
 	}

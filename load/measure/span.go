@@ -21,8 +21,8 @@ type span struct{ from, to time.Duration }
 // always is all of a run.
 var always = span{math.MinInt64, math.MaxInt64}
 
-// of is the part of a run in a window; nil: all of it.
-func of(x *load.Window, records []load.Record) span {
+// spanOf is the part of a run in a window; nil: all of it.
+func spanOf(x *load.Window, records []load.Record) span {
 	if x == nil {
 		return always
 	}

@@ -44,7 +44,7 @@ type evidence struct {
 // within is the part of the run in a window.
 func (e evidence) within(x load.Window) load.Part {
 	part := load.Part{Window: &x}
-	s := of(&x, e.records)
+	s := spanOf(&x, e.records)
 	if s.to <= s.from || len(e.records) == 0 {
 		part.Figures = e.figures(0, span{})
 		return part

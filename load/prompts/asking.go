@@ -21,8 +21,8 @@ type asking struct {
 	Extra          map[string]json.RawMessage `json:"extra"` // any others
 }
 
-// all are the members that say something, by their names: many files have an empty list where there is no tool.
-func (a asking) all(w load.Workload) map[string]json.RawMessage {
+// given are the members that say something, by their names: many files have an empty list where there is no tool.
+func (a asking) given(w load.Workload) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	maps.Copy(all, a.Extra)
 	for name, value := range map[string]json.RawMessage{"tools": a.Tools, "tool_choice": a.ToolChoice,
@@ -44,7 +44,7 @@ func isSet(value json.RawMessage) bool {
 // members are they as they stand between the braces of a request's body.
 func (a asking) members(w load.Workload) []byte {
 	var b bytes.Buffer
-	all := a.all(w)
+	all := a.given(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if b.Len() > 0 {
 			b.WriteByte(',')
@@ -58,7 +58,7 @@ func (a asking) members(w load.Workload) []byte {
 
 // check says what no engine would take, and what the load has said.
 func (a asking) check(w load.Workload) error {
-	all := a.all(w)
+	all := a.given(w)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if w.Says(name) {
 			return fmt.Errorf("%q belongs in the load block, and not in an entry", name)

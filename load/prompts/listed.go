@@ -81,7 +81,7 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 		l.ranking, err = l.ranked()
 	case l.Query != nil && !asked && l.Messages == nil:
 		return l, fmt.Errorf("a \"query\" needs the endpoint %q", load.Rerank)
-	case w.BatchSize > 1 && len(l.all(w)) > 0:
+	case w.BatchSize > 1 && len(l.given(w)) > 0:
 		return l, errors.New("it has more than a prompt, and a request of several prompts (batch_size) has no place for it")
 	case asked && l.Messages != nil:
 		return l, errors.New("both \"prompt\" and \"messages\"")

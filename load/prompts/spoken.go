@@ -184,7 +184,7 @@ func (s *spoken) addRow(w load.Workload, f *talkForm, delta bool) error {
 	case f.OutputLength != nil:
 		x.output = *f.OutputLength
 	}
-	if last := len(s.says) - 1; last >= 0 && delta && len(x.asking.all(w)) == 0 {
+	if last := len(s.says) - 1; last >= 0 && delta && len(x.asking.given(w)) == 0 {
 		x.asking = s.says[last].asking // tools are offered until others are
 	}
 	var err error

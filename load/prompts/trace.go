@@ -87,7 +87,7 @@ func (t *recordings) parse(raw []byte) (recording, error) {
 		return ""
 	}
 	r := recording{model: field("model")}
-	if r.at, err = moment(field("time")); err != nil {
+	if r.at, err = parseMoment(field("time")); err != nil {
 		return r, err
 	}
 	for name, to := range map[string]*int{"input": &r.input, "output": &r.output} {
@@ -125,8 +125,8 @@ func (t *recordings) header(fields []string) error {
 	return errHeader
 }
 
-// moment reads seconds, or a date and a time.
-func moment(text string) (time.Duration, error) {
+// parseMoment reads seconds, or a date and a time.
+func parseMoment(text string) (time.Duration, error) {
 	if s, err := strconv.ParseFloat(text, 64); err == nil && math.Abs(s) < mostMilliseconds/1e3 {
 		return time.Duration(math.Round(s * 1e9)), nil
 	}

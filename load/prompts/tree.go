@@ -44,7 +44,7 @@ func (p *plot) size(id int64) int {
 
 // rank counts the requests of a session and puts them in the order of their times.
 func (p *plot) rank() []*errand {
-	all := p.root.all(nil)
+	all := p.root.appendErrands(nil)
 	slices.SortStableFunc(all, func(a, b *errand) int { return cmp.Compare(a.at, b.at) })
 	for i, e := range all {
 		e.rank = i
@@ -59,13 +59,13 @@ func (p plot) begin(g grant, words bool) Session {
 	return t.run(p.root)
 }
 
-// all appends the requests of an agent and its sub-agents.
-func (a *agent) all(list []*errand) []*errand {
+// appendErrands appends the requests of an agent and its sub-agents.
+func (a *agent) appendErrands(list []*errand) []*errand {
 	for i := range a.asks {
 		list = append(list, &a.asks[i])
 	}
 	for _, s := range a.subs {
-		list = s.all(list)
+		list = s.appendErrands(list)
 	}
 	return list
 }

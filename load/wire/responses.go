@@ -65,7 +65,7 @@ func (c *chunk) response(data []byte) error {
 	if s.bad || s.i != len(data) {
 		return errJSON
 	}
-	c.came(kind, delta)
+	c.takeEvent(kind, delta)
 	c.became(status, why)
 	return nil
 }
@@ -118,9 +118,9 @@ func joined(a, b []byte) []byte {
 	return slices.Concat(a, b)
 }
 
-// came is what an event of a kind brings. Without a kind the answer is whole, and the last event has
+// takeEvent takes in what an event of a kind brings. Without a kind the answer is whole, and the last event has
 // all of it, too; the first ones have an answer of which nothing is there yet.
-func (c *chunk) came(kind, delta []byte) {
+func (c *chunk) takeEvent(kind, delta []byte) {
 	switch string(kind) {
 	case "":
 		return

@@ -61,7 +61,7 @@ func (m *meshHello) listen(ctx context.Context) (here meshHere, closed func()) {
 	for _, port := range append(slices.Clone(m.Ports), 0) {
 		l, err := new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 		if err != nil {
-			here.Taken[port] = why(err)
+			here.Taken[port] = withoutAddress(err)
 			continue
 		}
 		if port == 0 {
@@ -114,7 +114,7 @@ func (m *meshHello) reach(ctx context.Context, others []meshOther) meshFound {
 				defer mu.Unlock()
 				if err != nil {
 					found.Apart = append(found.Apart, Apart{
-						To: o.Host, At: o.At, Ports: []int{port}, Own: own, Long: errors.Is(err, errLong), Why: why(err),
+						To: o.Host, At: o.At, Ports: []int{port}, Own: own, Long: errors.Is(err, errLong), Why: withoutAddress(err),
 					})
 				}
 				if narrow != nil {
@@ -147,7 +147,7 @@ func (m *meshHello) meet(ctx context.Context, address string, long bool) (*Narro
 	word, host, _ := strings.Cut(strings.TrimSpace(said), " ")
 	switch {
 	case said == m.greeting() && long:
-		return m.tell(c.(*net.TCPConn), answers)
+		return m.sendLong(c.(*net.TCPConn), answers)
 	case said == m.greeting():
 		return nil, nil
 	case word == m.Word:
@@ -158,9 +158,9 @@ func (m *meshHello) meet(ctx context.Context, address string, long bool) (*Narro
 	return nil, errors.New("somebody else answers there")
 }
 
-// tell sends a long message, and finds out how long its packets may be. The kernel forbids
+// sendLong sends a long message, and finds out how long its packets may be. The kernel forbids
 // routers to cut them.
-func (m *meshHello) tell(c *net.TCPConn, answers *bufio.Reader) (*Narrow, error) {
+func (m *meshHello) sendLong(c *net.TCPConn, answers *bufio.Reader) (*Narrow, error) {
 	_, err := c.Write(make([]byte, meshLong))
 	if err == nil {
 		err = c.CloseWrite()
@@ -198,8 +198,8 @@ func interfaceOf(at net.Addr) (name string, mtu int) {
 	return "", 0
 }
 
-// why is an error of the network without the address, which is said beside it.
-func why(err error) string {
+// withoutAddress is an error of the network without the address, which is said beside it.
+func withoutAddress(err error) string {
 	var op *net.OpError
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &op) && op.Timeout() {
 		return "no answer"

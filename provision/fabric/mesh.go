@@ -79,7 +79,7 @@ func meet(ctx context.Context, hosts []Place) (all met, err error) {
 		m.parts[i] = &meshPart{h.Conn.Host(), p, json.NewDecoder(io.LimitReader(p, meshSays))}
 	}
 	defer context.AfterFunc(ctx, m.close)()
-	err = m.all(func(i int) error {
+	err = m.forEach(func(i int) error {
 		name, asked := hosts[i].Conn.Host().Name, time.Now()
 		err := m.parts[i].ask(ctx, meshHello{word, name, hosts[i].Ports}, &m.here[i])
 		now := m.here[i].Now
@@ -89,11 +89,11 @@ func meet(ctx context.Context, hosts []Place) (all met, err error) {
 	if err != nil {
 		return all, err
 	}
-	if err := m.all(func(i int) error { return m.parts[i].ask(ctx, m.others(i), &m.said[i]) }); err != nil {
+	if err := m.forEach(func(i int) error { return m.parts[i].ask(ctx, m.others(i), &m.said[i]) }); err != nil {
 		return all, err
 	}
 	// All have done their part; each ends now, and is waited for.
-	err = m.all(func(i int) error {
+	err = m.forEach(func(i int) error {
 		if err := m.parts[i].ask(ctx, "end", new(any)); !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -130,7 +130,7 @@ func (p *meshPart) ask(ctx context.Context, say, answer any) error {
 	return err
 }
 
-func (m *mesh) all(each func(i int) error) error {
+func (m *mesh) forEach(each func(i int) error) error {
 	return flow.Each(m.hosts, func(i int, _ Place) error { return each(i) })
 }
 

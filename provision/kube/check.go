@@ -180,7 +180,7 @@ func (k *checker) quota(ctx context.Context) error {
 
 func (k *checker) secrets(ctx context.Context) error {
 	for _, name := range k.cluster.ImagePullSecrets {
-		there, err := k.there(ctx, k.in("secrets/"+name))
+		there, err := k.exists(ctx, k.in("secrets/"+name))
 		if err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func (k *checker) claims(ctx context.Context) error {
 		if !claim {
 			continue
 		}
-		there, err := k.there(ctx, k.in("persistentvolumeclaims/"+name))
+		there, err := k.exists(ctx, k.in("persistentvolumeclaims/"+name))
 		if err != nil {
 			return err
 		}

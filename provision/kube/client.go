@@ -27,7 +27,7 @@ func Open(ctx context.Context, cluster *provision.Cluster, say func(string)) (*C
 	if say == nil {
 		say = func(string) {}
 	}
-	c := &Client{server{host: cluster.Host(), patience: usual.of(cluster), say: say, outage: &outage{}}, cluster}
+	c := &Client{server{host: cluster.Host(), patience: usual.forCluster(cluster), say: say, outage: &outage{}}, cluster}
 	if err := c.logIn(cluster); err != nil {
 		return nil, provision.Wrap(c.host, "read its kubeconfig", err)
 	}

@@ -145,7 +145,7 @@ func (t *transport) failed(ctx context.Context, err error, begun bool) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	s := said(err)
+	s := refusalOf(err)
 	if s != nil && (s.Code == http.StatusUnauthorized || s.Code == http.StatusForbidden) {
 		return t.client.refused(s)
 	}
@@ -212,7 +212,7 @@ func (t *transport) exec(ctx context.Context, words []string, streams remotecomm
 		}
 		err = socket.StreamWithContext(ctx, streams)
 		kept := httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
-		if s := said(err); !kept || s != nil && s.Code == http.StatusNotFound {
+		if s := refusalOf(err); !kept || s != nil && s.Code == http.StatusNotFound {
 			return err
 		}
 		first = err
@@ -229,8 +229,8 @@ func (t *transport) exec(ctx context.Context, words []string, streams remotecomm
 	return err
 }
 
-// said is what the API server has answered instead of a connection; nil when it was something else.
-func said(err error) *status {
+// refusalOf is what the API server has answered instead of a connection; nil when it was something else.
+func refusalOf(err error) *status {
 	if failed, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
 		err = failed.Cause
 	}

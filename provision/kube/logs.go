@@ -25,7 +25,7 @@ func (c *Client) Logs(ctx context.Context, roles []provision.PodRole) (all []Log
 			return all, err
 		}
 		for _, p := range pods {
-			ready := p.Status.Conditions.of("Ready").Status == "True"
+			ready := p.Status.Conditions.ofType("Ready").Status == "True"
 			for _, s := range p.containers() {
 				log := Log{role.Name, p.Metadata.Name, s.Name, true, ready, c}
 				if s.LastState.Terminated != nil && s.State.Terminated == nil { // nodes keep the log of one that ended

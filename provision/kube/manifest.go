@@ -68,7 +68,7 @@ func RootManifest(cluster *provision.Cluster, namespace string, run RunOf, fuse 
 // FuseManifest is a Job that makes no pod, so that it needs no image and no node. The cluster ends it after so
 // long, deletes it, and with it a root that no agent has held by then.
 func FuseManifest(cluster *provision.Cluster, namespace string, run RunOf) map[string]any {
-	job := run.job(cluster, namespace, partFuse, run.fuseName(), usual.of(cluster).begins()+run.Lease)
+	job := run.job(cluster, namespace, partFuse, run.fuseName(), usual.forCluster(cluster).begins()+run.Lease)
 	job["spec"].(object)["parallelism"] = 0
 	return job
 }

@@ -184,7 +184,7 @@ func (m *Made) create(ctx context.Context, p madeObject, labels map[string]strin
 	if err := json.Unmarshal([]byte(p.Text.Reveal()), &body); err != nil {
 		return made, err
 	}
-	m.root.own(body, labels)
+	m.root.setOwner(body, labels)
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
 	if dry {
 		query.Set("dryRun", "All")
@@ -208,8 +208,8 @@ func bindsOurs(o provision.Object, all []provision.Object) bool {
 	})
 }
 
-// own lays labels and the owner of a run over an object.
-func (r *Root) own(body object, labels map[string]string) {
+// setOwner lays labels and the owner of a run over an object.
+func (r *Root) setOwner(body object, labels map[string]string) {
 	meta, _ := body["metadata"].(object)
 	ours := r.meta(partObject, r.client.cluster.Name, nil, labels)
 	for _, part := range []string{"labels", "annotations"} {
@@ -241,11 +241,11 @@ func (m *Made) taken(ctx context.Context, p madeObject, dry bool, err error) err
 	if c.do(ctx, request{path: p.path}, &now) != nil {
 		return err
 	}
-	if lab := now.Metadata.of(provision.LabelLab); lab != "" && now.Metadata.of(labelPart) != "" {
+	if lab := now.Metadata.annotation(provision.LabelLab); lab != "" && now.Metadata.annotation(labelPart) != "" {
 		if dry && lab == m.root.Lab {
 			return nil
 		}
-		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, now.Metadata.of(provision.LabelRun), lab)
+		return provision.Fail(c.host, provision.ErrNameTaken, labsObject, now.Metadata.annotation(provision.LabelRun), lab)
 	}
 	return provision.Fail(c.host, provision.ErrNameTaken, othersObject, c.byHand("delete %s %s", p.kind, p.Name))
 }

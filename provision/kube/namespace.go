@@ -26,7 +26,7 @@ func (c *Client) HasNamespace(ctx context.Context) (bool, error) {
 	if !c.cluster.CreateNamespace {
 		return true, nil
 	}
-	return c.there(ctx, c.space())
+	return c.exists(ctx, c.space())
 }
 
 func (c *Client) space() string { return "/api/v1/namespaces/" + c.namespace }
@@ -49,7 +49,7 @@ func (c *Client) MakeNamespace(ctx context.Context, run RunOf) error {
 		}
 		account := false
 		if err == nil && now.DeletionTimestamp == nil {
-			account, err = c.there(ctx, c.in("serviceaccounts/default")) // pods are made under its name
+			account, err = c.exists(ctx, c.in("serviceaccounts/default")) // pods are made under its name
 		}
 		switch {
 		case err != nil && !hasCode(err, http.StatusConflict): // somebody else has just made it
@@ -92,7 +92,7 @@ func (c *Client) LeaveNamespace(ctx context.Context, run RunOf) error {
 		return nil
 	}
 	by := now.Labels[provision.LabelRun]
-	ofLab := now.of(provision.LabelLab) == run.Lab && (run.Store == "" || now.Labels[provision.LabelStore] == labelValue(run.Store))
+	ofLab := now.annotation(provision.LabelLab) == run.Lab && (run.Store == "" || now.Labels[provision.LabelStore] == labelValue(run.Store))
 	ours := by == "" || by == labelValue(run.Run) || run.Run == "" && ofLab
 	if err != nil || !ours {
 		return err

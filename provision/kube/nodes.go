@@ -51,7 +51,7 @@ func (n node) no(p podNeeds) string {
 	switch {
 	case n.Spec.Unschedulable:
 		return "cordoned"
-	case n.Status.Conditions.of("Ready").Status != "True":
+	case n.Status.Conditions.ofType("Ready").Status != "True":
 		return "not ready"
 	}
 	for _, t := range n.Spec.Taints {

@@ -27,8 +27,8 @@ type meta struct {
 // named is what is read of an object of any kind.
 type named struct{ Metadata meta }
 
-// of is what an object says of itself: an annotation, or the label that needs none.
-func (m meta) of(name string) string {
+// annotation is what an object says of itself, in an annotation or in the label that needs none.
+func (m meta) annotation(name string) string {
 	if full, ok := m.Annotations[name]; ok {
 		return full
 	}
@@ -45,8 +45,8 @@ type condition struct {
 
 type conditions []condition
 
-// of is the condition of a type; the zero value where there is none.
-func (all conditions) of(kind string) condition {
+// ofType finds the condition of a type; the zero value where there is none.
+func (all conditions) ofType(kind string) condition {
 	for _, c := range all {
 		if c.Type == kind {
 			return c

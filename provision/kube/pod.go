@@ -35,7 +35,7 @@ func (p *Pod) Name() string { return p.name }
 func (p *Pod) Host() *provision.Host { return p.host }
 
 // Label is what was said of it when it was made, see [PodSpec]; empty: nothing was.
-func (p *Pod) Label(name string) string { return p.meta.of(name) }
+func (p *Pod) Label(name string) string { return p.meta.annotation(name) }
 
 // Node is where it runs.
 func (p *Pod) Node() string { return p.node }
@@ -59,7 +59,7 @@ func (p *Pod) State(ctx context.Context) (provision.State, error) {
 	if err != nil {
 		return provision.State{}, err
 	}
-	state, err := p.as(now)
+	state, err := p.stateFrom(now)
 	if err == nil && state.Running {
 		if since, silent := p.client.silent(ctx, now); silent {
 			err = p.lost(fmt.Sprintf(nodeSilent, now.Spec.NodeName, since.Local().Format(time.TimeOnly)))
@@ -68,8 +68,8 @@ func (p *Pod) State(ctx context.Context) (provision.State, error) {
 	return state, err
 }
 
-// as is the state that the cluster tells of the pod.
-func (p *Pod) as(now pod) (s provision.State, err error) {
+// stateFrom is the state that the cluster tells of the pod.
+func (p *Pod) stateFrom(now pod) (s provision.State, err error) {
 	state := now.state().State
 	switch {
 	case now.Metadata.DeletionTimestamp != nil:

@@ -70,7 +70,7 @@ func look(p pod, of containerStatus, events []event, image string, wait patience
 	case w != nil && slices.Contains(failReasons, w.Reason):
 		return seen{kind: provision.ErrNoBegin, why: fmt.Sprintf(noBegin, plain.Line(w.String()))}
 	}
-	if c := p.Status.Conditions.of("PodScheduled"); c.Status == "False" {
+	if c := p.Status.Conditions.ofType("PodScheduled"); c.Status == "False" {
 		message := plain.Line(c.Message)
 		why := fmt.Sprintf(noRoom, strings.TrimSuffix(message, "."))
 		says := "no node yet: " + message
@@ -159,7 +159,7 @@ var disruptions = map[string]string{
 
 // deleted says who may have deleted a pod.
 func deleted(p pod) string {
-	if c := p.Status.Conditions.of("DisruptionTarget"); c.Status == "True" {
+	if c := p.Status.Conditions.ofType("DisruptionTarget"); c.Status == "True" {
 		if why, ok := disruptions[c.Reason]; ok {
 			return why
 		}

@@ -173,13 +173,13 @@ func (r *Root) Alive(ctx context.Context) (until time.Time, alive bool) {
 // Find returns the roots of a lab, whoever has made them and whatever is left of them; of all labs
 // where it is empty.
 func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
-	jobs, pods, err := c.all(ctx, RunOf{Lab: lab})
+	jobs, pods, err := c.jobsAndPods(ctx, RunOf{Lab: lab})
 	if err != nil {
 		return nil, provision.Wrap(c.host, "look for what runs left", err)
 	}
 	var found []*Root
 	root := func(m meta) *Root {
-		run := RunOf{Lab: m.of(provision.LabelLab), Run: m.of(provision.LabelRun), Holder: m.of(labelHolder), Store: m.of(provision.LabelStore)}
+		run := RunOf{Lab: m.annotation(provision.LabelLab), Run: m.annotation(provision.LabelRun), Holder: m.annotation(labelHolder), Store: m.annotation(provision.LabelStore)}
 		i := slices.IndexFunc(found, func(r *Root) bool { return r.Lab == run.Lab && m.isIn(r.RunOf) })
 		if i < 0 {
 			i = len(found)
@@ -208,8 +208,8 @@ func (c *Client) Find(ctx context.Context, lab string) ([]*Root, error) {
 	return found, nil
 }
 
-// all are the jobs and pods of a lab, or of one of its runs.
-func (c *Client) all(ctx context.Context, run RunOf) (jobs []job, pods []pod, err error) {
+// jobsAndPods are the jobs and pods of a lab, or of one of its runs.
+func (c *Client) jobsAndPods(ctx context.Context, run RunOf) (jobs []job, pods []pod, err error) {
 	err = c.again(ctx, func() (err error) {
 		if jobs, err = items[job](ctx, &c.server, "jobs", run.selector()); err == nil {
 			pods, err = items[pod](ctx, &c.server, "pods", run.selector())
@@ -225,11 +225,11 @@ func (c *Client) all(ctx context.Context, run RunOf) (jobs []job, pods []pod, er
 
 // Pods are the pods of the run that are there, but for the root's own.
 func (r *Root) Pods(ctx context.Context) ([]*Pod, error) {
-	_, pods, err := r.client.all(ctx, r.RunOf)
+	_, pods, err := r.client.jobsAndPods(ctx, r.RunOf)
 	var all []*Pod
 	for _, p := range pods {
 		if p.Metadata.Labels[labelPart] == partPod {
-			h := &provision.Host{Name: p.Metadata.of(labelHost), Cluster: r.client.cluster, Runtime: provision.Process}
+			h := &provision.Host{Name: p.Metadata.annotation(labelHost), Cluster: r.client.cluster, Runtime: provision.Process}
 			all = append(all, r.client.podOf(p, h))
 		}
 	}
@@ -240,7 +240,7 @@ func (r *Root) Pods(ctx context.Context) ([]*Pod, error) {
 // a plan. It waits until nothing of the run is left.
 func (r *Root) End(ctx context.Context) error {
 	c := r.client
-	_, pods, err := c.all(context.WithoutCancel(ctx), r.RunOf)
+	_, pods, err := c.jobsAndPods(context.WithoutCancel(ctx), r.RunOf)
 	if err != nil { // what may have been made nobody keeps: it ends by itself
 		return provision.Wrap(c.host, "look what there is of run "+r.Run, err)
 	}
@@ -251,7 +251,7 @@ func (r *Root) End(ctx context.Context) error {
 		}
 	}
 	return c.end(ctx, c.host, r.RunOf, func(ctx context.Context) (there []left, err error) {
-		jobs, pods, err := c.all(ctx, r.RunOf)
+		jobs, pods, err := c.jobsAndPods(ctx, r.RunOf)
 		for _, p := range pods {
 			there = append(there, left{"pod", p.Metadata, p.Spec.NodeName})
 		}

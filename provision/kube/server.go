@@ -58,8 +58,8 @@ var usual = patience{
 	going: 2 * time.Minute, poll: 500 * time.Millisecond,
 }
 
-// of is the patience that a cluster's block says.
-func (p patience) of(cluster *provision.Cluster) patience {
+// forCluster is the patience that a cluster's block says.
+func (p patience) forCluster(cluster *provision.Cluster) patience {
 	p.room = cmp.Or(cluster.WaitForNode, p.room)
 	return p
 }
@@ -231,8 +231,8 @@ func (s *server) in(resource string) string {
 	return group + "/namespaces/" + s.namespace + "/" + resource
 }
 
-// there reports whether there is an object at a path; what may not be read is there.
-func (s *server) there(ctx context.Context, path string) (bool, error) {
+// exists reports whether there is an object at a path; what may not be read is there.
+func (s *server) exists(ctx context.Context, path string) (bool, error) {
 	err := s.do(ctx, request{path: path}, nil)
 	if notFound(err) {
 		return false, nil

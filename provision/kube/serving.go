@@ -94,7 +94,7 @@ func (m *Made) holds(ctx context.Context, o madeObject, name string) (lack []str
 	c := m.root.client
 	err = c.again(ctx, func() error { return c.do(ctx, request{path: o.path}, &now) })
 	what := o.Kind + " " + o.Name
-	at := now.Status.Conditions.of(name)
+	at := now.Status.Conditions.ofType(name)
 	switch {
 	case notFound(err):
 		return nil, provision.Fail(c.host, provision.ErrPodLost, objectGone, what)
@@ -124,8 +124,8 @@ func (m *Made) serves(ctx context.Context, role provision.PodRole) (lack []strin
 			continue
 		}
 		there++
-		m.pods = append(m.pods, p.as(role.Name))
-		if p.Status.Conditions.of("Ready").Status == "True" {
+		m.pods = append(m.pods, p.servingPod(role.Name))
+		if p.Status.Conditions.ofType("Ready").Status == "True" {
 			ready++
 			continue
 		}
@@ -167,7 +167,7 @@ func (m *Made) pending(ctx context.Context, p pod) (says string, err error) {
 			waits = s
 		}
 	}
-	if waits.Image == "" && p.Status.Conditions.of("PodScheduled").Status != "False" {
+	if waits.Image == "" && p.Status.Conditions.ofType("PodScheduled").Status != "False" {
 		return "", nil // it runs, and does not answer yet
 	}
 	s := look(p, waits, c.events(ctx, p.Metadata.UID), waits.Image, c.patience)
@@ -184,7 +184,7 @@ func (m *Made) pending(ctx context.Context, p pod) (says string, err error) {
 	return "", provision.Fail(c.host, s.kind, "pod %s: %s", p.Metadata.Name, s.why)
 }
 
-func (p pod) as(role string) ServingPod {
+func (p pod) servingPod(role string) ServingPod {
 	s := ServingPod{Role: role, Name: p.Metadata.Name, Node: p.Spec.NodeName, IP: p.Status.PodIP, uid: p.Metadata.UID}
 	for _, c := range p.containers() {
 		s.restarts += c.RestartCount
@@ -230,7 +230,7 @@ func (m *Made) Changed(ctx context.Context) error {
 				return m.lost(podExpires, was.Name, role.Name, plain.Line(now[i].Status.Reason+": "+now[i].Status.Message))
 			case now[i].Metadata.DeletionTimestamp != nil:
 				return m.lost(podExpires, was.Name, role.Name, deleted(now[i]))
-			case now[i].as("").restarts > was.restarts:
+			case now[i].servingPod("").restarts > was.restarts:
 				return m.lost(podAgain, was.Name, role.Name, now[i].lastEnd())
 			}
 		}

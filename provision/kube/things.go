@@ -117,7 +117,7 @@ func (s *server) delete(ctx context.Context, run RunOf, t *thing) error {
 
 // isIn reports whether an object is of a run.
 func (m meta) isIn(run RunOf) bool {
-	return m.of(provision.LabelRun) == run.Run && m.of(provision.LabelStore) == run.Store
+	return m.annotation(provision.LabelRun) == run.Run && m.annotation(provision.LabelStore) == run.Store
 }
 
 // left is an object that is still there.
@@ -211,6 +211,6 @@ func (s *server) silent(ctx context.Context, p pod) (since time.Time, silent boo
 	if p.Spec.NodeName == "" || s.do(ctx, request{path: "/api/v1/nodes/" + p.Spec.NodeName}, &n) != nil {
 		return since, false // it may not be read: nothing is known
 	}
-	ready := n.Status.Conditions.of("Ready")
+	ready := n.Status.Conditions.ofType("Ready")
 	return ready.LastTransitionTime, ready.Status == "Unknown"
 }

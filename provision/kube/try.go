@@ -134,7 +134,7 @@ func (d *difference) look(path string, asked, made any) {
 		}
 		return
 	}
-	if !same(asked, made) && made != nil {
+	if !sameJSON(asked, made) && made != nil {
 		d.add(path, made)
 	}
 }
@@ -150,7 +150,7 @@ func partner(list []any, e any) any {
 	i := slices.IndexFunc(list, func(o any) bool {
 		a, isObject := o.(object)
 		b, also := e.(object)
-		return isObject && also && a["name"] != nil && a["name"] == b["name"] || same(o, e)
+		return isObject && also && a["name"] != nil && a["name"] == b["name"] || sameJSON(o, e)
 	})
 	if i < 0 {
 		return nil
@@ -158,8 +158,8 @@ func partner(list []any, e any) any {
 	return list[i]
 }
 
-// same compares values as JSON has them; "64Gi" is "68719476736".
-func same(a, b any) bool {
+// sameJSON compares values as JSON has them; "64Gi" is "68719476736".
+func sameJSON(a, b any) bool {
 	var x, y quantity
 	q, isText := a.(string)
 	r, also := b.(string)

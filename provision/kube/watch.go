@@ -41,7 +41,7 @@ func (p *Pod) Went(ctx context.Context) (provision.State, error) {
 		case <-tick.C:
 		}
 		var now sight
-		if now.state, now.err = p.State(ctx); !now.went() {
+		if now.state, now.err = p.State(ctx); !now.isGone() {
 			continue
 		}
 		select {
@@ -60,8 +60,8 @@ type sight struct {
 	err   error
 }
 
-// went reports whether the pod is lost or has ended. One that cannot be looked at may be as it was.
-func (l sight) went() bool {
+// isGone reports whether the pod is lost or has ended. One that cannot be looked at may be as it was.
+func (l sight) isGone() bool {
 	return errors.Is(l.err, provision.ErrPodLost) || l.err == nil && !l.state.Running && !l.state.Finished.IsZero()
 }
 
@@ -101,9 +101,9 @@ func (p *Pod) lastOf(changes io.Reader) *sight {
 		case change.Type == "DELETED":
 			l.err = p.lost(deleted(now))
 		default:
-			l.state, l.err = p.as(now)
+			l.state, l.err = p.stateFrom(now)
 		}
-		if l.went() {
+		if l.isGone() {
 			return &l
 		}
 	}

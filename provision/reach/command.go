@@ -46,7 +46,7 @@ func (t *sshTransport) runOnce(ctx context.Context, command string, stdin io.Rea
 		return err
 	}
 	ended, over := make(chan error, 1), make(chan struct{})
-	if !link.goes(func() {
+	if !link.spawn(func() {
 		defer close(over)
 		defer release()
 		defer s.Close()

@@ -70,7 +70,7 @@ func (l *sshLink) keepAlive(every time.Duration) {
 				}
 				continue
 			}
-			waiting = l.goes(func() {
+			waiting = l.spawn(func() {
 				// sshd answers "unknown request", which is an answer.
 				if _, _, err := l.client.SendRequest("keepalive@openssh.com", true, nil); err == nil {
 					answer <- struct{}{}
@@ -80,8 +80,8 @@ func (l *sshLink) keepAlive(every time.Duration) {
 	}
 }
 
-// goes runs f in a goroutine of the link; false means that the link is closed.
-func (l *sshLink) goes(f func()) bool {
+// spawn runs f in a goroutine of the link; false means that the link is closed.
+func (l *sshLink) spawn(f func()) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -103,7 +103,7 @@ func (l *sshLink) dial(ctx context.Context, network, addr string) (net.Conn, err
 		return nil, err
 	}
 	news, come := io.Pipe()
-	if !l.goes(func() {
+	if !l.spawn(func() {
 		_, err := io.Copy(come, c)
 		come.CloseWithError(err) // nil is the end
 	}) {

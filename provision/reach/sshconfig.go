@@ -67,8 +67,8 @@ func configure(h *provision.Host, opt SSH) (*provision.Host, SSH, error) {
 	if known := said.said["userknownhostsfile"]; len(known) > 0 && opt.KnownHosts == nil {
 		opt.KnownHosts = append([]string{}, files(known[0], expand)...)
 	}
-	opt.from.identities = files(said.all("IdentityFile"), expand)
-	opt.from.certificates = files(said.all("CertificateFile"), expand)
+	opt.from.identities = files(said.values("IdentityFile"), expand)
+	opt.from.certificates = files(said.values("CertificateFile"), expand)
 	opt.from.only = strings.EqualFold(said.one("IdentitiesOnly"), "yes")
 	switch strings.ToLower(said.one("StrictHostKeyChecking")) {
 	case "accept-new", "no", "off":
@@ -314,8 +314,8 @@ func (s *sshSettings) one(keyword string) string {
 	return ""
 }
 
-// all are the first words of all lines with a keyword that may come more than once.
-func (s *sshSettings) all(keyword string) []string {
+// values are the first words of all lines with a keyword that may come more than once.
+func (s *sshSettings) values(keyword string) []string {
 	var words []string
 	for _, line := range s.said[strings.ToLower(keyword)] {
 		if !slices.Contains(words, line[0]) {

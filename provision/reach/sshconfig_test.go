@@ -125,10 +125,10 @@ func TestAsSSHReadsIt(t *testing.T) {
 					got[key] = []string{word}
 				}
 			}
-			if files := said.all("IdentityFile"); len(files) > 0 {
+			if files := said.values("IdentityFile"); len(files) > 0 {
 				got["identityfile"] = files
 			}
-			if files := said.all("CertificateFile"); len(files) > 0 {
+			if files := said.values("CertificateFile"); len(files) > 0 {
 				got["certificatefile"] = files
 			}
 			if files := said.said["userknownhostsfile"]; len(files) > 0 {

@@ -9,14 +9,14 @@ import (
 
 // Draw lays a chart out. Named, it can stand alone: it says which series are whose.
 func (c *Panel) Draw(width, height float64, named bool) *Drawing {
-	d := &Drawing{Width: width, Height: height, title: c.said(),
+	d := &Drawing{Width: width, Height: height, title: c.description(),
 		keys: []string{"x", c.X.Key, "y", c.Y.Key, "slow", c.Slow, "along", c.Along}}
 	c.draw(d, 8, height, named)
 	return d
 }
 
-// said is what the chart shows, for who cannot see it.
-func (c *Panel) said() string {
+// description says what the chart shows, for who cannot see it.
+func (c *Panel) description() string {
 	text := c.Title
 	if c.Y.Unit != "" {
 		text += " in " + c.Y.Unit

@@ -21,7 +21,7 @@ const (
 
 // Draw lays the picture out around a panel of this height.
 func (p *Picture) Draw(width, height float64) *Drawing {
-	d := &Drawing{Width: width, Margin: margin, title: p.Title + ". " + p.Panel.said()}
+	d := &Drawing{Width: width, Margin: margin, title: p.Title + ". " + p.Panel.description()}
 	y := 0.0
 	for _, line := range broken(p.Title, titleSize*boldness, width) {
 		y += titleSize + 5

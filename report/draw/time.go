@@ -67,8 +67,8 @@ func trustOf(s *figure.Sample) chart.Trust {
 		Doubt: figure.IsSuspect(v) && slices.ContainsFunc(v.Texts(), func(text string) bool { return !slices.Contains(s.Shared, text) })}
 }
 
-// which says which repetition is shown, where there are several.
-func which(s *figure.Sample) string {
+// repetitionShown says which repetition is shown, where there are several.
+func repetitionShown(s *figure.Sample) string {
 	if r := s.Rows[0]; r.Repetition > 1 {
 		return fmt.Sprintf("repetition %d", r.Repetition)
 	}
@@ -226,7 +226,7 @@ func timelines(cells []*figure.Sample, _ figure.About) (figures []*Figure, why s
 	})
 	for _, s := range busy[:min(len(busy), maxTimelines)] {
 		f := &Figure{ID: "time-line-" + figure.Slug(s.Series.Label), Title: "Time line: " + s.Series.Label,
-			Under: figure.ListedWith(", ", s.Benchmark, s.Load(), which(s)), Wide: true}
+			Under: figure.ListedWith(", ", s.Benchmark, s.Load(), repetitionShown(s)), Wide: true}
 		var idle []string
 		for _, c := range OverTime(s) {
 			if slices.ContainsFunc(c.Lines[0].Dots, func(d chart.Dot) bool { return d.Y != 0 }) {

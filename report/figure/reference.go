@@ -101,13 +101,13 @@ func Measured(all []Compared) (with []Compared, without int) {
 func fit(axes results.Axes, published map[string]any) bool {
 	return !slices.ContainsFunc(axes, func(a results.Axis) bool {
 		v, named := published[a.Name]
-		return named && !same(a.Value, v)
+		return named && !sameValue(a.Value, v)
 	})
 }
 
-// same compares a lab's value with a published one, which may be text: files of
+// sameValue compares a lab's value with a published one, which may be text: files of
 // comma-separated values have nothing else.
-func same(a, b any) bool {
+func sameValue(a, b any) bool {
 	if x, ok := Float(a); ok {
 		if y, ok := Float(b); ok {
 			return x == y

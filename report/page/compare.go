@@ -26,12 +26,12 @@ func Comparison(w io.Writer, d *compare.Difference, about figure.About) error {
 	}
 	about.Title = cmp.Or(about.Title, "Comparison")
 	p := newPage(rows, about)
-	tell(d, p, rows, pair)
+	fillComparison(d, p, rows, pair)
 	return p.write(w)
 }
 
-// tell turns the page of the rows of both sides into that of their difference.
-func tell(d *compare.Difference, p *page, rows []results.Row, pair []int) {
+// fillComparison turns the page of the rows of both sides into that of their difference.
+func fillComparison(d *compare.Difference, p *page, rows []results.Row, pair []int) {
 	p.Source = slices.Concat([]string{"A: " + d.A, "B: " + d.B}, draw.SourceOf(rows, figure.About{}).What)
 	p.Status, p.HostChanges, p.Engines = outcomes(d), d.Notes, nil
 	p.Compared = firstOf(d)

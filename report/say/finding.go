@@ -174,7 +174,7 @@ func decided(d *figure.Decision) string {
 	case len(d.Rows) == 0 || d.Better == 0:
 		return ""
 	case len(d.Rows) == 1:
-		return alone(d)
+		return oneSeries(d)
 	case d.Baseline >= 0:
 		return changes(d)
 	}
@@ -378,8 +378,8 @@ func doubted(d *figure.Decision) string {
 	return strings.Join(parts, ". ")
 }
 
-// alone is the finding of a table with one series: its best, and where.
-func alone(d *figure.Decision) string {
+// oneSeries is the finding of a table with one series: its best, and where.
+func oneSeries(d *figure.Decision) string {
 	if len(d.Places) < 2 {
 		return ""
 	}

@@ -111,7 +111,7 @@ func readAIPerf(r *Result, o *object) (told map[string]bool, err error) {
 		{"inter_chunk_latency", "itl"}, {"request_latency", "e2el"}} {
 		r.takeLatency(m[1], metric(m[0], "ms"), 1, told)
 	}
-	r.Started, r.Finished = moment(o.text("start_time")), moment(o.text("end_time"))
+	r.Started, r.Finished = parseMoment(o.text("start_time")), parseMoment(o.text("end_time"))
 	if !r.Started.IsZero() && r.Finished.After(r.Started) { // its throughputs are over all of it, not from the first request on
 		s.Duration, told["duration_s"] = r.Finished.Sub(r.Started).Seconds(), true
 	}

@@ -101,15 +101,15 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 		r.Job.Workload.Dataset.Kind = s
 		r.Axes = append(r.Axes, results.Axis{Name: "dataset", Value: s})
 	}})
-	add("date timestamp datetime started started_at start_time", meaning{text: func(r *Result, s string) { r.Started = moment(s) }})
+	add("date timestamp datetime started started_at start_time", meaning{text: func(r *Result, s string) { r.Started = parseMoment(s) }})
 	add("repetition", meaning{text: func(r *Result, s string) { r.Repetition, _ = strconv.Atoi(s) }})
 	return all
 })
 
 func axisNamed(name string) meaning { return meaning{figure: figure{name: name}, axis: true} }
 
-// moment is a time as tables and tools write it; zero: it is none.
-func moment(text string) time.Time {
+// parseMoment is a time as tables and tools write it; zero: it is none.
+func parseMoment(text string) time.Time {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", time.DateTime, time.DateOnly, vllmDate} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			return t
@@ -162,8 +162,8 @@ func ourColumn(name string) (m meaning, ok bool) {
 		"engine":     func(r *Result, s string) { r.Deployment.Engine = s },
 		"image":      func(r *Result, s string) { r.Deployment.Image = s },
 		"gpu_count":  func(r *Result, s string) { r.Deployment.GPUCount, _ = strconv.Atoi(s) },
-		"started":    func(r *Result, s string) { r.Started = moment(s) },
-		"finished":   func(r *Result, s string) { r.Finished = moment(s) },
+		"started":    func(r *Result, s string) { r.Started = parseMoment(s) },
+		"finished":   func(r *Result, s string) { r.Finished = parseMoment(s) },
 		"command":    func(r *Result, s string) { r.rehearsed = s == "rehearse" },
 		"verdict":    func(r *Result, s string) { said(r).Verdict = s },
 		"reasons":    func(r *Result, s string) { said(r).Reasons = load.Because("", strings.Split(s, "; ")...) },

@@ -94,7 +94,7 @@ func vllmBackend(r *results.Row) any {
 
 func readVLLM(c *results.Cell, o *object) {
 	s, w := c.Summary, &c.Job.Workload
-	c.Started = moment(o.text("date"))
+	c.Started = parseMoment(o.text("date"))
 	c.Job.Target.Model = o.text("model_id")
 	w.Burstiness = load.Rate(o.float("burstiness"))
 	switch backend := cmp.Or(o.text("backend"), o.text("endpoint_type")); {

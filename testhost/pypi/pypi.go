@@ -221,7 +221,7 @@ func (c *Client) Run(args ...string) {
 func environment(t testing.TB, name, script string, room float64, env ...string) (dir string) {
 	t.Helper()
 	dir = filepath.Join(cache, name)
-	lock, err := whole(dir, script, room, env)
+	lock, err := buildWhole(dir, script, room, env)
 	if err != nil {
 		t.Fatalf("make %s of PyPI's packages: %v", name, err)
 	}
@@ -229,7 +229,7 @@ func environment(t testing.TB, name, script string, room float64, env ...string)
 	return dir
 }
 
-func whole(dir, script string, room float64, env []string) (lock *os.File, err error) {
+func buildWhole(dir, script string, room float64, env []string) (lock *os.File, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}

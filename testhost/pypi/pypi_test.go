@@ -14,7 +14,7 @@ import (
 // TestPyPITells: what keeps an environment from being made is told with what to do, and leaves nothing. Most ask PyPI.
 func TestPyPITells(t *testing.T) {
 	tools := t.TempDir()
-	if _, err := whole(tools, `python3 -m venv "$DIR/tools"; "$DIR/tools/bin/python" -m pip install --quiet uv==0.13.9`, 0, nil); err != nil {
+	if _, err := buildWhole(tools, `python3 -m venv "$DIR/tools"; "$DIR/tools/bin/python" -m pip install --quiet uv==0.13.9`, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	uv := tools + `/tools/bin/uv pip install --quiet --no-deps --target "$DIR/env" `
@@ -41,7 +41,7 @@ func TestPyPITells(t *testing.T) {
 		{"broke off\nin the middle", "touch $DIR/half; printf 'broke off\\nin the middle'; exit 1", 0, nil},
 	} {
 		dir := t.TempDir()
-		_, err := whole(dir, tried.script, tried.room, tried.env)
+		_, err := buildWhole(dir, tried.script, tried.room, tried.env)
 		if err == nil || !strings.Contains(err.Error(), tried.want) {
 			t.Errorf("%.60q %q: got %v, want %q", tried.script, tried.env, err, tried.want)
 		}
@@ -71,7 +71,7 @@ func TestPyPIAnew(t *testing.T) {
 		if err := os.WriteFile(tokenizer, []byte(r.tokenizer), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		used, err := whole(dir, r.script, 0, []string{"TOKENIZER=" + tokenizer})
+		used, err := buildWhole(dir, r.script, 0, []string{"TOKENIZER=" + tokenizer})
 		if err != nil {
 			t.Fatal(err)
 		}
