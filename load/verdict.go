@@ -51,20 +51,21 @@ func (r Reason) Concerns(column string) bool {
 
 // The codes of reasons that are found beside the load: at its engine and at its hosts. docs/method.md has those of all.
 const (
-	CodeNotMeasured = "not-measured"
-	CodeFailed      = "requests-failed"
-	CodeOutputs     = "other-outputs"
-	CodeCutShort    = "cut-short"    // where the engine's context ends
-	CodeServed      = "served-other" // the engine runs with other settings than the lab says
-	CodeImages      = "image-unknown"
-	CodeThrottled   = "throttled"
-	CodeSteal       = "host-steal"
-	CodeBusy        = "host-busy"
-	CodePods        = "pods-unknown"
-	CodePort        = "port-shared"
-	CodeUnproved    = "group-unproved"
-	CodeGroup       = "group-otherwise" // its members have done other work than was asked for
-	CodeLeft        = "left-over"       // of the cell before
+	CodeNotMeasured   = "not-measured"
+	CodeNoneCompleted = "none-completed"
+	CodeFailed        = "requests-failed"
+	CodeOutputs       = "other-outputs"
+	CodeCutShort      = "cut-short"    // where the engine's context ends
+	CodeServed        = "served-other" // the engine runs with other settings than the lab says
+	CodeImages        = "image-unknown"
+	CodeThrottled     = "throttled"
+	CodeSteal         = "host-steal"
+	CodeBusy          = "host-busy"
+	CodePods          = "pods-unknown"
+	CodePort          = "port-shared"
+	CodeUnproved      = "group-unproved"
+	CodeGroup         = "group-otherwise" // its members have done other work than was asked for
+	CodeLeft          = "left-over"       // of the cell before
 )
 
 // Because are reasons of one code that concern all figures; empty: it is not known.

@@ -242,6 +242,11 @@ func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	kept[inputPlan] = b.Bytes()
 	said := saidOf(l.text)
 	said.Speed, said.Planned = p.Speed, plannedCells(p)
+	if said.Layout.NoPrices {
+		for i := range said.Planned {
+			said.Planned[i].Prices = nil
+		}
+	}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
 			said.ToDo = append(said.ToDo, c.ID)

@@ -38,7 +38,7 @@ func (c cut) mute(w load.Workload, duration float64) string {
 	case !unchanging(w):
 		return "the load does not ask for the same all the time"
 	case c.lives < leastLives:
-		return fmt.Sprintf("the run is %.1f times as long as a request, and an interval needs %d times", c.lives, leastLives)
+		return fmt.Sprintf("the run is %.1f times as long as a request, and an interval needs %d times", math.Floor(10*c.lives)/10, leastLives)
 	case c.short(duration):
 		return "more than half of the run are its ramp, its first requests and its end"
 	}
@@ -169,7 +169,7 @@ func (e evidence) bound(f *load.Figures, c cut, member string, s *load.Stats, so
 	each(r.add)
 	note := func(statistic string, needs int, x load.Interval, why string) {
 		if c.lives < float64(needs) {
-			why = fmt.Sprintf("the run is %.0f times as long as a request, and this needs %d times", c.lives, needs)
+			why = fmt.Sprintf("the run is %.0f times as long as a request, and this needs %d times", math.Floor(c.lives), needs)
 		}
 		switch name := member + "." + statistic; {
 		case mute:
@@ -318,7 +318,7 @@ func (e evidence) goodShare(p *load.Part, c cut) (share, n float64, ok bool) {
 		return 0, 0, false
 	}
 	if needs := enough(e.workload, 100*share); c.lives < float64(needs) {
-		p.Unbound("goodput", fmt.Sprintf("the run is %.0f times as long as a request, and this needs %d times", c.lives, needs))
+		p.Unbound("goodput", fmt.Sprintf("the run is %.0f times as long as a request, and this needs %d times", math.Floor(c.lives), needs))
 		return 0, 0, false
 	}
 	return share, r.n.sum() / max(leastMore, more*(student*student)/(normal*normal)), true

@@ -50,7 +50,7 @@ func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
 	if all := arriving(w); w.StopWhenOverloaded && len(e.records) < all {
 		found.add(true, float64(len(e.records)), float64(all), endedEarly, len(e.records), all)
 	}
-	if x == nil && w.Dataset.Talks() {
+	if x == nil && w.Dataset.Talks() && p.Failed > 0 { // nothing else ends a conversation before its end
 		found.below(float64(len(e.records)), float64(w.Requests), notAllSent, len(e.records), w.Requests)
 	}
 	sent := part.sent(e.records)
@@ -300,7 +300,7 @@ var (
 // Why a measurement is void.
 var (
 	nothingSent   = doubt{"nothing-sent", nil, "no request was sent"}
-	noneCompleted = doubt{"none-completed", nil, "none of %d requests completed: %s"}
+	noneCompleted = doubt{load.CodeNoneCompleted, nil, "none of %d requests completed: %s"}
 	fewCompleted  = doubt{"few-completed", nil, "only %d of %d requests completed: %s"}
 	stoodStill    = doubt{"stood-still", nil, "the generator stood still for %.0f ms of %.3g s: its process was stopped or " +
 		"swapped out, or its machine paused"}

@@ -37,10 +37,14 @@ func Merge(job load.Job, clients []Shared) *load.Result {
 	for _, c := range clients {
 		s.Clients = append(s.Clients, c.client())
 	}
+	asked := w
+	if w.Dataset.Timed() {
+		asked.Requests = 0 // they are at most so many; how many the file has, the clients know
+	}
 	found := doubtsOfClients(w, &s, out.Records)
 	for _, part := range s.Parts() {
 		// The generators are judged each by itself.
-		all, here := evidence{workload: w, records: out.Records}.verdict(*part, source), found
+		all, here := evidence{workload: asked, records: out.Records}.verdict(*part, source), found
 		for _, c := range clients {
 			own := c.Summary.Part
 			if whole := c.Summary.Untrimmed; part == s.Untrimmed && whole != nil {

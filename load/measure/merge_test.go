@@ -283,6 +283,23 @@ func TestClientsByPart(t *testing.T) {
 	}
 }
 
+// TestClientsOfRecorded: of conversations at recorded times a run sends as many as there are, and lacks none.
+func TestClientsOfRecorded(t *testing.T) {
+	e := toys[0].toy
+	e.Requests = 300
+	records, _ := e.run(5)
+	w := e.Workload
+	w.Dataset, w.Requests = load.Dataset{Kind: load.Conversation, Arrivals: load.Recorded}, 1000
+	for _, failed := range []bool{false, true} {
+		if failed {
+			records[7].Class = load.ClassStatus
+		}
+		if v := Merge(load.Job{Workload: w}, cutIn(3, e.Workload, records, 9)).Summary.Verdict; slices.Contains(codes(v), notAllSent.code) {
+			t.Errorf("one failed: %v: %s", failed, v)
+		}
+	}
+}
+
 // TestClientsUnder: another SLO judges what each client has sent, too.
 func TestClientsUnder(t *testing.T) {
 	e := toys[0].toy

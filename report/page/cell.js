@@ -54,15 +54,17 @@ const curve = ({ of, range: [from, to, low, high, least, most], at }) => {
 const left = new Set(D.times.left);
 // overTime is of the first repetition that has curves.
 const overTime = (rows, id) => {
-  const row = rows.find(r => D.times.rows[r]), which = rows.length > 1 && columns.has("repetition") ? `, repetition ${said(columns.get("repetition"), row ?? rows[0])}` : "";
-  if (row !== undefined) return [make("h3", {}, "Over time" + which), make("div", { class: "curves" }, ...D.times.rows[row].map(curve))];
+  const row = rows.find(r => D.times.rows[r]);
+  if (row !== undefined) return [make("h3", {}, "Over time" + which(rows, row)), make("div", { class: "curves" }, ...D.times.rows[row].map(curve))];
   return rows.some(r => left.has(r)) ? [make("p", { class: "note" }, "Over time: a page of so many cells has no room for this one. ", make("code", {}, `hcl report --cell ${id} --html FILE`), " has it.")] : [];
 };
 // counted is what the engine has, of the first repetition that tells it.
 const counted = rows => {
   const row = rows.find(r => D.counted?.[r]);
-  return row === undefined ? [] : [make("h3", {}, "What the engine counted"), factsOf(D.counted[row])];
+  return row === undefined ? [] : [make("h3", {}, "What the engine counted" + which(rows, row)), factsOf(D.counted[row])];
 };
+// which says of which repetition something is that is of one.
+const which = (rows, row) => rows.length > 1 && columns.has("repetition") ? `, repetition ${said(columns.get("repetition"), row)}` : "";
 const ids = new Map(); // the row of each id
 { const c = columns.get("id"); for (let r = count - 1; r >= 0; r--) ids.set(said(c, r), r); }
 const openRow = row => {
@@ -73,7 +75,7 @@ const openRow = row => {
   const rank = n => ({ mean: -3, std: -2, min: -1, median: 50, max: 101 })[n] ?? +n.slice(1);
   const stats = names.filter(n => timings.some(([t]) => median(`${n}_${t}_ms`, rows) || tooFew(`${n}_${t}_ms`, rows))).sort((a, b) => rank(a) - rank(b));
   const spread = (m, per) => m && m.sure ? [make("small", {}, `95 %: ${text(m.sure.low / per)} to ${text(m.sure.high / per)}`)] : m && m.n > 1 && m.high > m.low ? [make("small", {}, `${text(m.low / per)} to ${text(m.high / per)}`)] : [];
-  const ofTiming = timings.map(([t]) => { const at = stats.map(n => median(`${n}_${t}_ms`, rows)), [unit, per] = unitOf("ms", ...at.flatMap(m => m ? [m.v] : [])); return { t, at, unit, per }; });
+  const ofTiming = timings.map(([t]) => { const at = stats.map(n => median(`${n}_${t}_ms`, rows)), [unit, per] = unitOf("ms", ...at.flatMap((m, i) => m && stats[i] !== "std" ? [m.v] : [])); return { t, at, unit, per }; });
   const cells = make("table", { class: "plain" }, make("thead", {}, make("tr", {}, make("td"), ...ofTiming.map(({ t, unit }) => make("th", { scope: "col", class: "n" }, `${t.toUpperCase()} ${unit}`)))),
     make("tbody", {}, ...stats.map((n, i) => make("tr", {}, make("th", { scope: "row" }, n === "median" ? "p50" : n), ...ofTiming.map(({ t, at, per }) => make("td", { class: "n" }, at[i] ? text(at[i].v / per) : tooFew(`${n}_${t}_ms`, rows) || "–", ...spread(at[i], per)))))));
   const rest = D.columns.filter(c => c.figure && !statistic.test(c.key)).map(c => { const m = median(c.key, rows); return [c.title, m && amount(m.v, c.unit) + (m.sure ? `, in 95 of 100 runs ${between({ ...m, ...m.sure }, c.unit)}` : m.n > 1 && m.high > m.low ? `, ${between(m, c.unit)}` : "") + (m.doubt ? ", suspect" : "")]; });

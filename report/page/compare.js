@@ -13,17 +13,19 @@ const pairIn = (c, rows) => {
   const says = chance ? `~ p=${p.toFixed(3)}` : [by === null ? "from 0" : change(by / 100), ...(sure ? [`p=${p.toFixed(3)}`] : [])].join(", ");
   return { a, b, by, says, look: sure && c.better ? (by * c.better > 0 ? "better" : "worse") : "" };
 };
+// bothIn are both sides' values, in one unit.
+const bothIn = (c, p) => { const [unit, per] = unitOf(c.unit, p.a.v, p.b.v); return [p.a, p.b].map(m => `${text(m.v / per)} ${unit}`.trim()); };
 // besides is what a point of one side says of the other.
 const besides = (row, key) => {
   const rows = groups[D.group[row]], p = D.sides && row < D.listed && columns.has(key) ? pairIn(columns.get(key), rows) : null;
-  return p ? [`A ${amount(p.a.v, columns.get(key).unit)}, B ${amount(p.b.v, columns.get(key).unit)}: ${p.says}`] : [];
+  return p ? [`A ${bothIn(columns.get(key), p)[0]}, B ${bothIn(columns.get(key), p)[1]}: ${p.says}`] : [];
 };
 // pairTable is what a cell opened says of both sides.
 const pairTable = rows => {
   const head = make("tr", {}, ...["figure", "A", "B", "change"].map((h, i) => make("th", { scope: "col", class: i ? "n" : "" }, h)));
   const lines = D.columns.filter(c => columns.has("change_" + c.key)).flatMap(c => {
     const p = pairIn(c, rows);
-    return p ? [make("tr", {}, make("th", { scope: "row" }, c.title), ...[p.a, p.b].map(m => make("td", { class: "n" }, amount(m.v, c.unit))), make("td", { class: "n " + p.look }, p.says))] : [];
+    return p ? [make("tr", {}, make("th", { scope: "row" }, c.title), ...bothIn(c, p).map(v => make("td", { class: "n" }, v)), make("td", { class: "n " + p.look }, p.says))] : [];
   });
   return lines.length ? [make("h3", {}, "A and B"), make("table", { class: "plain" }, make("thead", {}, head), make("tbody", {}, ...lines))] : [];
 };

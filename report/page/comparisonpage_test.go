@@ -69,6 +69,8 @@ func TestComparedPage(t *testing.T) {
 		{"its repetitions", `(document.querySelector("[data-unfold]").click(), document.querySelectorAll("#cells tbody tr")[5].textContent)`, "H200 · SGLang, Avalid"},
 		{"a filter by the change", `(() => { const f = document.getElementById("filter"); f.value = "change_output_throughput<-20 side=a"; f.dispatchEvent(new Event("input"));
 			const said = document.getElementById("count").textContent; f.value = ""; f.dispatchEvent(new Event("input")); return said; })()`, "4 of 103 cells"},
+		{"a change in a column of its own", `(() => { const box = [...document.querySelectorAll("#columns label")].find(l => l.textContent.trim() === "change of output throughput").firstChild;
+			const read = () => document.querySelector("#cells tbody tr").textContent; box.click(); const said = read(); box.click(); return said; })()`, "-25.6"},
 		{"a pair opened", `(document.querySelector("#cells [data-row]").click(), document.getElementById("cell").textContent)`,
 			"hcl show sglang.h200-128-1 --run 20261122-090000-later"},
 		{"both are in it", `document.getElementById("cell").textContent`, "Output throughput1,642 tok/s1,221 tok/s−26 %, p=0.029"},

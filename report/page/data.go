@@ -392,7 +392,7 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 	}
 	metrics := append(figure.Chosen(named), figure.AllMetrics(rows)...)
 	slices.SortStableFunc(metrics, func(a, b figure.Metric) int { return place(a) - place(b) })
-	seen, values := map[string]bool{}, map[string][]float64{} // what stands side by side
+	seen, side, others := map[string]bool{}, map[string][]float64{}, map[string][]float64{} // what stands side by side, and what might
 	for _, m := range metrics {
 		c := dataColumn{Key: m.Name, Name: m.Short, Title: m.Title, Group: m.Group, Unit: m.Unit, Better: m.Better,
 			Shown: place(m) < len(named), Figure: true, Values: make(numbers, len(rows))}
@@ -409,8 +409,10 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 				c.Needs[i] = float64(n)
 			}
 			known = known || ok
-			if ok {
-				values[m.Group+m.Unit] = append(values[m.Group+m.Unit], v)
+			if group := m.Group + m.Unit; ok && place(m) < len(named) {
+				side[group] = append(side[group], v)
+			} else if ok {
+				others[group] = append(others[group], v)
 			}
 		}
 		c.bound(m, rows)
@@ -422,7 +424,11 @@ func (d *data) numbers(rows []results.Row, layout *figure.Layout) {
 	}
 	for i := range d.Columns {
 		if c := &d.Columns[i]; c.Figure {
-			c.Reads, c.Per = number.Unit(c.Unit, values[c.Group+c.Unit]...)
+			group := c.Group + c.Unit
+			if side[group] == nil {
+				side[group] = others[group]
+			}
+			c.Reads, c.Per = number.Unit(c.Unit, side[group]...)
 		}
 	}
 }

@@ -94,7 +94,7 @@ const valueIn = (c, rows) => {
   if (p) return { text: `${text(p.a.v / c.per)} → ${text(p.b.v / c.per)}`, sort: p.by, spread: p.says, doubt: p.a.doubt || p.b.doubt, look: p.look };
   const m = median(c.key, rows);
   if (!m) return { text: tooFew(c.key, rows) || "–", sort: null };
-  return { text: text(m.v / c.per), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
+  return { text: text(m.v / (c.per ?? 1)), sort: m.v, spread: m.n > 1 && m.high > m.low ? share(Math.max(m.high - m.v, m.v - m.low) / Math.abs(m.v)) : "", doubt: m.doubt };
 };
 const ranks = ["void", "suspect", "imported", "valid"];
 const kindOf = verdict => verdict.split(/[ ,]/)[0];

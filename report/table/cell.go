@@ -70,7 +70,7 @@ func cellFacts(r *results.Row, width int) []Fact {
 		add("Ready", "never, as far as is known")
 	}
 	for _, m := range d.All() {
-		add("Command"+ofMember(d, m), "%s", commandText(m.Command, max(width-factWidth-2, 0)))
+		add(commandFact+ofMember(d, m), "%s", commandText(m.Command, max(width-factWidth-2, 0)))
 	}
 	add("Prefix cache", "%s", r.CacheReset)
 	for _, of := range figure.Grouped(figure.HostsOf(d), func(m results.Member) string { return m.Host }) {

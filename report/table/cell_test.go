@@ -72,6 +72,10 @@ func TestNeverServed(t *testing.T) {
 	r.Summary, r.Error = nil, "CUDA out of memory"
 	r.Deployment.Command = []string{"sh", "-c", "echo it's $HOME"}
 	reporttest.Holds(t, cellText(t, r), "Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`)
+	script := "set -e\nexec vllm serve " + strings.Repeat("--a-flag value ", 10)
+	r.Deployment.Command = []string{"sh", "-c", script}
+	narrow := reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, nil, 80) })
+	reporttest.Holds(t, narrow, "\n"+strings.Repeat(" ", factWidth)+strings.Split(script, "\n")[1])
 }
 
 // What others have published without counts is shown, and what they have not is not 0.

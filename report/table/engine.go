@@ -113,7 +113,7 @@ func newEngine(d *results.Deployment) Engine {
 	e := Engine{Name: cmp.Or(d.Engine, d.ID), Facts: slices.Concat(
 		[]Fact{{"Kind", figure.KindName(d.Kind)}, {"Host", d.Host}, {"GPUs", gpusUsed(d.GPUs, d.GPUCount)}}, deploymentFacts(d))}
 	for _, m := range d.All() {
-		e.Blocks = append(e.Blocks, Fact{"Command" + ofMember(d, m), commandText(m.Command, 0)})
+		e.Blocks = append(e.Blocks, Fact{commandFact + ofMember(d, m), commandText(m.Command, 0)})
 	}
 	e.Blocks = append(e.Blocks, Fact{"Identity", strings.Join(inOrder(d.Identity, " = "), "\n")})
 	for _, m := range figure.HostsOf(d) {
@@ -177,6 +177,9 @@ func hostLine(d results.Member) ([]string, bool) {
 	return []string{d.Host, gpus, strings.Join(drivers, ", "), cpu, memory, strings.Trim(f.OS+", "+f.Kernel, ", "), docker,
 		strings.Join(inOrder(f.Settings, " "), ", ")}, true
 }
+
+// commandFact is the name of the fact that is a command, and its beginning where there are several.
+const commandFact = "Command"
 
 // commandText is a command as a shell takes it, in lines of at most width columns; 0 is no limit.
 func commandText(argv []string, width int) string {

@@ -78,6 +78,10 @@ func writeFacts(b *bytes.Buffer, facts []Fact, width int) {
 	}
 	for _, f := range facts {
 		name := f.Name
+		width := width
+		if strings.HasPrefix(name, commandFact) {
+			width = 0 // a shell takes its lines as they are
+		}
 		for line := range strings.Lines(strings.TrimRight(f.Value, "\n ")) {
 			for _, part := range plain.Wrap(strings.Split(strings.TrimSuffix(line, "\n"), " "), " ", width) {
 				fmt.Fprintf(b, "%-*s %s\n", factWidth-1, name, part)

@@ -246,7 +246,7 @@ func verdict(s *load.Summary, concurrency int, doubts []load.Reason) load.Verdic
 	}
 	switch {
 	case s.Completed == 0 && s.Knows("completed"):
-		return load.Verdict{Verdict: load.Void, Reasons: append(load.Because(load.CodeNotMeasured, "no request was completed"), wrong...)}
+		return load.Verdict{Verdict: load.Void, Reasons: append(load.Because(load.CodeNoneCompleted, "no request was completed"), wrong...)}
 	case len(wrong) > 0:
 		return load.Verdict{Verdict: load.Suspect, Reasons: wrong}
 	}
