@@ -235,7 +235,11 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	noted := make(chan struct{})
 	select {
 	case o.notes <- noted:
-		<-noted
+	case <-o.ctx.Done():
+		return errEnding
+	}
+	select {
+	case <-noted:
 		return reply(w, now)
 	case <-o.ctx.Done():
 		return errEnding

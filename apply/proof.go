@@ -272,8 +272,8 @@ func (e *engine) compare(before, now map[*member]tally, cell agent.Measured) (wr
 			}
 		}
 		if n := s.did[retried]; n > 0 {
-			strange = append(strange, m.says(fmt.Sprintf("it has sent %s again, which had failed: their latencies are those of "+
-				"all attempts", plain.Count(int(n), "request"))))
+			strange = append(strange, m.says(fmt.Sprintf("it has sent requests again %s, which had failed: their latencies are those of "+
+				"all attempts", plain.Count(int(n), "time"))))
 		}
 	}
 	for _, rule := range ofAll {

@@ -102,7 +102,7 @@ func TestRetried(t *testing.T) {
 	e.members = append(e.members, router)
 	again := countsOf(engines.Counts(router.Member.Member), "vllm_router_retries_total{route=\"/v1/completions\"} 3\n")
 	wrong, strange := e.compare(map[*member]tally{router: {}}, map[*member]tally{router: again}, agent.Measured{})
-	const want = "router: it has sent 3 requests again, which had failed: their latencies are those of all attempts"
+	const want = "router: it has sent requests again 3 times, which had failed: their latencies are those of all attempts"
 	if wrong != nil || len(strange) != 1 || strange[0] != want {
 		t.Errorf("wrong %q, strange %q, want %q", wrong, strange, want)
 	}

@@ -363,6 +363,8 @@ func TestCacheReset(t *testing.T) {
 		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf("kv-offloading-size=8")}, "/reset_prefix_cache?reset_external=true||"},
 		{Engine{Kind: VLLM, Env: dev, Version: "0.12.0", Flags: flagsOf("kv-offloading-size=8")}, "/reset_prefix_cache|what it has put elsewhere stays before vLLM 0.13|"},
 		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf(`kv-transfer-config={"kv_connector":"LMCacheConnectorV1"}`)}, "/reset_prefix_cache|LMCache keeps its own, which vLLM does not drop|"},
+		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf(`kv-transfer-config={"kv_connector":"MultiConnector","kv_connector_extra_config":{"connectors":[{"kv_connector":"LMCacheConnectorV1"}]}}`)},
+			"/reset_prefix_cache|LMCache keeps its own, which vLLM does not drop|"},
 		{Engine{Kind: VLLM}, "||vllm offers it only with env VLLM_SERVER_DEV_MODE=1"},
 		{Engine{Kind: TRTLLM}, "||trtllm has no request for it"},
 	} {

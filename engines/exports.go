@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hclbench/engines/setting"
 	"hclbench/provision"
@@ -88,7 +89,7 @@ var sglangTells = []telemetry.Quantity{
 	quantity(telemetry.Computed, telemetry.Counter, "sglang:uncached_prompt_tokens_histogram_sum"),
 	quantity(telemetry.CachedOnGPU, telemetry.Counter, `sglang:cached_tokens_total{cache_source="device"}`),
 	quantity(telemetry.CachedOnHost, telemetry.Counter, `sglang:cached_tokens_total{cache_source="host"}`),
-	quantity(telemetry.CachedOnDisk, telemetry.Counter, `sglang:cached_tokens_total{cache_source="storage"}`),
+	quantity(telemetry.CachedOnDisk, telemetry.Counter, `sglang:cached_tokens_total{cache_source="storage*"}`),
 	quantity(telemetry.Generated, telemetry.Counter, "sglang:generation_tokens_total"),
 
 	quantity(telemetry.Aborted, telemetry.Counter, "sglang:num_aborted_requests_total"),
@@ -113,7 +114,8 @@ var trtllmTells = []telemetry.Quantity{
 
 // routerTells are the names of the routers' src/metrics.rs. They appear when they count.
 var routerTells = []telemetry.Quantity{
-	quantity(telemetry.Retried, telemetry.Counter, "vllm_router_retries_total", "smg_worker_retries_total"),
+	quantity(telemetry.Retried, telemetry.Counter, "vllm_router_retries_total",
+		`smg_worker_retries_total{worker_type="decode"}`, "smg_worker_retries_total"), // of a split each retry is one of prefill and one of decode
 	quantity(telemetry.Errors, telemetry.Counter, "vllm_router_request_errors_total{error_type}", "smg_router_request_errors_total{error_type}"),
 }
 
@@ -168,13 +170,18 @@ func PodExports(r provision.PodRole, ip, name string) *telemetry.Exports {
 }
 
 // OfRole leaves out what a role does not do: decode looks up no prompts, and prefill drafts no tokens.
-// That would dilute the shares.
+// That would dilute the shares. SGLang's decode counts for its own what its prefill has computed and found
+// (srt/disaggregation/decode.py).
 func OfRole(e *telemetry.Exports, role string) {
 	not := map[string][]string{
 		Decode:  {telemetry.HitTokens, telemetry.QueriedTokens},
 		Prefill: {telemetry.AcceptedTokens, telemetry.DraftedTokens, telemetry.Drafts, telemetry.Accepted, telemetry.StepTokens},
 	}[role]
-	e.Quantities = slices.DeleteFunc(e.Quantities, func(q telemetry.Quantity) bool { return slices.Contains(not, q.Name) })
+	ofPrefill := []string{telemetry.Computed, telemetry.CachedOnGPU, telemetry.CachedOnHost, telemetry.CachedOnDisk}
+	e.Quantities = slices.DeleteFunc(e.Quantities, func(q telemetry.Quantity) bool {
+		told := role == Decode && slices.Contains(ofPrefill, q.Name) && len(q.Under) > 0 && strings.HasPrefix(q.Under[0], "sglang:")
+		return told || slices.Contains(not, q.Name)
+	})
 }
 
 // Counts is where a member counts what it has done, and under which names: that prompts were read

@@ -50,3 +50,30 @@ func TestRealExports(t *testing.T) {
 		}
 	}
 }
+
+// TestExportsOfSources: names that no recording has, as the sources of SGLang and its router write them. What its decode
+// tells of prompts is prefill's.
+func TestExportsOfSources(t *testing.T) {
+	const page = `sglang:cached_tokens_total{cache_source="device"} 10
+sglang:cached_tokens_total{cache_source="storage_HiCacheFile"} 600
+sglang:uncached_prompt_tokens_histogram_sum 40
+sglang:generation_tokens_total 7
+smg_worker_retries_total{worker_type="prefill"} 3
+smg_worker_retries_total{worker_type="decode"} 3
+`
+	decode := exportsOf(SGLang, "")
+	OfRole(decode, Decode)
+	for name, c := range map[string]struct {
+		of   *telemetry.Exports
+		want map[string]float64
+	}{
+		"alone": {exportsOf(SGLang, ""), map[string]float64{telemetry.HitTokens: 610, telemetry.CachedOnGPU: 10, telemetry.CachedOnDisk: 600,
+			telemetry.Computed: 40, telemetry.Generated: 7}},
+		"decode": {decode, map[string]float64{telemetry.Generated: 7}},
+		"router": {&telemetry.Exports{Quantities: routerTells}, map[string]float64{telemetry.Retried: 3}},
+	} {
+		if diff := cmp.Diff(c.want, c.of.Values(page)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

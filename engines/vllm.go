@@ -61,7 +61,7 @@ func vllmResets(e *Engine) (posts []string, kept string) {
 	_, offloads := e.Flag("kv-offloading-size")
 	backend, _ := e.Flag("kv-offloading-backend")
 	switch caches := []string{"OffloadingConnector", "SimpleCPUOffloadConnector", "MooncakeStoreConnector", "MultiConnector"}; {
-	case strings.HasPrefix(transfer.Connector, "LMCache"), offloads && backend == "lmcache":
+	case strings.Contains(config.Reveal(), `"LMCache`), offloads && backend == "lmcache":
 		return posts, "LMCache keeps its own, which vLLM does not drop"
 	case !offloads && !slices.Contains(caches, transfer.Connector):
 		return posts, ""

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"syscall"
 	"time"
 
 	"hclbench/plain"
@@ -157,11 +156,15 @@ func (s State) Exit(h *Host) string {
 	case s.Error != "":
 		return fmt.Sprintf("exited with code %d: %s", s.ExitCode, s.Error)
 	case s.ExitCode > 128 && s.ExitCode < 160:
-		return fmt.Sprintf("exited with code %d (%v)", s.ExitCode, syscall.Signal(s.ExitCode-128)) // as of who is ended by a signal
+		return strings.TrimSuffix(fmt.Sprintf("exited with code %d (%s)", s.ExitCode, signals[s.ExitCode-128]), " ()") // as of who is ended by a signal
 	default:
 		return fmt.Sprintf("exited with code %d", s.ExitCode)
 	}
 }
+
+// signals are Linux's, by number: the caller's system may have others.
+var signals = map[int]string{1: "hangup", 2: "interrupt", 3: "quit", 4: "illegal instruction", 5: "trap", 6: "aborted", 7: "bus error",
+	8: "floating point exception", 9: "killed", 11: "segmentation fault", 13: "broken pipe", 15: "terminated"}
 
 // Found is a container or process that exists on a host.
 type Found struct {

@@ -290,6 +290,14 @@ func (r *router) models(w http.ResponseWriter, q *http.Request) {
 // metrics are some of those that the router has: of its retries there are none, and what has not happened it does not show.
 func (r *router) metrics(w http.ResponseWriter, q *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	health := map[string]int64{}
+	for _, to := range r.all() {
+		if r.alive(q.Context(), to) {
+			health[to.URL] = 1
+		} else {
+			health[to.URL] = 0
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	each := func(name, kind, label string, counts map[string]int64) {
@@ -298,14 +306,6 @@ func (r *router) metrics(w http.ResponseWriter, q *http.Request) {
 		}
 		for _, of := range slices.Sorted(maps.Keys(counts)) {
 			fmt.Fprintf(w, "%s{%s=%q} %d\n", name, label, of, counts[of])
-		}
-	}
-	health := map[string]int64{}
-	for _, to := range r.all() {
-		if r.alive(q.Context(), to) {
-			health[to.URL] = 1
-		} else {
-			health[to.URL] = 0
 		}
 	}
 	switch r.as {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -35,7 +36,7 @@ type Exports struct {
 type Quantity struct {
 	Name string `json:"name"` // one of this package's; the values of several rows of one name are added up
 	Kind Kind   `json:"kind"`
-	// Under are selectors of Prometheus, `name{label="value"}`; of these the first that is there counts, because
+	// Under are selectors of Prometheus, `name{label="value"}`, of which `"value*"` is the beginning of any; of these the first that is there counts, because
 	// versions differ in spelling. `name{label}` is, of a [Size], the number in that label, and of a [Counter]
 	// each value of the label apart.
 	Under []string `json:"under,omitempty"`
@@ -127,10 +128,11 @@ func (e *Exports) Read(ctx context.Context, get func(ctx context.Context, url st
 		return values, nil
 	}
 	text, err = get(ctx, e.Loads)
+	var late interface{ Timeout() bool }
 	switch {
 	case err == nil && readLoads(text, values):
 		e.tellsLoads = true
-	case e.tellsLoads: // no number of another meaning among those that it has told
+	case e.tellsLoads, errors.As(err, &late) && late.Timeout(): // no number of another meaning among those that it has told, or may yet
 		for _, name := range []string{Running, Waiting, KVCache} {
 			delete(values, name)
 		}
@@ -240,7 +242,7 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 	scale := cmp.Or(q.Scale, 1)
 	sum := func(name string) (sum, n float64) {
 		for _, s := range samples[name] {
-			if value, has := s.label(label); label == "" || want == "" || has && value == want {
+			if value, has := s.label(label); label == "" || want == "" || has && (value == want || strings.HasSuffix(want, "*") && strings.HasPrefix(value, want[:len(want)-1])) {
 				sum, n = sum+s.value, n+1
 			}
 		}
@@ -250,10 +252,11 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 		apart := map[string]bool{}
 		for _, s := range samples[name] {
 			value, has := s.label(label)
-			if apart[value] = true; q.Kind == Counter && (len(apart) > mostReasons || !reason.MatchString(value)) {
+			if q.Kind == Counter && !apart[value] && (len(apart) == mostReasons || !reason.MatchString(value)) {
 				value = "other"
 			}
-			if number, err := strconv.ParseFloat(value, 64); q.Kind == Size && has && err == nil {
+			apart[value] = true
+			if number, err := strconv.ParseFloat(value, 64); q.Kind == Size && has && err == nil && number-number == 0 {
 				values[q.Name], found = values[q.Name]+scale*number, true
 			} else if q.Kind == Counter && has {
 				values[q.Name+apartBy+value], found = values[q.Name+apartBy+value]+scale*s.value, true

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -250,6 +251,30 @@ b_failures %d
 	}
 	if diff := cmp.Diff(Count{"decode", QueueTime, "", 5, 10}, sum["decode queue_time"], near); diff != "" || sum["prefill queue_time"].Sum != 1 {
 		t.Errorf("of two hosts (-want +got):\n%s", diff)
+	}
+}
+
+// TestStoppedTwice: who asks again for what was read, since an answer was lost, gets the same; an engine is asked once
+// for its last numbers.
+func TestStoppedTwice(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "vllm:prefix_cache_queries_total %d\n", asked.Add(1))
+	}))
+	defer server.Close()
+	e := vllmNames
+	e.URL = server.URL
+	begin := time.Now()
+	s := Start(t.Context(), Plan{Interval: 3600, Engines: []Exports{e}}, nil)
+	w := Window{Zero: begin, From: begin, To: begin.Add(time.Hour)}
+	var both [2]*Record
+	var stopping sync.WaitGroup
+	for i := range both {
+		stopping.Go(func() { both[i] = s.Stop(w) })
+	}
+	stopping.Wait()
+	if diff := cmp.Diff(both[0], both[1]); diff != "" || asked.Load() > 2 {
+		t.Errorf("asked %d times, the first and the second (-, +):\n%s", asked.Load(), diff)
 	}
 }
 

@@ -125,6 +125,7 @@ type Sampler struct {
 	every   time.Duration
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed when all sources have returned
+	last    sync.Once     // the reading after that
 
 	mu       sync.Mutex
 	series   []*track
@@ -229,7 +230,9 @@ func (s *Sampler) Stop(w Window) *Record {
 	s.cancel()
 	select {
 	case <-s.stopped:
-		s.readLast(w)
+		if w.Known() { // who asks twice gets the same
+			s.last.Do(func() { s.readLast(w) })
+		}
 	case <-time.After(stopWithin):
 		s.problem(fmt.Sprintf("a tool did not end within %s: a driver may hang", stopWithin))
 	}
@@ -260,9 +263,6 @@ const lastWithin = 2 * time.Second
 // readLast reads the counters of engines once more where no reading came after the window: what has ended since the
 // last one belongs to it.
 func (s *Sampler) readLast(w Window) {
-	if !w.Known() {
-		return
-	}
 	ctx, done := context.WithTimeout(context.Background(), lastWithin)
 	defer done()
 	var reading sync.WaitGroup

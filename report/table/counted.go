@@ -47,6 +47,11 @@ func countedText(r *results.Row, group []figure.Counted, counts []telemetry.Coun
 			}
 		}
 	}
+	for _, c := range counts {
+		if group[0].Share && c.Name == telemetry.PromptTokens {
+			all = max(all, c.Sum) // an engine may not tell all sources
+		}
+	}
 	of := ""
 	for _, q := range group {
 		for _, c := range counts {

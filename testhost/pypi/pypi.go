@@ -261,7 +261,7 @@ func buildWhole(dir, script string, room float64, env []string) (lock *os.File, 
 	for {
 		for _, how := range []int{syscall.LOCK_SH, syscall.LOCK_EX} {
 			if err := syscall.Flock(int(lock.Fd()), how); err != nil {
-				return nil, fmt.Errorf("lock %s: %w", dir, err)
+				return lock, fmt.Errorf("lock %s: %w", dir, err)
 			}
 			if how == syscall.LOCK_SH && made() {
 				return lock, nil
@@ -271,10 +271,10 @@ func buildWhole(dir, script string, room float64, env []string) (lock *os.File, 
 			continue
 		}
 		if err := makes(dir, script, room, env, lock); err != nil {
-			return nil, err
+			return lock, err
 		}
 		if err := os.WriteFile(mark, []byte(recipe), 0o644); err != nil {
-			return nil, err
+			return lock, err
 		}
 	}
 }
