@@ -41,7 +41,7 @@ func TestFirstScreen(t *testing.T) {
 			const d = document.getElementById("cell"); return d.open + " " + d.textContent + location.hash; })()`, "cell=sglang.h200-1-1"},
 		{"the cell's repetitions", `document.getElementById("cell").textContent`, "valid, 3 repetitions: medians"},
 		{"the cell over time", `[...document.querySelectorAll("#cell .curves p")].map(p => p.textContent).join("; ")`, "Requests in flight 0.167 to 1.00; Output throughput 8.64 to 56.0 tok/s; Median time to first token 64.6 to 75.8 ms; KV cache in use 11.7 to 70.0 %; Power of all GPUs 250 to 633 W"},
-		{"what its engine counted", `[...document.querySelectorAll("#cell h3")].find(h => h.textContent === "What the engine counted").nextSibling.innerText.replaceAll("\n", " ")`,
+		{"what its engine counted", `[...document.querySelectorAll("#cell h3")].find(h => h.textContent === "What the engine counted, repetition 1").nextSibling.innerText.replaceAll("\n", " ")`,
 			"Engine's clock 64 requests: queue 0.500 ms Prompt tokens 900 computed (100 %)"},
 		{"a value of it by keys", `(() => { const svg = document.querySelectorAll("#cell .curves svg")[3];
 			for (const key of ["ArrowRight", "ArrowRight"]) svg.dispatchEvent(new KeyboardEvent("keydown", { key })); return svg.previousSibling.textContent; })()`, "KV cache in use 1.48 s: about 23.7 %"},
