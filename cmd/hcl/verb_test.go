@@ -173,3 +173,39 @@ func TestPrintTables(t *testing.T) {
 		t.Errorf("printed:\n%s", got)
 	}
 }
+
+// TestKeptWithoutPrices: what is kept for the report of a run has no prices where the lab shows none.
+func TestKeptWithoutPrices(t *testing.T) {
+	const text = `lab "l" {}
+host "here" {
+  address        = "local"
+  runtime        = "process"
+  price_per_hour = 36
+}
+engine "sim" "a" { host = host.here }
+dataset "random" "short" { input_tokens = 16 }
+report { prices = %v }
+benchmark "b" {
+  engine   = engine.sim.a
+  dataset  = dataset.random.short
+  requests = 4
+  load {
+    concurrency   = 2
+    output_tokens = 4
+  }
+}
+`
+	for _, shown := range []bool{true, false} {
+		dir := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(dir, "lab.hcl"), fmt.Appendf(nil, text, shown), 0o644))
+		l, err := labFlags{path: dir}.open(&console{stdout: io.Discard, stderr: t.Output()})
+		must(t, err)
+		cfg, err := l.planned(t.Context())
+		must(t, err)
+		kept, err := inputs(l, plan.New(cfg, plan.Options{}))
+		must(t, err)
+		if got := strings.Contains(string(kept[inputReport]), "36"); got != shown {
+			t.Errorf("prices = %v: %s", shown, kept[inputReport])
+		}
+	}
+}
