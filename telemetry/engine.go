@@ -241,7 +241,7 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 	name, label, want := m[1], m[2], m[3]
 	scale := cmp.Or(q.Scale, 1)
 	sum := func(name string) (sum, n float64) {
-		for _, s := range samples[name] {
+		for _, s := range ofFirstRanks(samples[name]) {
 			if value, has := s.label(label); label == "" || want == "" || has && (value == want || strings.HasSuffix(want, "*") && strings.HasPrefix(value, want[:len(want)-1])) {
 				sum, n = sum+s.value, n+1
 			}
@@ -250,7 +250,7 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 	}
 	if want == "" && label != "" {
 		apart := map[string]bool{}
-		for _, s := range samples[name] {
+		for _, s := range ofFirstRanks(samples[name]) {
 			value, has := s.label(label)
 			if q.Kind == Counter && !apart[value] && (len(apart) == mostReasons || !reason.MatchString(value)) {
 				value = "other"
@@ -280,6 +280,33 @@ func (q Quantity) read(samples map[string][]sample, under string, values map[str
 	}
 	values[q.Name] += scale * total
 	return true
+}
+
+// ofFirstRanks leaves out what other ranks repeat: SGLang's schedulers of tensor and pipeline parallel all count the same
+// requests, and with enable-metrics-for-all-schedulers all tell them. Those of data parallel have each their own.
+func ofFirstRanks(all []sample) (first []sample) {
+	lowest := map[string]int{}
+	rank := func(s sample) (of string, n int) {
+		for _, label := range []string{"pp_rank", "tp_rank"} {
+			value, _ := s.label(label)
+			i, _ := strconv.Atoi(value)
+			n = n<<16 + i
+		}
+		of, _ = s.label("dp_rank")
+		return of, n
+	}
+	for _, s := range all {
+		of, n := rank(s)
+		if least, known := lowest[of]; !known || n < least {
+			lowest[of] = n
+		}
+	}
+	for _, s := range all {
+		if of, n := rank(s); n == lowest[of] {
+			first = append(first, s)
+		}
+	}
+	return first
 }
 
 // sample is a value of Prometheus' text format with its labels, as they are written.

@@ -113,7 +113,7 @@ func TestSpeculation(t *testing.T) {
 			if n == 1 { // before the first step
 				return "rate 0\nlength 0\n"
 			}
-			return "rate{tp_rank=\"0\"} 0.4\nrate{tp_rank=\"1\"} 0.6\nlength{tp_rank=\"0\"} 2\nlength{tp_rank=\"1\"} 3\n"
+			return "rate{dp_rank=\"0\"} 0.4\nrate{dp_rank=\"1\"} 0.6\nlength{dp_rank=\"0\"} 2\nlength{dp_rank=\"1\"} 3\n"
 		}},
 		{"none", counted,
 			func(int64) string { return "other 1\n" }},
@@ -251,6 +251,24 @@ b_failures %d
 	}
 	if diff := cmp.Diff(Count{"decode", QueueTime, "", 5, 10}, sum["decode queue_time"], near); diff != "" || sum["prefill queue_time"].Sum != 1 {
 		t.Errorf("of two hosts (-want +got):\n%s", diff)
+	}
+}
+
+// TestRanks: what ranks of tensor and pipeline parallel repeat counts once, and what those of data parallel tell all.
+func TestRanks(t *testing.T) {
+	e := Exports{Quantities: []Quantity{{Generated, Counter, []string{"sglang:generation_tokens_total"}, 0}}}
+	var page strings.Builder
+	for dp := range 2 {
+		for pp := range 2 {
+			for tp := 2 * dp; tp < 2*dp+2; tp++ { // as with attention in data parallel
+				for _, priority := range []string{"a", "b"} {
+					fmt.Fprintf(&page, "sglang:generation_tokens_total{dp_rank=\"%d\",pp_rank=\"%d\",priority=%q,tp_rank=\"%d\"} 10\n", dp, pp, priority, tp)
+				}
+			}
+		}
+	}
+	if got := e.Values(page.String())[Generated]; got != 40 {
+		t.Errorf("%v tokens, want 40", got)
 	}
 }
 
