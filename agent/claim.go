@@ -376,11 +376,14 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 	}
 	if m.SharesMemory {
 		c.memory.Lock()
+		defer c.memory.Unlock()
 		c.memory.remove()
-		c.memory.Unlock()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m.SharesMemory {
+		c.note.Memory = c.memory.noted()
+	}
 	delete(c.works, name)
 	c.note.Members = slices.DeleteFunc(c.note.Members, m.sameName)
 	c.note.Down = bothTraces(c.note.Down, m.traces())

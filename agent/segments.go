@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,8 +93,12 @@ func (s *segments) noted() map[string]segment {
 	return all
 }
 
-// remove removes what was noted, and nobody uses any more.
+// remove removes what was noted, and nobody uses any more. What is gone is ours no more.
 func (s *segments) remove() {
+	defer func() {
+		there := ownSegments()
+		maps.DeleteFunc(s.ours, func(of segment, path string) bool { return there[of] != path })
+	}()
 	var left []segment
 	for of, path := range ownSegments() {
 		if s.ours[of] == path {
