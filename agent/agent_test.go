@@ -79,6 +79,19 @@ func spawn(t *testing.T, dir, shared string) *exec.Cmd {
 	return cmd
 }
 
+// spawns starts another agent where none answers: requests that find none come side by side.
+func spawns(t *testing.T, dir, shared string) func(context.Context) error {
+	var one sync.Mutex
+	return func(context.Context) error {
+		one.Lock()
+		defer one.Unlock()
+		if !Answers(dir) {
+			spawn(t, dir, shared)
+		}
+		return nil
+	}
+}
+
 // shortDir is a directory whose path leaves room for a socket's name.
 func shortDir(t *testing.T) string {
 	t.Helper()

@@ -277,7 +277,7 @@ func TestReleaseOfOneThatWasKilled(t *testing.T) {
 	cmd := spawn(t, dir, shared)
 	a := newClient(local(t), filepath.Join(dir, "sock"))
 	defer a.Close()
-	a.up = func(context.Context) error { spawn(t, dir, shared); return nil }
+	a.up = spawns(t, dir, shared)
 	hold(t, a, lease("run", "store", time.Hour))
 	begin(t, a, shell("sleep 1000"))
 	pid := pidOf(t, dir, "p")

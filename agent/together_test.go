@@ -155,7 +155,7 @@ func TestTogetherAgentDies(t *testing.T) {
 	cmd := spawn(t, dir, dir)
 	a := newClient(local(t), filepath.Join(dir, "sock"))
 	t.Cleanup(a.Close)
-	a.up = func(context.Context) error { spawn(t, dir, dir); return nil }
+	a.up = spawns(t, dir, dir)
 	hold(t, a, lease("run-c1", "store", time.Hour))
 	a.host = &provision.Host{Name: "c1"}
 	a.http.Transport = strikes{a.http.Transport, new(sync.Once), func() { cmd.Process.Kill(); cmd.Wait() }}
