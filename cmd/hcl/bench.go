@@ -108,7 +108,7 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 	recordsOf := func(r results.Row) ([]load.Record, error) { return records[r.Repetition-1], nil }
 	if err := t.write(o.output, func(w io.Writer) error {
 		if o.format == "text" {
-			return benchText(w, rows, t.width(0))
+			return benchText(w, rows, t.widthOf(o.output))
 		}
 		return writeRows(w, o.format, exported{rows: rows, records: recordsOf})
 	}); err != nil || failed != nil {

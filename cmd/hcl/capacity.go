@@ -168,7 +168,7 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		if o.format == "json" {
 			return x.json(w)
 		}
-		return x.text(w, t.width(0))
+		return x.text(w, t.widthOf(o.output))
 	})
 	if a := s.Answer(); failed == nil && (a.Flaw != "" || a.Holds == nil && a.Breaks == nil) {
 		failed = &exit{exitCells, errors.New("there is no answer: " + x.words())}

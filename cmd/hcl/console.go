@@ -64,6 +64,14 @@ func (t *console) width(otherwise int) int {
 	return otherwise
 }
 
+// widthOf is the width of what goes to an output: 0, which is no limit, of a file.
+func (t *console) widthOf(output string) int {
+	if output != "" {
+		return 0
+	}
+	return t.width(0)
+}
+
 // red is text where stderr may be coloured.
 func (t *console) red(s string) string {
 	if !t.colours() {
