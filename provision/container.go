@@ -155,6 +155,8 @@ func (s State) Exit(h *Host) string {
 		return "the host's kernel killed it: out of memory"
 	case s.Error != "":
 		return fmt.Sprintf("exited with code %d: %s", s.ExitCode, s.Error)
+	case s.ExitCode == 137 && h.Cluster != nil: // the runtime may see the end before it hears from the kernel, and then says nothing of memory
+		return "exited with code 137 (killed, the cluster does not say by whom: if nobody did, its node's kernel, out of memory: see limits of the host's block)"
 	case s.ExitCode > 128 && s.ExitCode < 160:
 		return strings.TrimSuffix(fmt.Sprintf("exited with code %d (%s)", s.ExitCode, signals[s.ExitCode-128]), " ()") // as of who is ended by a signal
 	default:

@@ -12,4 +12,15 @@ func TestExit(t *testing.T) {
 			t.Errorf("%d: %q, want %q", code, got, want)
 		}
 	}
+	pod := &Host{Cluster: &Cluster{}}
+	for state, want := range map[State]string{
+		{ExitCode: 137, OOMKilled: true}: "its node's kernel killed it: out of memory: see limits of the host's block",
+		{ExitCode: 137}: "exited with code 137 (killed, the cluster does not say by whom: if nobody did, its node's kernel, " +
+			"out of memory: see limits of the host's block)",
+		{ExitCode: 139}: "exited with code 139 (segmentation fault)",
+	} {
+		if got := state.Exit(pod); got != want {
+			t.Errorf("%+v: %q, want %q", state, got, want)
+		}
+	}
 }
