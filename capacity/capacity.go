@@ -50,7 +50,8 @@ type Search struct {
 	least  float64  // requests of which none misses, to pass all lines
 	loads  []*Tried // sorted
 	spent  float64
-	again  int // how many were tried again
+	again  int  // how many were tried again
+	over   bool // Next has had nothing more
 }
 
 // Tried is a load that was tried, whatever for and how often.
@@ -147,6 +148,12 @@ func (s *Search) needs(o load.Objective) int {
 
 // Next is what to try next; false: there is nothing more to find out, or to spend.
 func (s *Search) Next() (Try, bool) {
+	t, ok := s.choose()
+	s.over = !ok
+	return t, ok
+}
+
+func (s *Search) choose() (Try, bool) {
 	if a := s.Answer(); a.Flaw != "" {
 		return Try{}, false
 	}

@@ -298,7 +298,7 @@ func testLookAtOldStore(t *testing.T, place string) {
 	}
 	older(5, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
 		`ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`,
-		`ALTER TABLE deployments DROP COLUMN compile_cache`, `ALTER TABLE deployments DROP COLUMN listener`)
+		`ALTER TABLE deployments DROP COLUMN compile_cache`, `ALTER TABLE deployments DROP COLUMN listener`, `DROP TABLE capacities`)
 	reader, err := look(t, place)
 	check(t, err)
 	rows, err := reader.Rows(t.Context(), Query{Latest: true})
@@ -310,6 +310,10 @@ func testLookAtOldStore(t *testing.T, place string) {
 	_, err = reader.Known(t.Context())
 	check(t, err)
 	_, err = reader.Seen(t.Context())
+	check(t, err)
+	_, err = reader.Capacities(t.Context(), Query{})
+	check(t, err)
+	_, err = reader.Litter(t.Context(), Outdated{Keep: 1})
 	check(t, err)
 	if version, err := s.db.version(t.Context()); err != nil || version != 5 {
 		t.Errorf("the schema has version %d, %v", version, err)
@@ -355,7 +359,7 @@ func TestOldStore(t *testing.T) {
 	want := everything(t, s, "r1")
 	for _, statement := range []string{
 		`DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`,
-		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `PRAGMA user_version = 6`,
+		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `DROP TABLE capacities`, `PRAGMA user_version = 6`,
 	} {
 		_, err := s.db.Exec(statement)
 		check(t, err)

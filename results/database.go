@@ -29,7 +29,7 @@ type database struct {
 	name     string          // for people
 	patience time.Duration   // for how long a server that is away is waited for
 	refuses  error           // why nothing can be written; nil: it can
-	lacks    map[string]bool // "table.column" of a schema that is older than this program
+	lacks    map[string]bool // "table.column", or a table, of a schema that is older than this program
 	log      *slog.Logger
 }
 

@@ -128,13 +128,18 @@ func outdated(ctx context.Context, s *Store, which Outdated) (gone map[string]in
 	return gone, nil
 }
 
-// needed are the runs that hold the measurement that counts for a cell: labs that share a
+// needed are the runs that hold the measurement that counts for a cell, or the answer of a search: labs that share a
 // store have each their own, and rehearsals count apart.
 func needed(ctx context.Context, db *database) (runs []string, err error) {
-	return collect(ctx, db, "read cells", `SELECT DISTINCT run_id FROM (
-			SELECT c.run_id, row_number() OVER (PARTITION BY r.lab, r.command = 'rehearse', c.id ORDER BY `+whatCounts+`) AS place
-			FROM cells c JOIN runs r ON r.id = c.run_id WHERE r.bundled = 0) AS ranked
-		WHERE place = 1`, nil, only[string])
+	of := func(table, latest string) string {
+		return `SELECT c.run_id, row_number() OVER (PARTITION BY r.lab, r.command = 'rehearse', c.id ORDER BY ` + latest + `) AS place
+			FROM ` + table + ` c JOIN runs r ON r.id = c.run_id WHERE r.bundled = 0`
+	}
+	from := of("cells", whatCounts)
+	if !db.lacks["capacities"] {
+		from += ` UNION ALL ` + of("capacities", foundLast)
+	}
+	return collect(ctx, db, "read cells", `SELECT DISTINCT run_id FROM (`+from+`) AS ranked WHERE place = 1`, nil, only[string])
 }
 
 // Remove removes litter. What has gone meanwhile is no error.
@@ -160,7 +165,7 @@ func removeRun(ctx context.Context, at place, run string) error {
 
 func forget(ctx context.Context, on executor, run string) error {
 	for _, statement := range []string{
-		`DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
+		`DELETE FROM capacities WHERE run_id = ?`, `DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
 		`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
 	} {
 		if _, err := on.exec(ctx, statement, run); err != nil {

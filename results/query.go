@@ -302,7 +302,10 @@ const whatCounts = `(r.command <> 'import' AND c.verdict = '` + load.Void + `'),
 	CASE WHEN r.command = 'import' THEN r.started ELSE c.finished END DESC, c.rowid DESC`
 
 // fromClause is the part of a statement that says which cells.
-func (q Query) fromClause() (sql string, args []any) {
+func (q Query) fromClause() (sql string, args []any) { return q.clause("cells c", whatCounts) }
+
+// clause is the part of a statement that says which rows of a table, called c, and of those of one id which is the latest.
+func (q Query) clause(table, latest string) (sql string, args []any) {
 	var where []string
 	and := func(condition string, arg ...any) {
 		where = append(where, condition)
@@ -320,14 +323,14 @@ func (q Query) fromClause() (sql string, args []any) {
 		and("substr(c.id, 1, length(?)) = ?", q.Cell, q.Cell)
 	}
 	sql = `
-		FROM cells c
+		FROM ` + table + `
 		JOIN runs r ON r.id = c.run_id
 		LEFT JOIN deployments d ON d.run_id = c.run_id AND d.id = c.deployment_id
 		WHERE ` + strings.Join(where, " AND ")
 	if q.Latest {
 		sql += ` AND c.rowid IN (SELECT cell FROM (
-			SELECT c.rowid AS cell, row_number() OVER (PARTITION BY c.id ORDER BY ` + whatCounts + `) AS place
-			FROM cells c JOIN runs r ON r.id = c.run_id
+			SELECT c.rowid AS cell, row_number() OVER (PARTITION BY c.id ORDER BY ` + latest + `) AS place
+			FROM ` + table + ` JOIN runs r ON r.id = c.run_id
 			WHERE ` + strings.Join(where, " AND ") + `) AS ranked WHERE place = 1)`
 		args = append(args, args...)
 	}

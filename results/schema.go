@@ -19,9 +19,9 @@ var ErrNewer = errors.New("the store has a newer schema")
 var schemaSteps embed.FS
 
 // schemaVersion is the version that this program writes. It reads those from oldestRead on, since
-// all steps from there only add columns which may be null.
+// all steps from there only add columns which may be null, and tables.
 const (
-	schemaVersion = 9
+	schemaVersion = 10
 	oldestRead    = 4
 )
 
@@ -50,8 +50,11 @@ func (d *database) knownVersion(ctx context.Context) (version int, err error) {
 	return version, nil
 }
 
-// addedColumn is one that a step adds.
-var addedColumn = regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`)
+// What a step adds.
+var (
+	addedColumn = regexp.MustCompile(`ALTER TABLE (\w+) ADD COLUMN (\w+)`)
+	addedTable  = regexp.MustCompile(`CREATE TABLE (\w+)`)
+)
 
 // readable makes do with the schema that is there: what it lacks is null in all that is read.
 func (d *database) readable(ctx context.Context) error {
@@ -72,6 +75,9 @@ func (d *database) readable(ctx context.Context) error {
 		}
 		for _, m := range addedColumn.FindAllStringSubmatch(step, -1) {
 			d.lacks[m[1]+"."+m[2]] = true
+		}
+		for _, m := range addedTable.FindAllStringSubmatch(step, -1) {
+			d.lacks[m[1]] = true
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"hclbench/plain"
 	"hclbench/report/figure"
 	"hclbench/report/number"
+	"hclbench/report/say"
 	"hclbench/report/table"
 	"hclbench/results"
 )
@@ -32,15 +33,10 @@ type capacityFlags struct {
 	confidence, precision float64
 }
 
-const (
-	ofConcurrency = "concurrency"
-	ofRate        = "rate"
-)
-
 func (f *capacityFlags) add(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.of, "capacity", "", "find how much of it the server holds under --slo: `concurrency` or rate")
-	words(c, "capacity", ofConcurrency, ofRate)
+	words(c, "capacity", capacity.Concurrency, capacity.Rate)
 	flags.StringVar(&f.within, "within", "1-1024", "with --capacity: the `range` of loads, LEAST-MOST")
 	flags.Float64Var(&f.confidence, "confidence", 0.95, "with --capacity: of the whole answer")
 	flags.Float64Var(&f.precision, "precision", 0.05, "with --capacity: how near its two bounds come, as a part of the lower")
@@ -58,8 +54,8 @@ func (f *capacityFlags) add(c *cobra.Command) {
 
 // search is the search that the flags ask for. timed says that its budget is in seconds.
 func (f *capacityFlags) search(w load.Workload) (s *capacity.Search, timed bool, err error) {
-	q := capacity.Question{SLO: w.SLO, Whole: f.of == ofConcurrency, Confidence: f.confidence, Precision: f.precision, PerRequest: 1}
-	if err := checkWord("capacity", f.of, []string{ofConcurrency, ofRate}); err != nil {
+	q := capacity.Question{SLO: w.SLO, Whole: f.of == capacity.Concurrency, Confidence: f.confidence, Precision: f.precision, PerRequest: 1}
+	if err := checkWord("capacity", f.of, []string{capacity.Concurrency, capacity.Rate}); err != nil {
 		return nil, false, err
 	}
 	if len(w.SLO) == 0 {
@@ -82,7 +78,7 @@ func (f *capacityFlags) search(w load.Workload) (s *capacity.Search, timed bool,
 			return nil, false, usage("--budget %s: write a time or a number of requests, such as 1h or 20000", f.budget)
 		}
 		timed, q.Budget, q.PerRequest = true, d.Seconds(), 0
-		if f.of == ofRate {
+		if f.of == capacity.Rate {
 			q.PerRequest = 1 / q.Most
 		}
 	}
@@ -95,7 +91,7 @@ func (f *capacityFlags) search(w load.Workload) (s *capacity.Search, timed bool,
 // pace sets a workload's load, and for how long it is sent at most.
 func (f *capacityFlags) pace(w *load.Workload, at, most float64, timed bool) {
 	w.Rate, w.Concurrency = 0, int(at)
-	if f.of == ofRate {
+	if f.of == capacity.Rate {
 		w.Rate, w.Concurrency = load.Rate(at), 0
 	}
 	if w.Requests, w.Duration = max(1, int(most)), 0; timed {
@@ -105,12 +101,13 @@ func (f *capacityFlags) pace(w *load.Workload, at, most float64, timed bool) {
 
 // searched is what came of a search, so far.
 type searched struct {
-	capacityFlags
 	*capacity.Search
 	rows     []results.Row // a measurement each
 	requests int
 	took     time.Duration
 }
+
+func (x *searched) outcome() capacity.Outcome { return x.Outcome(x.took, x.requests) }
 
 // runCapacity looks for the load that a server holds. What was found is shown also when it is interrupted.
 func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, s *capacity.Search, timed bool) error {
@@ -122,7 +119,7 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		job.Target.Model = model
 	}
 	job.Calibrated = calibrated(slog.New(t.logger()))
-	x := searched{capacityFlags: o.capacity, Search: s}
+	x := searched{Search: s}
 	began, failed := time.Now(), error(nil)
 	for failed == nil {
 		try, ok := s.Next()
@@ -151,13 +148,13 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		s.Tried(try, cost, doubt, drifts)
 		x.requests += result.Summary.Requests
 		x.rows = append(x.rows, benchRow(job, len(x.rows)+1, started, result))
+		x.took = time.Since(began)
 		t.logger().Info(x.progress(try))
 		job.Seed++ // no cache knows the prompts of the next
 		if failed == nil {
 			failed = lacking(s.SLO, result.Records)
 		}
 	}
-	x.took = time.Since(began)
 	if len(x.rows) == 0 {
 		return failed
 	}
@@ -170,8 +167,8 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		}
 		return x.text(w, t.widthOf(o.output))
 	})
-	if a := s.Answer(); failed == nil && (a.Flaw != "" || a.Holds == nil && a.Breaks == nil) {
-		failed = &exit{exitCells, errors.New("there is no answer: " + x.words())}
+	if a := x.outcome(); failed == nil && a.Holds == nil && a.Breaks == nil {
+		failed = &exit{exitCells, errors.New("there is no answer: " + say.Capacity(&a))}
 	}
 	return errors.Join(err, failed)
 }
@@ -208,70 +205,25 @@ func lacking(slo []load.Objective, records []load.Record) error {
 	return nil
 }
 
-// unit is what a load is a number of.
-func (f *capacityFlags) unit() string {
-	if f.of == ofRate {
-		return "requests/s"
-	}
-	return "concurrent"
-}
-
 // progress is what came of the last try.
 func (x *searched) progress(try capacity.Try) string {
-	loads := x.Loads()
-	l := loads[slices.IndexFunc(loads, func(l *capacity.Tried) bool { return l.Load == try.Load })]
-	text := fmt.Sprintf("%s %s: %s", number.Exact(l.Load), x.unit(), l.Verdict)
+	o := x.outcome()
+	l, unit := o.At(&try.Load), say.LoadUnit(o.Of)
+	text := fmt.Sprintf("%s %s: %s", number.Exact(l.Load), unit, l.Verdict)
 	if try.Again {
-		text = fmt.Sprintf("%s %s, tried again: %s", number.Exact(l.Load), x.unit(), l.Again)
+		text = fmt.Sprintf("%s %s, tried again: %s", number.Exact(l.Load), unit, l.Again)
 	}
 	if l.Doubt != "" {
 		text += ", " + l.Doubt
 	}
-	return text + "; so far " + x.bounds()
-}
-
-// bounds are the two bounds in words, with how sure they are.
-func (x *searched) bounds() string {
-	a, sure := x.Answer(), fmt.Sprintf(" %s (%s %%)", x.unit(), number.Exact(100*x.Confidence))
-	switch {
-	case a.Flaw != "":
-		return "no answer: " + a.Flaw
-	case a.Holds == nil && a.Breaks == nil:
-		return "nothing is certain"
-	case a.Holds == nil && a.Breaks.Load == x.Least:
-		return "no load meets the SLO: breaks by " + number.Exact(a.Breaks.Load) + sure + ", the least of the range"
-	case a.Holds == nil:
-		return "breaks by " + number.Exact(a.Breaks.Load) + sure + "; no load is certain to hold"
-	case a.Breaks == nil && a.Holds.Load == x.Most:
-		return "holds at least " + number.Exact(a.Holds.Load) + sure + ", the most of the range"
-	case a.Breaks == nil:
-		return "holds " + number.Exact(a.Holds.Load) + sure + "; no load is certain to break"
-	}
-	return fmt.Sprintf("holds %s, breaks by %s%s", number.Exact(a.Holds.Load), number.Exact(a.Breaks.Load), sure)
-}
-
-// words are the answer in a line.
-func (x *searched) words() string {
-	a := x.Answer()
-	parts := []string{x.bounds(), "closed loop"}
-	if x.of == ofRate {
-		parts[1] = "open loop"
-	}
-	if a.BoundBy != "" {
-		parts = append(parts, "bound by "+a.BoundBy)
-	}
-	if a.Flaw == "" && a.Holds != nil && a.Holds.Again != capacity.Pass {
-		parts = append(parts, "not tried again at the end")
-	}
-	return strings.Join(append(parts, fmt.Sprintf("%s, %s, %s", number.Count(len(x.Loads()), "load"), x.took.Round(time.Second),
-		number.Count(x.requests, "request"))), "; ")
+	return text + "; so far " + say.Bounds(&o)
 }
 
 // at is the last measurement of a load; nil: there is none.
-func (x *searched) at(l *capacity.Tried) *results.Row {
+func (x *searched) at(load *float64) *results.Row {
 	for i := range slices.Backward(x.rows) {
 		w := x.rows[i].Job.Job.Workload
-		if l != nil && max(float64(w.Concurrency), float64(w.Rate)) == l.Load {
+		if load != nil && max(float64(w.Concurrency), float64(w.Rate)) == *load {
 			return &x.rows[i]
 		}
 	}
@@ -279,18 +231,18 @@ func (x *searched) at(l *capacity.Tried) *results.Row {
 }
 
 func (x *searched) text(w io.Writer, width int) error {
-	t := x.rows[0].Job.Target
+	o, t := x.outcome(), x.rows[0].Job.Target
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%-19s %s at %s\n%-19s %s\n\n", "Model", plain.Line(t.Model), strings.Join(append([]string{t.BaseURL}, t.BaseURLs...), ", "),
-		"Capacity", x.words())
-	columns := []table.Column{{Name: x.unit()}, {Name: "tries"}, {Name: "requests"}}
+		"Capacity", say.Capacity(&o))
+	columns := []table.Column{{Name: say.LoadUnit(o.Of)}, {Name: "tries"}, {Name: "requests"}}
 	for _, o := range x.SLO {
 		columns = append(columns, table.Column{Name: fmt.Sprintf("%s ≤ %s", o.Name(), o.Max)})
 	}
 	columns = append(columns, table.Column{Name: "verdict", Left: true})
 	var lines [][]string
-	for _, l := range x.Loads() {
-		most := 0
+	for i := range o.Loads {
+		l, most := &o.Loads[i], 0
 		var attained []string
 		for _, s := range l.Lines {
 			most = max(most, s.Counted)
@@ -300,26 +252,18 @@ func (x *searched) text(w io.Writer, width int) error {
 			}
 			attained = append(attained, share)
 		}
-		verdict := string(l.Verdict)
-		if l.Again != "" {
-			verdict += ", again " + string(l.Again)
-		}
-		if l.Doubt != "" {
-			verdict += ", " + l.Doubt
-		}
 		line := append([]string{number.Exact(l.Load), strconv.Itoa(l.Tries), number.Whole(most)}, attained...)
-		lines = append(lines, append(line, verdict))
+		lines = append(lines, append(line, say.LoadVerdict(l)))
 	}
 	for _, line := range table.Tabulate(columns, lines).Lines() {
 		fmt.Fprintln(&b, line)
 	}
-	a := x.Answer()
-	row := x.at(a.Holds)
+	at, row := o.Holds, x.at(o.Holds)
 	if row == nil {
-		row = x.at(a.Breaks)
+		at, row = o.Breaks, x.at(o.Breaks)
 	}
 	if row != nil {
-		fmt.Fprintf(&b, "\nThe last measurement at %s %s:\n\n", number.Exact(max(float64(row.Job.Workload.Concurrency), float64(row.Job.Workload.Rate))), x.unit())
+		fmt.Fprintf(&b, "\nThe last measurement at %s %s:\n\n", number.Exact(*at), say.LoadUnit(o.Of))
 		if err := table.Summary(&b, row.Summary, width); err != nil {
 			return err
 		}
@@ -334,53 +278,10 @@ func (x *searched) json(w io.Writer) error {
 	if err := table.JSON(&measurements, x.rows, figure.About{}); err != nil {
 		return err
 	}
-	type line struct {
-		Name      string           `json:"name"`
-		Counted   int              `json:"counted"`
-		Within    int              `json:"within"`
-		Inflation float64          `json:"variance_inflation"`
-		Verdict   capacity.Verdict `json:"verdict"`
-	}
-	type tried struct {
-		Load    float64          `json:"load"`
-		Verdict capacity.Verdict `json:"verdict"`
-		Again   capacity.Verdict `json:"again,omitempty"`
-		Doubt   string           `json:"doubt,omitempty"`
-		Tries   int              `json:"tries"`
-		Lines   []line           `json:"lines"`
-	}
-	a := x.Answer()
-	doc := struct {
-		Of         string          `json:"of"`
-		Answer     string          `json:"answer"`
-		Holds      *float64        `json:"holds"`
-		AtLeast    bool            `json:"at_least,omitempty"` // Holds is the most of the range
-		Breaks     *float64        `json:"breaks"`
-		BoundBy    string          `json:"bound_by,omitempty"`
-		Flaw       string          `json:"flaw,omitempty"`
-		Finished   bool            `json:"finished"`
-		Confidence float64         `json:"confidence"`
-		Precision  float64         `json:"precision"`
-		Least      float64         `json:"least"`
-		Most       float64         `json:"most"`
-		Took       float64         `json:"took_s"`
-		Requests   int             `json:"requests"`
-		Loads      []tried         `json:"loads"`
-		Measured   json.RawMessage `json:"measured"`
-	}{Of: x.of, Answer: x.words(), BoundBy: a.BoundBy, Flaw: a.Flaw, Finished: a.Finished, Confidence: x.Confidence, Precision: x.Precision,
-		Least: x.Least, Most: x.Most, Took: x.took.Seconds(), Requests: x.requests, Measured: measurements.Bytes()}
-	if a.Holds != nil && a.Flaw == "" {
-		doc.Holds, doc.AtLeast = &a.Holds.Load, a.Holds.Load == x.Most
-	}
-	if a.Breaks != nil && a.Flaw == "" {
-		doc.Breaks = &a.Breaks.Load
-	}
-	for _, l := range x.Loads() {
-		one := tried{Load: l.Load, Verdict: l.Verdict, Again: l.Again, Doubt: l.Doubt, Tries: l.Tries}
-		for _, s := range l.Lines {
-			one.Lines = append(one.Lines, line{s.Name, s.Counted, s.Within, s.Inflation, s.Verdict})
-		}
-		doc.Loads = append(doc.Loads, one)
-	}
-	return table.WriteJSON(w, doc)
+	o := x.outcome()
+	return table.WriteJSON(w, struct {
+		Answer string `json:"answer"`
+		capacity.Outcome
+		Measured json.RawMessage `json:"measured"`
+	}{say.Capacity(&o), o, measurements.Bytes()})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/sim"
 )
@@ -22,7 +23,7 @@ func capacityOf(ctx context.Context, t *testing.T, f capacityFlags, stderr *hear
 	t.Helper()
 	table := sim.Table{{Concurrency: 8, TTFT: 30 * time.Millisecond, ITL: time.Millisecond},
 		{Concurrency: 9, TTFT: time.Second, ITL: time.Millisecond}}
-	if f.of == ofRate {
+	if f.of == capacity.Rate {
 		table = table[:1] // with both, a queue that once was would stay
 	}
 	engine := httptest.NewServer(sim.New(sim.Config{Table: table}))

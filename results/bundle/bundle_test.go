@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/results"
 	"hclbench/testhost"
@@ -352,5 +353,34 @@ func TestDamaged(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := Write(t.Context(), new(bytes.Buffer), s, bundledRun, true, nil); !errors.Is(err, ErrNoRun) {
 		t.Errorf("Write of no run: %v", err)
+	}
+}
+
+// TestCapacity: what a search has found goes with its run; one whose bound is no load that was tried does not come in.
+func TestCapacity(t *testing.T) {
+	holds := 8.0
+	for name, loads := range map[string][]capacity.Load{
+		"whole": {{Load: 8, Verdict: capacity.Pass, Again: capacity.Pass, Tries: 2}}, "without its load": nil,
+	} {
+		from, to := open(t, t.TempDir()), open(t, t.TempDir())
+		all := owned(t)
+		measure(t, from, all)
+		check(t, from.PutCapacity(t.Context(), results.Capacity{
+			ID: "0123456789c1", RunID: ownRun, DeploymentID: "0123456789d1", Benchmark: "chat", Finished: all.Run.Started,
+			Outcome: capacity.Outcome{Of: capacity.Rate, Holds: &holds, Least: 1, Most: 8, AtLeast: true, Loads: loads},
+		}))
+		var b bytes.Buffer
+		check(t, Write(t.Context(), &b, from, ownRun, true, nil))
+		_, err := importInto(t.Context(), to, bytes.NewReader(b.Bytes()))
+		if loads == nil {
+			if err == nil || !strings.Contains(err.Error(), "bound 8") {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		check(t, err)
+		if diff := cmp.Diff(everything(t, from, ownRun), everything(t, to, ownRun)); diff != "" {
+			t.Errorf("the run in the other store (-want +got):\n%s", diff)
+		}
 	}
 }

@@ -199,7 +199,7 @@ func footprint(r *load.Record) int64 {
 // look reads bundle.json through, so that nothing of it can fail later.
 func (in *Incoming) look() error {
 	in.cells = map[string]bool{}
-	deployments, recorded, events := map[string]bool{}, map[string]bool{}, 0
+	deployments, capacities, recorded, events := map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
 	// once notes an id, which may be there once; things are not more than there is room for.
 	once := func(seen map[string]bool, id, twice string) error {
 		if seen[id] {
@@ -218,7 +218,8 @@ func (in *Incoming) look() error {
 			}
 			return once(recorded, id, "it says of %q twice that it has records")
 		},
-		event: func(results.Event) error { events++; return in.room(events) },
+		event:    func(results.Event) error { events++; return in.room(events) },
+		capacity: func(c results.Capacity) error { return once(capacities, c.ID, "it has capacity %s twice") },
 	})
 	if err != nil {
 		return err
@@ -244,6 +245,7 @@ type visitor struct {
 	cell       func(results.Cell) error
 	recorded   func(id string) error
 	event      func(results.Event) error
+	capacity   func(results.Capacity) error
 }
 
 // each reads bundle.json, one thing after the other, each made fit to be kept.
@@ -278,6 +280,9 @@ func (in *Incoming) each(v visitor) error {
 			return door.Each(d, func(id *string) error { return v.recorded(*id) })
 		case "events":
 			return door.Each(d, func(x *results.Event) error { return visit(x, door.Event, v.event) })
+		case "capacities":
+			check := func(c *results.Capacity) error { return door.Capacity(c, run.ID) }
+			return door.Each(d, func(x *results.Capacity) error { return visit(x, check, v.capacity) })
 		}
 		return d.Next(new(json.RawMessage))
 	})
@@ -319,6 +324,7 @@ func (in *Incoming) Keep(ctx context.Context) error {
 			cell:       rows.Cell,
 			recorded:   func(string) error { return nil },
 			event:      rows.Event,
+			capacity:   rows.Capacity,
 		})
 		for name, file := range in.inputs {
 			var content []byte

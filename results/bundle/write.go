@@ -34,6 +34,7 @@ type contents struct {
 	Cells       []results.Cell       `json:"cells"`
 	Recorded    []string             `json:"recorded"` // ids of the cells with a file in records/
 	Events      []results.Event      `json:"events"`
+	Capacities  []results.Capacity   `json:"capacities,omitempty"`
 }
 
 const (
@@ -131,6 +132,9 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 		return all, err
 	}
 	if all.Events, err = store.Events(ctx, run); err != nil {
+		return all, err
+	}
+	if all.Capacities, err = store.Capacities(ctx, results.Query{Run: run}); err != nil {
 		return all, err
 	}
 	rows, err := store.Rows(ctx, results.Query{Run: run})

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"time"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
@@ -96,6 +98,40 @@ func Cell(c *results.Cell, run string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("cell %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// Capacity makes what a search has found elsewhere fit to be kept with a run.
+func Capacity(c *results.Capacity, run string) error {
+	if !IsThingID(c.ID) {
+		return fmt.Errorf("%q is not the id of a search", plain.Cut(c.ID, 40))
+	}
+	o := &c.Outcome
+	err := errors.Join(ofRun(c.RunID, run), dated(c.Finished), Lines(&c.Benchmark, &c.Question, &o.BoundBy, &o.Flaw), Axes(c.Axes),
+		oneOf("load", o.Of, capacity.Concurrency, capacity.Rate), counted("share", o.Confidence, o.Precision),
+		counted("range", o.Least, o.Most), counted("duration", o.Took), counted("number of requests", o.Requests))
+	if !IsThingID(c.DeploymentID) {
+		err = errors.Join(err, fmt.Errorf("%q is not the id of a deployment", plain.Cut(c.DeploymentID, 40)))
+	}
+	for _, bound := range []*float64{o.Holds, o.Breaks} {
+		if bound != nil && o.At(bound) == nil {
+			err = errors.Join(err, fmt.Errorf("its bound %v is not a load that it has tried", *bound))
+		}
+	}
+	words := []string{string(capacity.Pass), string(capacity.Fail), string(capacity.Unresolved)}
+	for i := range o.Loads {
+		l := &o.Loads[i]
+		err = errors.Join(err, counted("load", l.Load), counted("number of tries", l.Tries), Lines(&l.Doubt),
+			oneOf("verdict", string(l.Verdict), words...), oneOf("verdict", string(l.Again), append(words, "")...))
+		for j := range l.Lines {
+			x := &l.Lines[j]
+			err = errors.Join(err, Lines(&x.Name), counted("bound", time.Duration(x.Max)), counted("number of requests", x.Counted, x.Within),
+				counted("inflation", x.Inflation), oneOf("verdict", string(x.Verdict), words...))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("capacity %s: %w", c.ID, err)
 	}
 	return nil
 }

@@ -1,0 +1,11 @@
+CREATE TABLE capacities ( -- what searches for a capacity have found
+	run_id        TEXT NOT NULL REFERENCES runs (id),
+	id            TEXT NOT NULL,
+	deployment_id TEXT NOT NULL,
+	benchmark     TEXT NOT NULL,
+	axes          TEXT NOT NULL, -- JSON, without the load
+	question      TEXT NOT NULL,
+	finished      TEXT NOT NULL,
+	outcome       TEXT NOT NULL, -- JSON
+	PRIMARY KEY (run_id, id)
+);
