@@ -79,6 +79,8 @@ var rooms = []room{
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
 	{"capacity", []string{"load"},
 		"which load to try next, and what is certain: whoever measures tells it, so that it can be held against simulated truth"},
+	{"tune", nil,
+		"which start to make next, and which settings are best: whoever starts engines tells it what came of them, so that it can be held against simulated truth"},
 	{"load/measure", []string{"load", "load/prompts", "load/wire", "plain"},
 		"a load generator that anyone can point at any server: it joins what is asked, how it is carried, and what comes of it"},
 	{"load/prompts", []string{"load", "load/wire", "tokenizer", "plain"},

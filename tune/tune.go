@@ -1,0 +1,520 @@
+// Package tune finds the best settings of an engine in few starts. It is told what came of each start, says which start
+// to make next, and what is certain. It refuses to know engines, HTTP and clocks, and prints nothing.
+//
+// Whoever asks it does, until Next has nothing more:
+//
+//	start, ok := t.Next()
+//	result := … // start it, measure it, end it
+//	err := t.Ended(start, result)
+//
+// The same results in the same order give the same starts, so that a tuning which was interrupted goes on: make a new one
+// of the same question, and tell it again what was kept. docs/tune.md tells how it decides and how often it is wrong.
+package tune
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Question is what is asked.
+type Question struct {
+	Stages []Stage
+	Keep   int // candidates that a stage leaves, and finalists; at least 1
+	Finals int // fresh starts of each finalist; at least 2
+	Budget Budget
+	// Least is what a start costs at least, as far as that is known: loading, measuring, and what it idles between.
+	Least Cost
+
+	Confidence float64 // of what is said of the best: 0.95
+	// Floor is the least difference that counts, as a part of a score: 0.05. Below it there is no winner. 0: what the noise
+	// between starts leaves.
+	Floor float64
+	// Known is what is known of the noise before the first start.
+	Known Noise
+
+	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Whoever proposes candidates may
+	// see the first, and must not see the second.
+	Seed, FinalSeed uint64
+
+	// Merge says what a candidate is once its options are put together: an identity, which is the same for two candidates
+	// that would be served the same, and why it cannot be started at all, if so: settings that clash, weights that do not
+	// fit. It must always say the same of the same candidate. nil: each candidate is another, and all can be started.
+	Merge func(Candidate) (identity, cannot string)
+}
+
+// Stage is one thing to decide: an engine, a flag, a topology. Each of its options is tried on each candidate that the
+// stages before have left. To leave things as they are is always an option, without being named.
+type Stage struct {
+	Name    string
+	Options []Option
+}
+
+// Option is one answer to a stage.
+type Option struct {
+	ID        string // not empty, and of no other option of the stage; what it means is its caller's
+	Overrides int    // settings that it changes
+}
+
+// Candidate is what may be started. The zero Candidate is where the tuning starts: the baseline.
+type Candidate struct {
+	// Options are IDs of options by stage; empty where that stage leaves things as they are. Stages at the end may be
+	// missing.
+	Options []string `json:"options,omitempty"`
+	// Proposed is the name of a candidate from outside, which is not made of options. Then Options is empty.
+	Proposed string `json:"proposed,omitempty"`
+}
+
+// key is the same for the same candidate.
+func (c Candidate) key() string {
+	if c.Proposed != "" {
+		return "proposed\x00" + c.Proposed
+	}
+	return strings.TrimRight(strings.Join(c.Options, "\x00"), "\x00")
+}
+
+// with is the candidate with another option in a stage.
+func (c Candidate) with(stage int, option string) Candidate {
+	options := slices.Clone(c.Options)
+	for len(options) <= stage {
+		options = append(options, "")
+	}
+	options[stage] = option
+	return Candidate{Options: options}
+}
+
+// Budget is the most that a tuning may take of each; 0: as much as it needs.
+type Budget struct {
+	Starts int
+	Time   time.Duration
+	Money  float64
+}
+
+// Cost is what a start costs, all told.
+type Cost struct {
+	Time  time.Duration `json:"time"`
+	Money float64       `json:"money,omitempty"`
+}
+
+// Phase is what a start is for.
+type Phase string
+
+// The phases.
+const (
+	AA     Phase = "A/A"   // the baseline, twice: how far two starts of the same lie apart
+	Search Phase = "stage" // to see which candidates to keep
+	Final  Phase = "final" // of the candidates that are left, in turn: only these say who wins, and by how much
+)
+
+// Start is a start to make: all loads of its candidate are measured in it.
+type Start struct {
+	Number    int       `json:"number"` // from 1
+	Phase     Phase     `json:"phase"`
+	Stage     string    `json:"stage,omitempty"` // that it is for; empty: none, as of A/A, finals, and what was proposed
+	Round     int       `json:"round,omitempty"` // of the finals, from 1
+	Candidate Candidate `json:"candidate"`
+	Seed      uint64    `json:"seed"`           // of prompts and of whatever else is drawn
+	Race      *Race     `json:"race,omitempty"` // what to measure first; nil: there is nothing to race against
+	// Most is what the start may cost; its caller must end it before it costs more. Zero of what has no budget.
+	Most Cost `json:"most"`
+}
+
+// Race is a shortcut: a candidate that is surely worse than the best so far need not be measured in full. Its caller measures
+// the load At first. Where the objective is a figure, the candidate is beaten when its figure there is surely (by the error
+// within the start) below Least; where it is a capacity, when it surely does not hold a load of Least. Its start ends then,
+// and its result is [Beaten].
+type Race struct {
+	At    string  `json:"at"`    // [Result.At] of the best so far
+	Least float64 `json:"least"` // in the unit of scores: worse by more than the noise between starts explains
+}
+
+// Score is how good a candidate is in one start, by the objective.
+type Score struct {
+	Value float64 `json:"value"`           // above 0, and more is better; of a figure that is better when it is less, one over it
+	Error float64 `json:"error,omitempty"` // its standard error within the start, as a part of it; 0: not known
+}
+
+// Outcome is what came of a start.
+type Outcome string
+
+// The outcomes.
+const (
+	Measured      Outcome = "measured"
+	Beaten        Outcome = "beaten"          // it lost its race; Score is what it reached there, if that is known
+	DidNotStart   Outcome = "did not start"   // or ended by itself
+	OutOfMemory   Outcome = "out of memory"   //
+	Broke         Outcome = "broke answers"   // what it answered is wrong for all to see: empty, cut off, garbage
+	FailedCheck   Outcome = "failed accuracy" // it answers worse than it must
+	NotMeasurable Outcome = "cannot be measured"
+)
+
+// outcomes are all of them.
+var outcomes = [...]Outcome{Measured, Beaten, DidNotStart, OutOfMemory, Broke, FailedCheck, NotMeasurable}
+
+// Result is what came of a start. What is no fault of the candidate (a host that is lost, an interruption) is no result: the
+// start is made again.
+type Result struct {
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason,omitempty"` // where it was not measured
+	Score   Score   `json:"score"`            // where it was measured
+	// At is the load at which others may be raced against this candidate; empty: one load says nothing of the whole.
+	At   string `json:"at,omitempty"`
+	Cost Cost   `json:"cost"`
+}
+
+// Proposal is a candidate from outside: a file, a predictor, an agent.
+type Proposal struct {
+	Candidate Candidate
+	Overrides int     // settings that it changes; not looked at where Candidate is made of options
+	Predicted float64 // its score; 0: nothing is predicted
+}
+
+// Tuning is the search for an answer to a question. Make one with [New].
+type Tuning struct {
+	Question
+	entries []*Entry          // in the order in which they became known; the first is the baseline
+	known   map[string]*Entry // by identity
+	seen    map[string]bool   // keys of candidates that were looked at
+	stage   int               // that is being tried: len(Stages) when all are over
+	beam    []*Entry          // what the stages before have left
+	finals  []*Entry          // finalists, in the order of their rank; nil: not there yet
+	starts  int               // that have ended
+	spent   Cost
+	dearest Cost // of a start that was measured
+	next    *Start
+	of      *Entry // whose start next is
+}
+
+// New is a tuning, or why the question cannot be answered.
+func New(q Question) (*Tuning, error) {
+	if q.Merge == nil {
+		q.Merge = func(c Candidate) (string, string) { return c.key(), "" }
+	}
+	t := &Tuning{Question: q, known: map[string]*Entry{}, seen: map[string]bool{}}
+	switch {
+	case q.Keep < 1:
+		return nil, errors.New("a stage must leave at least one candidate")
+	case q.Finals < 2:
+		return nil, errors.New("a finalist needs at least 2 fresh starts: one says nothing of how far starts lie apart")
+	case !(q.Confidence >= 0.5 && q.Confidence <= 0.9999):
+		return nil, fmt.Errorf("a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
+	case !(q.Floor >= 0 && q.Floor < 1):
+		return nil, fmt.Errorf("a floor of %v is not between 0 and 1", q.Floor)
+	case q.Budget.Starts < 0 || q.Budget.Time < 0 || !(q.Budget.Money >= 0):
+		return nil, errors.New("a budget cannot be below 0")
+	}
+	for i, s := range q.Stages {
+		if len(s.Options) == 0 {
+			return nil, fmt.Errorf("stage %q has no options", s.Name)
+		}
+		for j, o := range s.Options {
+			if same := func(other Option) bool { return other.ID == o.ID }; o.ID == "" || slices.IndexFunc(s.Options, same) != j {
+				return nil, fmt.Errorf("option %d of stage %q has no name of its own", j+1, q.Stages[i].Name)
+			}
+		}
+	}
+	least := t.least()
+	if n := q.Budget.Starts; n > 0 && n < least {
+		return nil, fmt.Errorf("a budget of %d starts is too small: the baseline twice and %d finals of %d starts take %d", n, q.Keep, q.Finals, least)
+	}
+	if d := q.Budget.Time; d > 0 && time.Duration(least)*q.Least.Time > d {
+		return nil, fmt.Errorf("a budget of %v is too small: the least are %d starts of at least %v", d, least, q.Least.Time)
+	}
+	if m := q.Budget.Money; m > 0 && float64(least)*q.Least.Money > m {
+		return nil, fmt.Errorf("a budget of %v is too small: the least are %d starts that cost at least %v each", m, least, q.Least.Money)
+	}
+	if t.see(Candidate{}, 0, ""); t.entries[0].Fate == Pruned {
+		return nil, fmt.Errorf("the baseline cannot be started: %s", t.entries[0].Why)
+	}
+	t.beam = t.entries[:1:1]
+	return t, nil
+}
+
+const baselineStarts = 2
+
+// least is how many starts a tuning takes at least when all goes well: one candidate is tried beside the baseline.
+func (q *Question) least() int { return baselineStarts + 1 + max(2, q.Keep)*q.Finals }
+
+// see makes a candidate known, unless it is. It is nil where the candidate is not new.
+func (t *Tuning) see(c Candidate, overrides int, stage string) *Entry {
+	if t.seen[c.key()] {
+		return nil
+	}
+	t.seen[c.key()] = true
+	identity, cannot := t.Merge(c)
+	e := &Entry{Candidate: c, Overrides: overrides, Stage: stage, Fate: NotTried}
+	t.entries = append(t.entries, e)
+	switch same := t.known[identity]; {
+	case cannot != "":
+		e.Fate, e.Why = Pruned, cannot
+	case same != nil:
+		e.Fate, e.same = Duplicate, same
+	default:
+		t.known[identity] = e
+	}
+	return e
+}
+
+// overrides is how many settings a candidate of options changes.
+func (t *Tuning) overrides(c Candidate) (n int) {
+	for i, id := range c.Options {
+		if j := slices.IndexFunc(t.Stages[i].Options, func(o Option) bool { return o.ID == id }); j >= 0 {
+			n += t.Stages[i].Options[j].Overrides
+		}
+	}
+	return n
+}
+
+// Propose takes candidates from outside, best first by what is predicted of them. They are tried before the next stage, and
+// a prediction of a candidate of options orders it in its stage. One that is known already is not tried again.
+// It is an error where a candidate is neither a name nor made of options of the stages, and none is taken then, and
+// once the finals have begun.
+func (t *Tuning) Propose(proposals []Proposal) error {
+	if t.finals != nil {
+		return errors.New("the finals have begun: nothing more can be proposed")
+	}
+	for i, p := range proposals {
+		c, named := p.Candidate, p.Candidate.Proposed != ""
+		if named == (len(c.Options) > 0) || !named && c.key() == "" || len(c.Options) > len(t.Stages) {
+			return fmt.Errorf("proposal %d is neither a name nor options of stages", i+1)
+		}
+		for s, id := range c.Options {
+			if id != "" && !slices.ContainsFunc(t.Stages[s].Options, func(o Option) bool { return o.ID == id }) {
+				return fmt.Errorf("proposal %d: stage %q has no option %q", i+1, t.Stages[s].Name, id)
+			}
+		}
+		if math.IsNaN(p.Predicted) || math.IsInf(p.Predicted, 0) || p.Predicted < 0 || p.Overrides < 0 {
+			return fmt.Errorf("proposal %d predicts %v with %d overrides", i+1, p.Predicted, p.Overrides)
+		}
+	}
+	for _, p := range proposals {
+		overrides := p.Overrides
+		if p.Candidate.Proposed == "" {
+			overrides = t.overrides(p.Candidate)
+		}
+		e := t.see(p.Candidate, overrides, "")
+		if e == nil {
+			key := p.Candidate.key()
+			e = t.entries[slices.IndexFunc(t.entries, func(e *Entry) bool { return e.Candidate.key() == key })]
+		} else {
+			e.proposed = true
+		}
+		if e.same != nil {
+			e = e.same
+		}
+		if e.Predicted == 0 {
+			e.Predicted = p.Predicted
+		}
+	}
+	return nil
+}
+
+// Next is the start to make; false: there is nothing more to find out, or to spend. It says the same until [Tuning.Ended]
+// is told what came of it.
+func (t *Tuning) Next() (Start, bool) {
+	if t.next != nil {
+		return *t.next, true
+	}
+	e, phase := t.choose()
+	if e == nil {
+		return Start{}, false
+	}
+	s := &Start{Number: t.starts + 1, Phase: phase, Candidate: e.Candidate, Most: t.left(t.reserve(phase))}
+	switch phase {
+	case Final:
+		s.Round = len(e.final) + 1
+		s.Seed = seed(t.FinalSeed, s.Round)
+	default:
+		s.Seed = seed(t.Seed, len(e.search)+1)
+	}
+	if phase == Search && len(e.search) == 0 {
+		s.Stage, s.Race = e.Stage, t.race()
+	}
+	t.next, t.of = s, e
+	return *s, true
+}
+
+// seed is the nth of the seeds that are made of one (SplitMix64).
+func seed(of uint64, n int) uint64 {
+	x := of + uint64(n)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// choose is whose start comes next, and what for; nil: nobody's.
+func (t *Tuning) choose() (*Entry, Phase) {
+	baseline := t.entries[0]
+	if baseline.out() {
+		return nil, ""
+	}
+	if len(baseline.search) < baselineStarts {
+		return baseline, AA
+	}
+	for t.finals == nil {
+		var waiting []*Entry
+		for _, e := range t.entries {
+			if e.proposed && e.waits() {
+				waiting = append(waiting, e)
+			}
+		}
+		if len(waiting) == 0 && t.stage < len(t.Stages) {
+			waiting = t.neighbours()
+		}
+		slices.SortStableFunc(waiting, func(a, b *Entry) int { return cmp.Compare(b.Predicted, a.Predicted) })
+		switch {
+		case len(waiting) > 0 && t.affords(t.reserve(Search)):
+			return waiting[0], Search
+		case len(waiting) > 0 || t.stage == len(t.Stages):
+			t.finals = t.best()
+		default:
+			t.beam = t.best()
+			t.stage++
+		}
+	}
+	if len(t.finals) < 2 {
+		return nil, ""
+	}
+	for round := range t.Finals {
+		for _, e := range t.finals {
+			if !e.out() && len(e.final) <= round {
+				if t.affords(Cost{}, 0) {
+					return e, Final
+				}
+				return nil, ""
+			}
+		}
+	}
+	return nil, ""
+}
+
+// neighbours are the candidates that the stage makes of those which the ones before have left, as far as they were not tried.
+func (t *Tuning) neighbours() (waiting []*Entry) {
+	stage := t.Stages[t.stage]
+	for _, b := range t.beam {
+		if b.Candidate.Proposed != "" {
+			continue // no stage changes what is not made of options
+		}
+		for _, o := range stage.Options {
+			c := b.Candidate.with(t.stage, o.ID)
+			t.see(c, t.overrides(c), stage.Name)
+			identity, _ := t.Merge(c)
+			if e := t.known[identity]; e != nil && e.waits() && !slices.Contains(waiting, e) {
+				waiting = append(waiting, e)
+			}
+		}
+	}
+	return waiting
+}
+
+// best are the candidates that are kept of all that were measured so far, best first: fewer overrides where scores are equal.
+func (t *Tuning) best() []*Entry {
+	var all []*Entry
+	for _, e := range t.entries {
+		if len(e.search) > 0 && !e.out() {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Entry) int {
+		return cmp.Or(cmp.Compare(mean(b.search), mean(a.search)), cmp.Compare(a.Overrides, b.Overrides))
+	})
+	keep := t.Keep
+	if t.stage == len(t.Stages) {
+		keep = max(2, keep) // nobody wins alone
+	}
+	return all[:min(keep, len(all))]
+}
+
+// race is what a candidate is raced against: the best so far; nil: that cannot be.
+func (t *Tuning) race() *Race {
+	best := t.best()[0]
+	if best.at == "" {
+		return nil
+	}
+	n := t.noise(true)
+	return &Race{At: best.at, Least: math.Exp(mean(best.search) - n.margin(surelyBeaten, len(best.search), 1))}
+}
+
+// surelyBeaten is how sure a race must be that a candidate is worse.
+const surelyBeaten = 0.99
+
+// reserve is what must be left after a start of a phase: of the search, what the finals cost.
+func (t *Tuning) reserve(phase Phase) (Cost, int) {
+	if phase == Final {
+		return Cost{}, 0
+	}
+	n := max(2, t.Keep) * t.Finals
+	if phase == AA {
+		n++ // something is tried beside the baseline
+	}
+	each := t.each()
+	return Cost{Time: time.Duration(n) * each.Time, Money: float64(n) * each.Money}, n
+}
+
+// each is what a start may be expected to cost: as much as the dearest so far.
+func (t *Tuning) each() Cost {
+	return Cost{Time: max(t.Least.Time, t.dearest.Time), Money: max(t.Least.Money, t.dearest.Money)}
+}
+
+// left is what the budget has left but for a reserve; zero of what has no budget.
+func (t *Tuning) left(reserve Cost, _ int) (left Cost) {
+	if t.Budget.Time > 0 {
+		left.Time = max(1, t.Budget.Time-t.spent.Time-reserve.Time)
+	}
+	if t.Budget.Money > 0 {
+		left.Money = max(math.SmallestNonzeroFloat64, t.Budget.Money-t.spent.Money-reserve.Money)
+	}
+	return left
+}
+
+// affords reports whether the budget has one more start beside a reserve.
+func (t *Tuning) affords(reserve Cost, starts int) bool {
+	each := t.each()
+	return (t.Budget.Starts == 0 || t.starts+1+starts <= t.Budget.Starts) &&
+		(t.Budget.Time == 0 || t.spent.Time+each.Time+reserve.Time <= t.Budget.Time) &&
+		(t.Budget.Money == 0 || t.spent.Money+each.Money+reserve.Money <= t.Budget.Money)
+}
+
+// Ended notes what came of the start that Next has named last. It is an error to tell of another one, which is how a tuning that
+// goes on finds that its question is not what it was; and of a result without sense. Nothing is noted then.
+func (t *Tuning) Ended(s Start, r Result) error {
+	switch {
+	case t.next == nil || s.Number != t.next.Number || s.Phase != t.next.Phase || s.Candidate.key() != t.next.Candidate.key() || s.Seed != t.next.Seed:
+		return fmt.Errorf("start %d is not the one that comes next", s.Number)
+	case !slices.Contains(outcomes[:], r.Outcome):
+		return fmt.Errorf("start %d has an outcome that is none: %q", s.Number, r.Outcome)
+	case r.Cost.Time < 0 || !(r.Cost.Money >= 0) || math.IsInf(r.Cost.Money, 0):
+		return fmt.Errorf("start %d cost less than nothing, or no one knows what", s.Number)
+	case r.Outcome == Measured && !(r.Score.Value > 0 && r.Score.Value < math.Inf(1) && r.Score.Error >= 0 && r.Score.Error < math.Inf(1)):
+		return fmt.Errorf("start %d has a score of %v ± %v: it must be above 0", s.Number, r.Score.Value, r.Score.Error)
+	case r.Outcome == Beaten && s.Race == nil:
+		return fmt.Errorf("start %d was in no race", s.Number)
+	}
+	e := t.of
+	t.next, t.of = nil, nil
+	t.starts++
+	e.Starts++
+	e.proposed = false
+	add(&t.spent, r.Cost)
+	add(&e.Cost, r.Cost)
+	if r.Outcome != Measured {
+		e.Outcome, e.Reason = r.Outcome, r.Reason
+		return nil
+	}
+	t.dearest = Cost{Time: max(t.dearest.Time, r.Cost.Time), Money: max(t.dearest.Money, r.Cost.Money)}
+	e.error = max(e.error, r.Score.Error)
+	e.Outcome = Measured
+	if s.Phase == Final {
+		e.final = append(e.final, math.Log(r.Score.Value))
+	} else {
+		e.search = append(e.search, math.Log(r.Score.Value))
+		e.at = r.At
+	}
+	return nil
+}
+
+func add(sum *Cost, c Cost) { sum.Time, sum.Money = sum.Time+c.Time, sum.Money+c.Money }
