@@ -27,9 +27,8 @@ type Question struct {
 
 	Confidence float64 // of the whole answer: 0.95
 	Precision  float64 // how near the two bounds come, as a part of the lower: 0.05
-	// Budget is what may be spent, in what [Search.Tried] is told of, and PerRequest what a request costs of it at least: 1
-	// where it is of requests, and 0 where that is not known.
-	Budget, PerRequest float64
+	Budget     float64 // what may be spent: requests
+	Timed      bool    // or seconds of measuring
 }
 
 // Verdict is what is certain of a load.
@@ -94,46 +93,104 @@ const (
 	mostAgain = 3  // loads are tried again at the end
 )
 
-// New is a search, or why the question cannot be answered.
+// Problems are the rules that a question breaks: of its "slo", after a dot the line, of what is "within" its range, and of its
+// "confidence", "precision" and "budget".
+func (q Question) Problems() []load.FieldError {
+	_, problems := begin(q)
+	return problems
+}
+
+// New is a search for the answer to a question, or what is wrong with it.
 func New(q Question) (*Search, error) {
-	s := &Search{Question: q}
-	switch {
-	case len(q.SLO) == 0:
-		return nil, errors.New("a capacity is what a server holds under an SLO, and there is none")
-	case !(q.Least > 0 && q.Most > q.Least && q.Most < math.Inf(1)):
-		return nil, fmt.Errorf("there is no room in the range from %v to %v", q.Least, q.Most)
-	case q.Whole && (q.Least != math.Trunc(q.Least) || q.Most != math.Trunc(q.Most)):
-		return nil, fmt.Errorf("the range from %v to %v is not of whole numbers", q.Least, q.Most)
-	case !(q.Confidence >= 0.5 && q.Confidence <= 0.9999):
-		return nil, fmt.Errorf("a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
-	case !(q.Precision >= 0.001 && q.Precision <= 1):
-		return nil, fmt.Errorf("a precision of %v is not between 0.001 and 1", q.Precision)
-	case !(q.Budget > 0):
-		return nil, errors.New("there is no budget")
+	s, problems := begin(q)
+	if problems == nil {
+		return s, nil
 	}
-	for _, o := range q.SLO {
-		switch {
-		case o.Percentile == 0:
-			return nil, fmt.Errorf("%s bounds every request, which no number of them can show: bound a percentile, as in %[1]s_p95", o.Metric)
-		case o.Metric == "itl":
-			return nil, errors.New("itl with a percentile is of gaps, and a load is judged by requests: bound tpot")
+	var errs []error
+	for _, p := range problems {
+		errs = append(errs, p)
+	}
+	return nil, errors.Join(errs...)
+}
+
+func begin(q Question) (s *Search, problems []load.FieldError) {
+	add := func(is bool, field, format string, args ...any) {
+		if is {
+			problems = append(problems, load.FieldError{Field: field, Text: fmt.Sprintf(format, args...)})
 		}
+	}
+	add(len(q.SLO) == 0, "slo", "a capacity is what a server holds under an SLO, and there is none")
+	for _, o := range q.SLO {
+		add(o.Percentile == 0, "slo."+o.Name(), "%s bounds every request, which no number of them can show: bound a percentile, as "+
+			"in %[1]s_p95", o.Metric)
+		add(o.Percentile != 0 && o.Metric == "itl", "slo."+o.Name(), "itl with a percentile is of gaps, and a load is judged by "+
+			"requests: bound tpot")
+	}
+	room := q.Least > 0 && q.Most > q.Least && q.Most < math.Inf(1)
+	add(!room, "within", "there is no room in the range from %v to %v", q.Least, q.Most)
+	add(room && q.Whole && (q.Least != math.Trunc(q.Least) || q.Most != math.Trunc(q.Most)), "within",
+		"the range from %v to %v is not of whole numbers", q.Least, q.Most)
+	add(!(q.Confidence >= 0.5 && q.Confidence <= 0.9999), "confidence", "a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
+	add(!(q.Precision >= 0.001 && q.Precision <= 1), "precision", "a precision of %v is not between 0.001 and 1", q.Precision)
+	add(!(q.Budget > 0), "budget", "there is no budget")
+	if problems != nil {
+		return nil, problems
 	}
 	halvings := math.Ceil(math.Log2(math.Log(first) / math.Log1p(q.Precision)))
 	loads := 2 + math.Ceil(math.Log2(q.Most/q.Least)) + 2*max(1, halvings)
 	if q.Whole {
 		loads = min(loads, q.Most-q.Least+1)
 	}
-	s.most, s.chance = int(loads), (1-q.Confidence)/loads
+	s = &Search{Question: q, most: int(loads), chance: (1 - q.Confidence) / loads}
 	for _, o := range q.SLO {
-		n := s.needs(o)
-		s.least = max(s.least, float64(n))
-		if 2*s.least*q.PerRequest > q.Budget {
-			return nil, fmt.Errorf("%s takes %d requests of which none misses it, and as many again at the end: the budget has "+
-				"not so many", o.Name(), n)
-		}
+		n := float64(s.needs(o))
+		s.least = max(s.least, n)
+		add(2*n*q.perRequest() > q.Budget, "budget", "%s takes %v requests of which none misses it, and as many again at the end: the "+
+			"budget has not so many", o.Name(), n)
 	}
-	return s, nil
+	return s, problems
+}
+
+// First is the load that is tried first.
+func (s *Search) First() float64 { return min(first*s.Least, s.Most) }
+
+// MostLoads is how many loads are tried at most.
+func (s *Search) MostLoads() int { return s.most }
+
+// LeastRequests is how many requests it takes where all is clear: none misses a line at the most of the range, nor when that
+// is tried again.
+func (s *Search) LeastRequests() int { return 2 * int(s.least) }
+
+// perRequest is what a request costs of the budget at least; 0: that is not known.
+func (q Question) perRequest() float64 {
+	switch {
+	case !q.Timed:
+		return 1
+	case q.Whole:
+		return 0
+	}
+	return 1 / q.Most
+}
+
+// Cost is what so many requests in so long a time cost of the budget.
+func (q Question) Cost(requests int, took time.Duration) float64 {
+	if q.Timed {
+		return took.Seconds()
+	}
+	return float64(requests)
+}
+
+// Workload is a workload at a load, for as long as it may be sent to cost no more than most.
+func (q Question) Workload(w load.Workload, at, most float64) load.Workload {
+	w.Rate, w.Concurrency = load.Rate(at), 0
+	if q.Whole {
+		w.Rate, w.Concurrency = 0, int(at)
+	}
+	w.Requests, w.Duration = max(1, int(most)), 0
+	if q.Timed {
+		w.Requests, w.Duration = 0, load.Duration(max(time.Second, time.Duration(most*float64(time.Second))))
+	}
+	return w
 }
 
 // needs is how many requests pass a line of the SLO when none misses it.
@@ -203,7 +260,7 @@ func (s *Search) lowest() *Tried {
 // tried further.
 func (s *Search) next() (at float64, glance, ok bool) {
 	if len(s.loads) == 0 {
-		return min(first*s.Least, s.Most), true, true
+		return s.First(), true, true
 	}
 	holds, breaks, top := s.highest(), s.lowest(), s.loads[len(s.loads)-1]
 	if breaks == nil && top.leans() && top.Load < s.Most {
@@ -284,9 +341,9 @@ func (s *Search) stuck(t *Tried) bool {
 
 // part is what a load may cost before others are tried.
 func (s *Search) part(at float64) float64 {
-	most := max(s.Budget/share, 1.5*s.least*s.PerRequest)
+	most := max(s.Budget/share, 1.5*s.least*s.perRequest())
 	if s.Whole {
-		most = max(most, 1.5*roundsToPass*at*s.PerRequest)
+		most = max(most, 1.5*roundsToPass*at*s.perRequest())
 	}
 	return most
 }

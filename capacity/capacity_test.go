@@ -13,7 +13,7 @@ import (
 // line95 is a question with one line of an SLO.
 func line95(least, most float64) Question {
 	return Question{SLO: []load.Objective{{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}}, Least: least, Most: most,
-		Whole: true, Confidence: 0.95, Precision: 0.05, Budget: 100_000, PerRequest: 1}
+		Whole: true, Confidence: 0.95, Precision: 0.05, Budget: 100_000}
 }
 
 // TestRefused: what no search can answer is refused before anything is sent.

@@ -28,7 +28,7 @@ func (w world) question() Question {
 	line := load.Objective{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}
 	other := load.Objective{Metric: "tpot", Percentile: 95, Max: load.Duration(time.Second)}
 	return Question{SLO: []load.Objective{line, other}, Least: 1, Most: 1024, Whole: w.whole, Confidence: 0.95, Precision: 0.05,
-		Budget: budget, PerRequest: 1}
+		Budget: budget}
 }
 
 // closed is a closed loop: a request takes, as a part of the bound, what is log-normal, and misses it the likelier the more

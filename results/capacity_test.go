@@ -14,7 +14,8 @@ import (
 func testCapacity(run, id string) Capacity {
 	holds, breaks := 83.0, 113.0
 	return Capacity{
-		ID: id, RunID: run, DeploymentID: "d1", Benchmark: "online", Axes: Axes{{"engine", "vllm.h200"}}, Question: "ttft_p95=2s", Finished: noon,
+		ID: id, RunID: run, DeploymentID: "d1", Benchmark: "online", Axes: Axes{{"engine", "vllm.h200"}},
+		Identity: map[string]string{"load.capacity": "concurrency"}, Question: "ttft_p95=2s", Finished: noon,
 		Outcome: capacity.Outcome{
 			Of: capacity.Concurrency, Holds: &holds, Breaks: &breaks, BoundBy: "ttft_p95", Finished: true, Over: true, Confidence: 0.95, Precision: 0.05,
 			Least: 1, Most: 1024, Took: 59.999999999, Requests: 6325,
@@ -56,6 +57,11 @@ func testCapacities(t *testing.T, place string) {
 		if len(got) != 1 || got[0].RunID != want {
 			t.Errorf("%+v: %+v; want one of %s", q, got, want)
 		}
+	}
+	known, err := s.Known(t.Context())
+	check(t, err)
+	if k := known["c1"]; k.Capacity == nil || k.RunID != "r2" || k.Engine != "vllm.h200" || k.Axes != `{"engine":"vllm.h200"}` || k.Digests["serve"] != "sha256:abc" {
+		t.Errorf("known is %+v", k)
 	}
 	old, err := s.Litter(t.Context(), Outdated{Before: noon.Add(24 * time.Hour)})
 	check(t, err)

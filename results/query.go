@@ -29,7 +29,7 @@ type Query struct {
 }
 
 // Known is what the store holds about a cell: the measurement that Query.Latest
-// selects.
+// selects. Of a search for a capacity it is what was found last.
 type Known struct {
 	Verdict    string
 	RunID      string
@@ -46,6 +46,7 @@ type Known struct {
 	Repetition int
 	Identity   map[string]string // of the cell
 	Digests    map[string]string // of the images that ran, by role; empty for a process
+	Capacity   *Capacity         // of a search; else nil
 }
 
 // Count is what a run holds.
@@ -178,7 +179,7 @@ func join(ctx context.Context, db *database, rows []Row) error {
 	return nil
 }
 
-// Known returns what is known about each cell that was ever measured, by cell
+// Known returns what is known about each cell that was ever measured, and each search, by its
 // id. A rehearsal measures nothing.
 func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 	type entry struct {
@@ -222,7 +223,7 @@ func (s *Store) Known(ctx context.Context) (map[string]Known, error) {
 		}
 		known[e.id] = k
 	}
-	return known, nil
+	return known, s.knowSearches(ctx, known, digests)
 }
 
 // readDigests reads the images of deployments of several members: by run and deployment, by role.

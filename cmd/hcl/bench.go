@@ -64,16 +64,15 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 		return err
 	}
 	var search *capacity.Search
-	var timed bool
 	if o.capacity.of != "" {
 		if o.format != "text" && o.format != "json" {
 			return usage("--format %s has no place for --capacity: take text or json", o.format)
 		}
 		var err error
-		if search, timed, err = o.capacity.search(o.Workload); err != nil {
+		if search, err = o.capacity.search(o.Workload); err != nil {
 			return err
 		}
-		o.capacity.pace(&o.Workload, search.Least, search.Budget, timed)
+		o.Workload = search.Workload(o.Workload, search.Least, search.Budget)
 	}
 	job, err := o.job(urls)
 	if err != nil {
@@ -94,7 +93,7 @@ func runBench(ctx context.Context, t *console, o benchOptions, urls []string) er
 		t.logger().Warn(exposedKey, "header", name)
 	}
 	if search != nil {
-		return runCapacity(ctx, t, o, job, search, timed)
+		return runCapacity(ctx, t, o, job, search)
 	}
 	by, err := o.senders(ctx, t, job, from)
 	if err != nil {

@@ -52,51 +52,38 @@ func (f *capacityFlags) add(c *cobra.Command) {
 	refuses(c, rules...)
 }
 
-// search is the search that the flags ask for. timed says that its budget is in seconds.
-func (f *capacityFlags) search(w load.Workload) (s *capacity.Search, timed bool, err error) {
-	q := capacity.Question{SLO: w.SLO, Whole: f.of == capacity.Concurrency, Confidence: f.confidence, Precision: f.precision, PerRequest: 1}
+// search is the search that the flags ask for.
+func (f *capacityFlags) search(w load.Workload) (*capacity.Search, error) {
+	q := capacity.Question{SLO: w.SLO, Whole: f.of == capacity.Concurrency, Confidence: f.confidence, Precision: f.precision}
 	if err := checkWord("capacity", f.of, []string{capacity.Concurrency, capacity.Rate}); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if len(w.SLO) == 0 {
-		return nil, false, usage("--capacity needs --slo: what a load must hold, such as ttft_p95=2s")
+		return nil, usage("--capacity needs --slo: what a load must hold, such as ttft_p95=2s")
 	}
 	if w.Dataset.Talks() || w.Dataset.Timed() {
-		return nil, false, usage("--capacity judges requests that stand alone, at a pace of its own: --dataset %s has neither", w.Dataset.Kind)
+		return nil, usage("--capacity judges requests that stand alone, at a pace of its own: --dataset %s has neither", w.Dataset.Kind)
 	}
 	low, high, _ := strings.Cut(f.within, "-")
 	least, err1 := strconv.ParseFloat(low, 64)
 	most, err2 := strconv.ParseFloat(high, 64)
 	if q.Least, q.Most = least, most; err1 != nil || err2 != nil || most > 1e6 || least < 1e-3 {
-		return nil, false, usage("--within %s: write the least load and the most, such as 8-256; they are from 0.001 to a million", f.within)
+		return nil, usage("--within %s: write the least load and the most, such as 8-256; they are from 0.001 to a million", f.within)
 	}
 	if n, err := strconv.Atoi(f.budget); err == nil {
 		q.Budget = float64(n)
 	} else {
 		d, err := time.ParseDuration(f.budget)
 		if err != nil {
-			return nil, false, usage("--budget %s: write a time or a number of requests, such as 1h or 20000", f.budget)
+			return nil, usage("--budget %s: write a time or a number of requests, such as 1h or 20000", f.budget)
 		}
-		timed, q.Budget, q.PerRequest = true, d.Seconds(), 0
-		if f.of == capacity.Rate {
-			q.PerRequest = 1 / q.Most
-		}
+		q.Timed, q.Budget = true, d.Seconds()
 	}
-	if s, err = capacity.New(q); err != nil {
-		return nil, false, usage("--capacity: %w", err)
+	s, err := capacity.New(q)
+	if err != nil {
+		return nil, usage("--capacity: %w", err)
 	}
-	return s, timed, nil
-}
-
-// pace sets a workload's load, and for how long it is sent at most.
-func (f *capacityFlags) pace(w *load.Workload, at, most float64, timed bool) {
-	w.Rate, w.Concurrency = 0, int(at)
-	if f.of == capacity.Rate {
-		w.Rate, w.Concurrency = load.Rate(at), 0
-	}
-	if w.Requests, w.Duration = max(1, int(most)), 0; timed {
-		w.Requests, w.Duration = 0, load.Duration(max(time.Second, time.Duration(most*float64(time.Second))))
-	}
+	return s, nil
 }
 
 // searched is what came of a search, so far.
@@ -110,7 +97,7 @@ type searched struct {
 func (x *searched) outcome() capacity.Outcome { return x.Outcome(x.took, x.requests) }
 
 // runCapacity looks for the load that a server holds. What was found is shown also when it is interrupted.
-func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, s *capacity.Search, timed bool) error {
+func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, s *capacity.Search) error {
 	if job.Target.Model == "" {
 		model, err := onlyModel(ctx, job, wire.DirectBy(nil))
 		if err != nil {
@@ -127,7 +114,7 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 			break
 		}
 		started := time.Now()
-		o.capacity.pace(&job.Workload, try.Load, try.Most, timed)
+		job.Workload = s.Workload(job.Workload, try.Load, try.Most)
 		try.Begin()
 		var result *load.Result
 		result, failed = measure.RunUntil(ctx, job, benchProgress(t), try.Over)
@@ -137,22 +124,18 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		if result == nil {
 			break
 		}
-		cost := float64(result.Summary.Requests)
-		if timed {
-			cost = time.Since(started).Seconds()
-		}
-		doubt, drifts := against(result.Summary.Verdict, job.Workload.SLO)
+		doubt, drifts := capacity.Against(result.Summary.Verdict, s.SLO)
 		if failed != nil {
 			doubt, drifts = "", false // a part of a load is what it is
 		}
-		s.Tried(try, cost, doubt, drifts)
+		s.Tried(try, s.Cost(result.Summary.Requests, time.Since(started)), doubt, drifts)
 		x.requests += result.Summary.Requests
 		x.rows = append(x.rows, benchRow(job, len(x.rows)+1, started, result))
 		x.took = time.Since(began)
 		t.logger().Info(x.progress(try))
 		job.Seed++ // no cache knows the prompts of the next
 		if failed == nil {
-			failed = lacking(s.SLO, result.Records)
+			failed = capacity.Lacking(s.SLO, result.Records)
 		}
 	}
 	if len(x.rows) == 0 {
@@ -171,38 +154,6 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		failed = &exit{exitCells, errors.New("there is no answer: " + say.Capacity(&a))}
 	}
 	return errors.Join(err, failed)
-}
-
-// against is why a measurement is no evidence for or against an SLO; drifts says that it is only for how its figures
-// change over the run. Failed requests are misses, and an end before all was sent was asked for.
-func against(v load.Verdict, slo []load.Objective) (why string, drifts bool) {
-	var texts []string
-	drifts = true
-	for _, r := range v.Reasons {
-		concerned := v.Verdict == load.Void || slices.ContainsFunc(slo, func(o load.Objective) bool { return r.Concerns(o.Metric) })
-		if !concerned || r.Code == "requests-failed" || r.Code == "too-few" {
-			continue
-		}
-		texts = append(texts, r.Text)
-		drifts = drifts && r.Code == "drifting"
-	}
-	return strings.Join(texts, "; "), drifts
-}
-
-// lacking is the error of a line of an SLO that no answer has a value for.
-func lacking(slo []load.Objective, records []load.Record) error {
-	for _, o := range slo {
-		completed, known := false, false
-		for i := range records {
-			r := &records[i]
-			_, ok := o.Of(r)
-			completed, known = completed || r.OK(), known || ok && r.OK()
-		}
-		if completed && !known {
-			return fmt.Errorf("%s cannot be judged: no answer has a %s", o.Name(), o.Metric)
-		}
-	}
-	return nil
 }
 
 // progress is what came of the last try.

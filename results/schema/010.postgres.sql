@@ -5,6 +5,7 @@ CREATE TABLE capacities ( -- what searches for a capacity have found
 	deployment_id TEXT NOT NULL,
 	benchmark     TEXT NOT NULL,
 	axes          TEXT NOT NULL, -- JSON, without the load
+	identity      TEXT NOT NULL, -- JSON
 	question      TEXT NOT NULL,
 	finished      TEXT NOT NULL,
 	outcome       TEXT NOT NULL, -- JSON
