@@ -116,7 +116,7 @@ func writeReport(t *console, rows []results.Row, about figure.About, f reportFla
 	case f.asJSON:
 		return table.JSON(t.stdout, rows, about)
 	case f.asCSV:
-		return table.CSV(t.stdout, rows)
+		return table.CSV(t.stdout, rows, about)
 	case f.markdown:
 		return table.Markdown(t.stdout, rows, about)
 	case written:
@@ -164,6 +164,7 @@ func (f *tableFlags) options(t *console, layout figure.Layout) table.Options {
 // the published figures: of the cells that were measured, or all, and what they say, when none was.
 func printTables(t *console, rows []results.Row, about figure.About, f tableFlags) error {
 	opt := f.options(t, about.Layout)
+	opt.Capacities = about.Capacities
 	if len(rows) > 0 || len(about.References) == 0 {
 		if err := table.Table(t.stdout, rows, opt); err != nil {
 			return err

@@ -24,7 +24,7 @@ func (b Bar) values() []float64 {
 		all = append(all, p.Y)
 	}
 	if !b.None && !math.IsInf(b.Value, 0) {
-		all = append(all, b.Value)
+		all = append(all, b.Value, b.To)
 	}
 	return all
 }
@@ -66,8 +66,13 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		if b.Doubt { // an outline, as hollow as a hollow marker
 			d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover,
 				ref: b.Ref})
-		} else {
+		} else if b.Value > 0 || b.To == 0 && b.Text == "" {
 			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover, ref: b.Ref})
+		}
+		if b.To > b.Value { // what nobody knows is an outline, pale within
+			at := []point{{to, y}, {along(b.To), y}, {along(b.To), y + barHeight}, {to, y + barHeight}}
+			d.add(piece{shape: area, at: at, colour: colour, pale: 0.75, series: b.Series, hover: b.Hover},
+				piece{at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series})
 		}
 	}
 	after := end + 5
@@ -91,6 +96,9 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 
 // text is what stands after the bar.
 func (b Bar) text() string {
+	if b.Text != "" {
+		return b.Text
+	}
 	text := strings.TrimSpace(number.Text(b.Best()) + "  " + b.After)
 	if b.None {
 		return "published " + text
@@ -108,8 +116,10 @@ type Bar struct {
 	Series *Series
 	Label  string // at its foot; empty: the group's says it
 	Value  float64
-	None   bool   // there is no value, only what was published
-	After  string // beside the value
+	To     float64 // where what it stands for may end, at most; 0: at its value
+	Text   string  // after the bar; empty: its value
+	None   bool    // there is no value, only what was published
+	After  string  // beside the value
 	Hover  string
 	Ref    int  // as of a [Dot]
 	Before bool // what the next one is compared with

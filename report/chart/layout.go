@@ -97,6 +97,9 @@ func (c *Panel) heading(d *Drawing, title string, top float64) {
 // lines are all lines, and beside their points what fits there.
 func (c *Panel) lines(d *Drawing, f frame) {
 	var taken []box
+	if y := f.y.at(c.Asked); c.Asked > 0 {
+		d.add(piece{at: []point{{f.within.left, y}, {f.within.right - 6, y}}, colour: faint, width: 1.25, dash: []float64{6, 4}})
+	}
 	for _, l := range c.Lines {
 		taken = append(taken, l.draw(d, f)...)
 	}

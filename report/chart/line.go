@@ -33,10 +33,22 @@ type Dot struct {
 	Of        int     // repetitions in all: those in doubt are left out where others are there
 	Label     string  // beside it
 	Hover     string
-	Ref       int  // by which the page knows its cell, from 1; 0: it does not
-	Apart     bool // nothing joins it with the one before: a void cell is between them
+	Ref       int    // by which the page knows its cell, from 1; 0: it does not
+	Found     string // what was found at it, for data files: "PASS"
+	Sign      Sign   // how its marker is drawn; a dot in doubt is hollow
+	Apart     bool   // nothing joins it with the one before: a void cell is between them
 	Trust
 }
+
+// Sign is how the marker of a dot is drawn.
+type Sign int
+
+// The signs.
+const (
+	Full    Sign = iota
+	Hollow       // as a dot in doubt
+	Crossed      // a cross in the place of the series' own marker
+)
 
 // Trust is how far a value can be relied on.
 type Trust struct {
@@ -96,7 +108,9 @@ func (l Line) draw(d *Drawing, f frame) (taken []box) {
 			m.shape, m.size = cross, crossSize
 			d.add(m)
 			continue
-		case p.Doubt:
+		case p.Sign == Crossed:
+			m.shape, m.size = cross, markerSize
+		case p.Doubt || p.Sign == Hollow:
 			m.fill = paper
 		}
 		if low, high, ok := p.Range(); ok {

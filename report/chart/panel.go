@@ -15,6 +15,7 @@ type Panel struct {
 	Lines  []Line
 	Groups []Group // bars; there are no lines then
 	Heat   *Heat   // a sweep; there are no lines then
+	Asked  float64 // a line across at what is asked for of all; 0: there is none
 	Better string  // where good values are: "higher is better"
 	Tail   string  // the percentile of its lines that are tails: "p99"
 	Slow   string  // as [Axis.Key], what those lines measure
@@ -68,6 +69,9 @@ func (c *Panel) values() (xs, ys []float64) {
 				ys = append(ys, low, high)
 			}
 		}
+	}
+	if c.Asked > 0 && ys != nil {
+		ys = append(ys, c.Asked)
 	}
 	return xs, ys
 }

@@ -36,6 +36,7 @@ type Axis struct {
 	Linear bool      // likewise
 	Zero   bool      // begins at 0, unless it is logarithmic
 	Ticks  []float64 // nil: round numbers
+	From   float64   // begins there; 0: where the values say
 	To     float64   // ends there; 0: after the greatest value
 }
 
@@ -67,6 +68,9 @@ func (a Axis) fit(values []float64, start, end float64, n int) (scale, []float64
 	// it would look like one.
 	if spread := highest - lowest; a.Zero || lowest < spread/2 || spread < 0.1*highest {
 		lowest = min(lowest, 0)
+	}
+	if a.From > 0 {
+		lowest = a.From
 	}
 	if a.To > 0 {
 		highest = a.To

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -322,7 +323,7 @@ func (f *Figure) CSV() string {
 					p.Label = c.Tail
 				}
 				write(c, l.Series, number.Exact(p.X), unit(c.X), number.Exact(p.Y), unit(c.Y),
-					plain.CSV(p.Label), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
+					plain.CSV(cmp.Or(p.Label, p.Found)), strconv.Itoa(p.N), number.Exact(p.Low), number.Exact(p.High),
 					p.Verdict())
 			}
 		}

@@ -88,6 +88,7 @@ type About struct {
 	References  []Compared
 	Planned     []Planned // the lab's cells; nil: the lab's text is not at hand
 	Spending    []Spending
+	Capacities  []results.Capacity // what searches have found
 	// Records reads the requests of a cell, for its distributions. Nil: percentiles have to do.
 	Records func(r *results.Row) ([]load.Record, error)
 }

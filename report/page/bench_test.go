@@ -17,7 +17,7 @@ func BenchmarkTenThousandCells(b *testing.B) {
 	for name, write := range map[string]func() error{
 		"html":  func() error { return HTML(io.Discard, rows, figure.About{}) },
 		"table": func() error { return table.Table(io.Discard, rows, table.Options{Width: 120}) },
-		"csv":   func() error { return table.CSV(io.Discard, rows) },
+		"csv":   func() error { return table.CSV(io.Discard, rows, figure.About{}) },
 		"json":  func() error { return table.JSON(io.Discard, rows, figure.About{}) },
 	} {
 		b.Run(name, func(b *testing.B) {

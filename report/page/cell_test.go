@@ -26,7 +26,7 @@ func TestSteadyTold(t *testing.T) {
 		Figures: load.Figures{OutputThroughput: 812.5}}
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, r, nil, 0) }),
 		"Steady state        from 3 to 58 s, with 812 output tokens/s (the whole run 700); ramp 3.00 s, tail 3.50 s\n")
-	text := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, []results.Row{r}) })
+	text := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, []results.Row{r}, figure.About{}) })
 	reporttest.Holds(t, text, ",steady_from_s,steady_to_s,steady_output_throughput,", ",3,58,812.5,")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return HTML(w, []results.Row{r}, figure.About{}) }), `"title":"Steady state begins"`)
 }

@@ -42,6 +42,6 @@ func TestJudge(t *testing.T) {
 	}
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Table(w, rows, table.Options{Width: 120}) }), "missed e2el_p99")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return HTML(w, rows, figure.About{}) }), "missed e2el_p99")
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, rows) }), ",missed,")
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, rows, figure.About{}) }), ",missed,")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.JSON(w, rows, figure.About{}) }), `"met": true`)
 }

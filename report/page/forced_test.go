@@ -33,7 +33,7 @@ func TestForced(t *testing.T) {
 	page := reporttest.Written(t, func(w io.Writer) error { return HTML(w, rows, figure.About{}) })
 	reporttest.Holds(t, page, `<p class="mark">`+note+"</p>", `"H200 · SGLang, forced acceptance 3.12"`, "valid (forced acceptance 3.12)",
 		`"key":"forced_acceptance"`, "<dt>Forced acceptance</dt>")
-	csv := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, rows) })
+	csv := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, rows, figure.About{}) })
 	reporttest.Holds(t, strings.SplitN(csv, "\n", 2)[0], "forced_acceptance", "tokens_per_step")
 	reporttest.Holds(t, csv, ",3.119,3.12,")
 

@@ -65,7 +65,7 @@ func TestTooFew(t *testing.T) {
 	show := reporttest.Written(t, func(w io.Writer) error { return table.Summary(w, &s, 0) })
 	reporttest.Holds(t, show, "\np99        n<368    n<368   n<368   n<368     4.25\n", "4.25", note)
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Markdown(w, []results.Row{many, few}, figure.About{}) }), "| n&lt;368 |", "\nn&lt;368: too few")
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, []results.Row{few}) }), ",170,")
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, []results.Row{few}, figure.About{}) }), ",170,")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.JSON(w, []results.Row{few}, figure.About{}) }), `"99": 170`, `"99": 368`)
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return HTML(w, []results.Row{many, few}, figure.About{}) }),
 		`"values":[170,null],"needs":[0,368]`)

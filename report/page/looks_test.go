@@ -35,7 +35,7 @@ func TestPrintable(t *testing.T) {
 	}
 	for name, write := range map[string]func(w io.Writer) error{
 		"table":      func(w io.Writer) error { return table.Table(w, rows[:3], table.Options{Width: 100}) },
-		"csv":        func(w io.Writer) error { return table.CSV(w, rows[:3]) },
+		"csv":        func(w io.Writer) error { return table.CSV(w, rows[:3], figure.About{}) },
 		"markdown":   func(w io.Writer) error { return table.Markdown(w, rows[:3], about) },
 		"cell":       func(w io.Writer) error { return table.Cell(w, rows[0], []results.Event{{Message: escape}}, 40) },
 		"summary":    func(w io.Writer) error { return table.Summary(w, rows[0].Summary, 40) },

@@ -71,12 +71,12 @@ func TestMembersShown(t *testing.T) {
 	}
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, ten[0], nil, 0) }), "Streams             10 tokens at a time: ITL is between chunks of so many\n")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Table(w, ten, table.Options{Width: 200}) }), "tok/chunk", " 10.0 ")
-	csv := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, all) })
+	csv := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, all, figure.About{}) })
 	reporttest.Holds(t, csv, ",members,", "prefill 0 on n0; prefill 1 on n1; decode 0 on n2; router on n3", "serve 0 on n0; serve 0 rank 1 on n1",
 		",output_throughput_per_gpu,output_throughput_per_decode_gpu,input_throughput_per_prefill_gpu,")
 	markdown := reporttest.Written(t, func(w io.Writer) error { return table.Markdown(w, all, figure.About{}) })
 	reporttest.Holds(t, markdown, "| tok/s per GPU | tok/s out/decode GPU | tok/s in/prefill GPU |", "| n0, n1, n2, n3 |")
-	single := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, reporttest.Matrix()) })
+	single := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, reporttest.Matrix(), figure.About{}) })
 	for _, name := range []string{"members", "decode", "prefill"} {
 		if strings.Contains(single, name) {
 			t.Errorf("%s is told of engines of one member:\n%.300s", name, single)

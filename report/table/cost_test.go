@@ -2,6 +2,7 @@ package table
 
 import (
 	"encoding/csv"
+	"hclbench/report/figure"
 	"io"
 	"os"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // CSV is exact, has the columns that docs/report.md names, and is what the page offers to save.
 func TestCSV(t *testing.T) {
 	rows := reporttest.Measured()
-	text := reporttest.Written(t, func(w io.Writer) error { return CSV(w, rows) })
+	text := reporttest.Written(t, func(w io.Writer) error { return CSV(w, rows, figure.About{}) })
 	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil {
 		t.Fatal(err)

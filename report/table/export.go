@@ -7,15 +7,17 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/report/figure"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
 // CSV writes every row with exact numbers: who and where it is, a column for each
 // axis, then every metric that any row has. docs/report.md names the columns.
-func CSV(w io.Writer, rows []results.Row) error {
+func CSV(w io.Writer, rows []results.Row, about figure.About) error {
 	s := &Sheet{Rows: len(rows)}
 	text := func(name string, of func(r *results.Row) string) {
 		c := Column{Key: plain.CSV(name)}.With(len(rows), func(i int) Entry { return Entry{Text: plain.CSV(of(&rows[i]))} })
@@ -37,6 +39,25 @@ func CSV(w io.Writer, rows []results.Row) error {
 	text("reasons", func(r *results.Row) string { return strings.Join(r.Verdict().Texts(), "; ") })
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return figure.MetText(&r) != "" }) {
 		text("slo", figure.MetText)
+	}
+	if all := figure.Capacities(rows, about.Capacities); all != nil {
+		of := func(name string, of func(c *figure.Capacity, l *capacity.Load) string) {
+			text(name, func(r *results.Row) string {
+				if c, l := figure.TriedBy(all, r); l != nil {
+					return of(c, l)
+				}
+				return ""
+			})
+		}
+		bound := func(v *float64) string {
+			if v == nil {
+				return ""
+			}
+			return number.Exact(*v)
+		}
+		of("capacity", func(_ *figure.Capacity, l *capacity.Load) string { return string(l.Verdict) })
+		of("capacity_holds", func(c *figure.Capacity, _ *capacity.Load) string { return bound(c.Outcome.Holds) })
+		of("capacity_breaks", func(c *figure.Capacity, _ *capacity.Load) string { return bound(c.Outcome.Breaks) })
 	}
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale }) {
 		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
@@ -61,7 +82,7 @@ func membersText(r *results.Row) string {
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.7"
+const FormatVersion = "1.8"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.
@@ -80,7 +101,8 @@ func JSON(w io.Writer, rows []results.Row, about figure.About) error {
 		Repeated      []figure.Repeated `json:"repeated,omitempty"`
 		References    []figure.Compared `json:"references,omitempty"`
 		Spending      []figure.Spending `json:"spending,omitempty"`
-	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending}
+		Capacities    []Searched        `json:"capacities,omitempty"`
+	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending, searched(rows, about.Capacities)}
 	for i, r := range rows {
 		doc.Rows[i] = row{r, r.Verdict(), figure.Costs(&r), figure.DerivedIntervals(&r), NewForced([]*results.Row{&r})}
 	}

@@ -20,7 +20,8 @@ type Options struct {
 	// left out to fit. Zero is no limit.
 	Width int
 	// Layout is what the lab wants: the columns, the series and what they are held against.
-	Layout figure.Layout
+	Layout     figure.Layout
+	Capacities []results.Capacity // what searches have found
 	// Colour marks verdicts, and the best under each load.
 	Colour bool
 }
@@ -35,8 +36,8 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	parted := tablesOf(rows, &opt.Layout)
 	rows = slices.Concat(parted...)
-	notes := say.NewDoubts(rows)
-	tables, common := newSheets(parted, &opt.Layout, notes)
+	notes, capacities := say.NewDoubts(rows), figure.Capacities(rows, opt.Capacities)
+	tables, common := newSheets(parted, &opt.Layout, notes, capacities)
 	var dropped []string
 	for _, s := range tables {
 		dropped = figure.Once(dropped, s.Fit(opt.Width)...)
@@ -58,7 +59,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	below = append(below, Numbered(notes.Texts(), opt.Width), spreadLines(figure.Repetitions(rows), opt.Width),
 		plain.Wrap(dropped, ", ", opt.Width))
 	// Only the tables have colours: their entries are plain by themselves.
-	parts := []string{plain.Text(inBlocks(head))}
+	parts := []string{plain.Text(inBlocks(slices.Insert(capacityLines(capacities, opt.Width), 0, head)...))}
 	for _, s := range tables {
 		parts = append(parts, plain.Text(inBlocks(plain.Wrap(s.common, ", ", opt.Width))), inBlocks(s.Lines()))
 	}
@@ -85,7 +86,7 @@ func tablesOf(rows []results.Row, layout *figure.Layout) (all [][]results.Row) {
 
 // newSheets are the tables of these parts of all rows, with the metrics that the layout names or those that
 // matter most, and what all of them have in common, in words.
-func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts) (all []*Sheet, common []string) {
+func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts, capacities []*figure.Capacity) (all []*Sheet, common []string) {
 	rows := slices.Concat(parted...)
 	begin, ofID := shortIDs(rows), 79
 	if names := layout.Columns; names != nil {
@@ -98,7 +99,7 @@ func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts) 
 			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: ofID}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
 		}
-		s.Columns = append(s.Columns, verdictColumn(of, notes)...)
+		s.Columns = slices.Concat(s.Columns, capacityColumn(of, capacities), verdictColumn(of, notes))
 		s.common = s.Project()
 		all = append(all, s)
 	}
@@ -130,10 +131,11 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 	if len(rows) > 0 {
 		parted := tablesOf(rows, &about.Layout)
 		rows = slices.Concat(parted...)
-		notes := say.NewDoubts(rows)
-		tables, common := newSheets(parted, &about.Layout, notes)
+		notes, capacities := say.NewDoubts(rows), figure.Capacities(rows, about.Capacities)
+		tables, common := newSheets(parted, &about.Layout, notes, capacities)
 		paragraph(say.Sentence(say.CommonMark(rows)))
 		paragraph(strings.Join(slices.Concat(say.Origin(rows), common), ", "))
+		capacityMarkdown(&b, capacities)
 		for i, s := range tables {
 			if i > 0 {
 				b.WriteByte('\n')

@@ -1,0 +1,109 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hclbench/capacity"
+	"hclbench/results"
+)
+
+// Capacity is what a search has found of an engine, with the cells of the loads that it tried.
+type Capacity struct {
+	results.Capacity
+	Engine string
+	Rows   []*results.Row // each try, the load growing
+}
+
+// Capacities are what searches have found that have cells among rows, in the order of these. What is stale is left out.
+func Capacities(rows []results.Row, found []results.Capacity) (all []*Capacity) {
+	first := map[*Capacity]*results.Row{}
+	for _, f := range found {
+		c := &Capacity{Capacity: f}
+		if c.Rows = Those(rows, func(r *results.Row) bool { return !r.Stale && c.Tried(r) != nil }); c.Rows == nil {
+			continue
+		}
+		first[c], c.Engine = c.Rows[0], c.Rows[0].Deployment.Engine
+		slices.SortStableFunc(c.Rows, func(a, b *results.Row) int { return cmp.Compare(c.loadOf(a), c.loadOf(b)) })
+		all = append(all, c)
+	}
+	at := map[*results.Row]int{}
+	for i := range rows {
+		at[&rows[i]] = i
+	}
+	slices.SortStableFunc(all, func(a, b *Capacity) int { return at[first[a]] - at[first[b]] })
+	return all
+}
+
+// loadOf is the load of a cell, in what the search is about.
+func (c *Capacity) loadOf(r *results.Row) float64 { return Along(r)[c.Outcome.Of] }
+
+// Tried is what has come of the load of a cell; nil: the search has not tried it.
+func (c *Capacity) Tried(r *results.Row) *capacity.Load {
+	others := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return a.Name == c.Outcome.Of })
+	if r.Benchmark != c.Benchmark || r.DeploymentID != c.DeploymentID || CellName("", others) != CellName("", c.Axes) {
+		return nil
+	}
+	return c.Outcome.At(new(c.loadOf(r)))
+}
+
+// TriedBy is what has come of the load of a cell in the search that has tried it; nil: none has.
+func TriedBy(all []*Capacity, r *results.Row) (*Capacity, *capacity.Load) {
+	for _, c := range all {
+		if l := c.Tried(r); l != nil {
+			return c, l
+		}
+	}
+	return nil, nil
+}
+
+// At are the measurements at a load; nil where it is nil.
+func (c *Capacity) At(load *float64) []*results.Row {
+	return slices.DeleteFunc(slices.Clone(c.Rows), func(r *results.Row) bool { return load == nil || c.loadOf(r) != *load })
+}
+
+// Lines are the lines of its SLO, without what came of them.
+func (c *Capacity) Lines() (lines []capacity.LineOutcome) {
+	if len(c.Outcome.Loads) == 0 {
+		return nil
+	}
+	for _, l := range c.Outcome.Loads[0].Lines {
+		lines = append(lines, capacity.LineOutcome{Name: l.Name, Max: l.Max})
+	}
+	return lines
+}
+
+// LoadAxes are its axes of the load, in words: what engines that are held against each other have in common.
+func (c *Capacity) LoadAxes() string {
+	return strings.Join(AxisWords(c.Axes, ofLoad), ", ")
+}
+
+// Questions puts together the capacities that answer one question: of one benchmark, one load and one SLO, in one loop.
+func Questions(all []*Capacity) [][]*Capacity {
+	return Grouped(all, func(c *Capacity) [5]string {
+		return [5]string{c.Benchmark, c.LoadAxes(), c.Outcome.Of, fmt.Sprint(c.Lines()), KindOfRun(c.Rows[0])}
+	})
+}
+
+// Ahead reports whether the engine certainly holds more than another: what it holds, the other does not.
+func (c *Capacity) Ahead(of *Capacity) bool {
+	return c.Outcome.Holds != nil && of.Outcome.Breaks != nil && *c.Outcome.Holds >= *of.Outcome.Breaks
+}
+
+// Ranked parts the answers to one question: those that nobody is ahead of, and those that somebody is. Who has no answer,
+// or was rehearsed at another speed than real, is in neither.
+func Ranked(of []*Capacity) (front, behind []*Capacity) {
+	of = slices.DeleteFunc(slices.Clone(of), func(c *Capacity) bool {
+		return c.Outcome.Holds == nil && c.Outcome.Breaks == nil || IsFast(c.Rows[0])
+	})
+	for _, c := range of {
+		if slices.ContainsFunc(of, func(o *Capacity) bool { return o.Ahead(c) }) {
+			behind = append(behind, c)
+		} else {
+			front = append(front, c)
+		}
+	}
+	return front, behind
+}
