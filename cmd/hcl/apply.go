@@ -269,7 +269,11 @@ func (w *work) printRun(ctx context.Context) error {
 	if err != nil || w.flags.json || len(rows) == 0 {
 		return err
 	}
-	about, said := figure.About{Spending: figure.Spent(rows)}, saidOf(w.cfg)
+	found, err := w.store.Capacities(ctx, results.Query{Run: w.opt.Run.ID})
+	if err != nil {
+		w.logger().Warn("left out what a search has found", "err", err)
+	}
+	about, said := figure.About{Spending: figure.Spent(rows), Capacities: found}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
 		about.References = figure.Compare(rows, said.References)
 	}

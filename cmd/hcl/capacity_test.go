@@ -67,7 +67,7 @@ func TestCapacity(t *testing.T) {
 		code          int
 		until         string // it is interrupted once this is said
 	}{
-		"within":      {capacityFlags{of: "concurrency", within: "1-32", budget: "20000", precision: 0.05}, number(8), number(9), "holds 8, breaks by 9 concurrent (95 %); closed loop; bound by ttft_p95; ", 0, ""},
+		"within":      {capacityFlags{of: "concurrency", within: "1-32", budget: "20000", precision: 0.05}, number(8), number(9), "holds 8, breaks by 9 concurrent (95 %); closed loop; bound by TTFT p95; ", 0, ""},
 		"all hold":    {capacityFlags{of: "concurrency", within: "1-8", budget: "10m", precision: 0.05}, number(8), nil, "holds at least 8 concurrent (95 %), the most of the range; closed loop; ", 0, ""},
 		"none holds":  {capacityFlags{of: "concurrency", within: "12-24", budget: "20000", precision: 0.05}, nil, number(12), "no load meets the SLO: breaks by 12 concurrent", 0, ""},
 		"rate":        {capacityFlags{of: "rate", within: "20-40", budget: "20000", precision: 0.5}, number(40), nil, "holds at least 40 requests/s (95 %), the most of the range; open loop; ", 0, ""},

@@ -239,7 +239,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err != nil {
 		return err
 	}
-	about = figure.About{Version: version, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
+	about = figure.About{Version: version, Capacities: about.Capacities, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
 	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
 	return writeReport(t, rows, about, as)
 }
@@ -293,15 +293,20 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 			return err
 		}
 	}
+	of := results.Query{Run: o.run, Lab: row.Run.Lab, Rehearsed: row.Run.Command == "rehearse", Latest: o.run == ""}
+	found, err := store.Capacities(ctx, of)
+	if err != nil {
+		t.logger().Warn("left out what a search has found", "err", err)
+	}
 	if o.json {
-		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version})
+		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version, Capacities: found})
 	}
 	events, err := store.Events(ctx, row.RunID)
 	if err != nil {
 		return err
 	}
 	events = slices.DeleteFunc(events, func(e results.Event) bool { return e.Cell != row.ID && (e.Cell != "" || e.Engine != engine) })
-	return table.Cell(t.stdout, row, events, t.width(0))
+	return table.Cell(t.stdout, row, found, events, t.width(0))
 }
 
 func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {

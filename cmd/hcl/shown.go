@@ -47,12 +47,14 @@ func (s *selection) addAll(c *cobra.Command) {
 
 // shown are the results that a verb shows: of the lab as it is now, or of one run.
 type shown struct {
-	store   *results.Store   // nil: nothing was ever stored
-	cfg     *hcl.Config      // what is planned of the lab; nil: it is not at hand, or a run is shown
-	said    *reported        // by the lab's text now, or with the run that is shown; nil: nothing
-	rows    []results.Row    // under the names of the lab, in the order of its plan
-	planned []figure.Planned // of what is shown; nil: it is not known
-	stale   int              // results that are stored and left out, because the lab does not ask for them
+	store   *results.Store     // nil: nothing was ever stored
+	cfg     *hcl.Config        // what is planned of the lab; nil: it is not at hand, or a run is shown
+	said    *reported          // by the lab's text now, or with the run that is shown; nil: nothing
+	rows    []results.Row      // under the names of the lab, in the order of its plan
+	planned []figure.Planned   // of what is shown; nil: it is not known
+	found   []results.Capacity // by searches
+	damaged error              // why some of that is left out
+	stale   int                // results that are stored and left out, because the lab does not ask for them
 }
 
 // shown opens the store of a lab and reads what is selected: of each cell of the lab as it is now the
@@ -173,15 +175,18 @@ func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
 	}
 	figure.Group(v.rows, v.planned)
 	v.rows = figure.Sorted(v.rows, v.planned)
+	v.found, v.damaged = v.store.Capacities(ctx, results.Query{Run: run.ID})
 	return nil
 }
 
 // ofLab reads the newest measurement of each cell.
 func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
-	rows, err := v.store.Rows(ctx, results.Query{Lab: lab, Rehearsed: s.rehearsed, Latest: true})
+	newest := results.Query{Lab: lab, Rehearsed: s.rehearsed, Latest: true}
+	rows, err := v.store.Rows(ctx, newest)
 	if err != nil {
 		return err
 	}
+	v.found, v.damaged = v.store.Capacities(ctx, newest)
 	others, err := v.underPlan(ctx, rows, lab, s.rehearsed, func(own, found []results.Row) []results.Row {
 		for _, f := range found { // in the place of attempts that brought nothing
 			own = slices.DeleteFunc(own, func(r results.Row) bool { return r.ID == f.ID })
@@ -272,6 +277,9 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 	if v.stale > 0 {
 		log.Info("left out what the lab no longer asks for; --all shows it", "results", v.stale)
 	}
+	if v.damaged != nil {
+		log.Warn("left out what a search has found", "err", v.damaged)
+	}
 	switch {
 	case len(v.rows) > 0:
 	case s.where != "":
@@ -287,7 +295,7 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 // about is what a report tells beside its rows, with what the layout leaves of them. Of one run it is
 // what was kept with it, wherever the run is now and whatever the lab's text says meanwhile.
 func (v *shown) about(ctx context.Context, published []figure.Reference) ([]results.Row, figure.About, error) {
-	about := figure.About{Title: "Results", Version: version, Planned: v.planned}
+	about := figure.About{Title: "Results", Version: version, Planned: v.planned, Capacities: v.found}
 	if len(v.rows) > 0 {
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
 	}

@@ -89,8 +89,7 @@ func attainment(of []*figure.Capacity, n int, series *figure.Series) *chart.Pane
 			l.Dots = append(l.Dots, chart.Dot{X: t.Load, Y: share, Low: share, High: share, N: 1, Of: 1, Found: string(s.Verdict),
 				Sign:  map[capacity.Verdict]chart.Sign{capacity.Fail: chart.Crossed, capacity.Unresolved: chart.Hollow}[s.Verdict],
 				Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])},
-				Hover: fmt.Sprintf("%s, %s %s\n%s: %s\n%s %% of %s within %s", l.Series.Label, number.Short(t.Load), unit, line.Name, s.Verdict,
-					number.Text(share), number.Count(s.Counted, "request"), line.Max)})
+				Hover: fmt.Sprintf("%s, %s %s\n%s", l.Series.Label, number.Short(t.Load), unit, say.Attainment(&s))})
 			c.X.Ticks = figure.Once(c.X.Ticks, t.Load)
 		}
 		if l.Dots != nil {

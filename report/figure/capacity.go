@@ -59,6 +59,44 @@ func TriedBy(all []*Capacity, r *results.Row) (*Capacity, *capacity.Load) {
 	return nil, nil
 }
 
+// LongestTries are the rows with one alone for each load that a search has tried: its try with the most requests.
+func LongestTries(rows []results.Row, all []*Capacity) (kept []results.Row) {
+	type place struct {
+		*Capacity
+		load float64
+	}
+	longest := map[place]int{} // its place among kept, from 1
+	for i := range rows {
+		r := &rows[i]
+		c, l := TriedBy(all, r)
+		if l == nil {
+			kept = append(kept, *r)
+			continue
+		}
+		switch at := longest[place{c, l.Load}]; {
+		case at == 0:
+			kept = append(kept, *r)
+			longest[place{c, l.Load}] = len(kept)
+		case requests(r) > requests(&kept[at-1]):
+			kept[at-1] = *r
+		}
+	}
+	return kept
+}
+
+func requests(r *results.Row) int {
+	if r.Summary == nil {
+		return 0
+	}
+	return r.Summary.Requests
+}
+
+// Unsearched are the rows that no search has tried: what a search tries it leaves as soon as it is certain of the load, so
+// that it is no repetition of anything, and no rival.
+func Unsearched(rows []results.Row, all []*Capacity) []results.Row {
+	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { _, l := TriedBy(all, &r); return l != nil })
+}
+
 // At are the measurements at a load; nil where it is nil.
 func (c *Capacity) At(load *float64) []*results.Row {
 	return slices.DeleteFunc(slices.Clone(c.Rows), func(r *results.Row) bool { return load == nil || c.loadOf(r) != *load })
@@ -78,6 +116,11 @@ func (c *Capacity) Lines() (lines []capacity.LineOutcome) {
 // LoadAxes are its axes of the load, in words: what engines that are held against each other have in common.
 func (c *Capacity) LoadAxes() string {
 	return strings.Join(AxisWords(c.Axes, ofLoad), ", ")
+}
+
+// Name is the engine, and what its axes say of it beside the load.
+func (c *Capacity) Name() string {
+	return CellName(c.Engine, slices.DeleteFunc(slices.Clone(c.Axes), func(a results.Axis) bool { return ofLoad(a.Name) || a.Name == SideAxis }))
 }
 
 // Questions puts together the capacities that answer one question: of one benchmark, one load and one SLO, in one loop.

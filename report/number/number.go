@@ -122,7 +122,7 @@ func Change(change float64) string {
 // Share is a share for people, rounded up: "0.2%", "12%".
 func Share(v float64) string {
 	if v < 0.0995 {
-		return strconv.FormatFloat(math.Ceil(v*1000-1e-9)/10, 'f', 1, 64) + "%"
+		return strconv.FormatFloat(math.Ceil(max(0, v*1000-1e-9))/10, 'f', 1, 64) + "%"
 	}
 	return strconv.FormatFloat(math.Ceil(v*100-1e-9), 'f', 0, 64) + "%"
 }

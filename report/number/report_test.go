@@ -17,3 +17,12 @@ func TestNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestShare: what does not differ is not below nothing.
+func TestShare(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.0%", 0.0001: "0.1%", 0.05: "5.0%", 0.12: "12%"} {
+		if got := Share(v); got != want {
+			t.Errorf("Share(%v) = %q, want %q", v, got, want)
+		}
+	}
+}

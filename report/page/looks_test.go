@@ -37,7 +37,7 @@ func TestPrintable(t *testing.T) {
 		"table":      func(w io.Writer) error { return table.Table(w, rows[:3], table.Options{Width: 100}) },
 		"csv":        func(w io.Writer) error { return table.CSV(w, rows[:3], figure.About{}) },
 		"markdown":   func(w io.Writer) error { return table.Markdown(w, rows[:3], about) },
-		"cell":       func(w io.Writer) error { return table.Cell(w, rows[0], []results.Event{{Message: escape}}, 40) },
+		"cell":       func(w io.Writer) error { return table.Cell(w, rows[0], nil, []results.Event{{Message: escape}}, 40) },
 		"summary":    func(w io.Writer) error { return table.Summary(w, rows[0].Summary, 40) },
 		"references": func(w io.Writer) error { return table.References(w, about.References, table.Options{}) },
 		"comparison": func(w io.Writer) error { return d.Write(w, "text", 100) },

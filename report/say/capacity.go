@@ -2,10 +2,13 @@ package say
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"hclbench/capacity"
+	"hclbench/load"
+	"hclbench/report/figure"
 	"hclbench/report/number"
 )
 
@@ -44,14 +47,32 @@ func Capacity(o *capacity.Outcome) string {
 		parts[1] = "open loop"
 	}
 	if o.BoundBy != "" {
-		parts = append(parts, "bound by "+o.BoundBy)
+		parts = append(parts, "bound by "+LineName(o.BoundBy))
 	}
 	if at := o.At(o.Holds); at != nil && at.Again != capacity.Pass {
 		parts = append(parts, "not tried again at the end")
 	}
+	switch {
+	case o.Flaw != "" || o.Finished:
+	case !o.Over:
+		parts = append(parts, "the search is not over")
+	case o.Holds != nil && o.Breaks != nil && *o.Breaks > *o.Holds*(1+o.Precision):
+		parts = append(parts, fmt.Sprintf("wider than the %s %% asked for, as the budget is spent", number.Exact(100*o.Precision)))
+	default:
+		parts = append(parts, "the budget is spent")
+	}
 	took := time.Duration(o.Took * float64(time.Second)).Round(time.Second)
 	return strings.Join(append(parts, fmt.Sprintf("%s, %s, %s", number.Count(len(o.Loads), "load"), took,
 		number.Count(o.Requests, "request"))), "; ")
+}
+
+// LineName is a line of an SLO as people call it: "TTFT p95".
+func LineName(name string) string {
+	o, ok := load.ParseObjective(name)
+	if !ok {
+		return name
+	}
+	return fmt.Sprintf("%s p%v", strings.ToUpper(strings.ReplaceAll(o.Metric, "_", " ")), o.Percentile)
 }
 
 // LoadVerdict is what is certain of a load in words: "PASS, again PASS", "UNRESOLVED, the generator was busy".
@@ -62,6 +83,121 @@ func LoadVerdict(l *capacity.Load) string {
 	}
 	if l.Doubt != "" {
 		text += ", " + l.Doubt
+	}
+	return text
+}
+
+// Attainment is how a load stands to a line of the SLO: "TTFT p95 ≤ 2s: 97.1 % of 412 requests, PASS".
+func Attainment(l *capacity.LineOutcome) string {
+	if l.Counted == 0 {
+		return fmt.Sprintf("%s: no requests, %s", LineText(l.Name, l.Max), l.Verdict)
+	}
+	return fmt.Sprintf("%s: %s %% of %s, %s", LineText(l.Name, l.Max), number.Text(100*float64(l.Within)/float64(l.Counted)),
+		number.Count(l.Counted, "request"), l.Verdict)
+}
+
+// Question is what a capacity answers: "chat, input tokens 512: what holds TTFT p95 ≤ 2s and TPOT p95 ≤ 50ms".
+func Question(c *figure.Capacity) string {
+	var lines []string
+	for _, l := range c.Lines() {
+		lines = append(lines, LineText(l.Name, l.Max))
+	}
+	return figure.ListedWith(", ", c.Benchmark, c.LoadAxes()) + ": what holds " + Listed(lines)
+}
+
+// LineText is a line of an SLO: "TTFT p95 ≤ 2s".
+func LineText(name string, most load.Duration) string {
+	return fmt.Sprintf("%s ≤ %s", LineName(name), most)
+}
+
+// Holding are the figures at the load that certainly holds: its throughput, its times to the first token and per token,
+// and those that the SLO is about; empty: no load does.
+func Holding(c *figure.Capacity) string {
+	rows := c.At(c.Outcome.Holds)
+	if len(rows) == 0 {
+		return ""
+	}
+	metrics := []figure.Metric{figure.OutputThroughput, figure.RequestThroughput}
+	for _, t := range figure.Timings {
+		if t.Key == figure.TTFT.Key || t.Key == figure.TPOT.Key {
+			metrics = append(metrics, figure.Latency(t, "median"))
+		}
+		for _, l := range c.Lines() {
+			if o, ok := load.ParseObjective(l.Name); ok && o.Metric == t.Key {
+				metrics = append(metrics, figure.Latency(t, fmt.Sprintf("p%v", o.Percentile)))
+			}
+		}
+	}
+	var parts []string
+	group := ""
+	for _, m := range metrics {
+		e, ok := figure.Weigh(m, rows, nil)
+		if !ok {
+			continue
+		}
+		text := number.Amount(e.Median, m.Unit)
+		if m.Timing != "" {
+			text = m.Short + " " + text
+			if m.Group != group {
+				text = m.Group + " " + text
+			}
+			group = m.Group
+		}
+		if e.Doubt {
+			text += " (suspect)"
+		}
+		parts = append(parts, text)
+	}
+	if parts == nil {
+		return ""
+	}
+	return fmt.Sprintf("at %s: %s", number.Short(*c.Outcome.Holds), strings.Join(parts, ", "))
+}
+
+// BoundsShort are the bounds of a capacity beside its bar: "83 to 113", "83 or more", "below 4"; where there is no answer
+// "no answer".
+func BoundsShort(o *capacity.Outcome) string {
+	switch {
+	case o.Holds == nil && o.Breaks == nil:
+		return "no answer"
+	case o.Holds == nil:
+		return "below " + number.Short(*o.Breaks)
+	case o.Breaks == nil:
+		return number.Short(*o.Holds) + " or more"
+	}
+	return number.Short(*o.Holds) + " to " + number.Short(*o.Breaks)
+}
+
+// Ranking says who holds more than whom, of answers to one question, by what is certain alone; empty: there are not two.
+func Ranking(of []*figure.Capacity) string {
+	front, behind := figure.Ranked(of)
+	if len(front)+len(behind) < 2 {
+		return ""
+	}
+	names := func(all []*figure.Capacity) string {
+		var names []string
+		for _, c := range all {
+			names = append(names, c.Name())
+		}
+		return Listed(names)
+	}
+	leaders := func(c *figure.Capacity) []*figure.Capacity { // those that are certainly ahead of it, and nobody of them
+		return slices.DeleteFunc(slices.Clone(front), func(f *figure.Capacity) bool { return !f.Ahead(c) })
+	}
+	if len(front) == 1 {
+		var others []string
+		for _, c := range behind {
+			others = append(others, fmt.Sprintf("%s breaks by %s", c.Name(), number.Short(*c.Outcome.Breaks)))
+		}
+		return fmt.Sprintf("%s holds the most: %s, and %s.", names(front), number.Short(*front[0].Outcome.Holds), Listed(others))
+	}
+	text := fmt.Sprintf("Nobody leads: the bounds of %s overlap.", names(front))
+	for _, same := range figure.Grouped(behind, func(c *figure.Capacity) string { return names(leaders(c)) }) {
+		than := names(leaders(same[0]))
+		if len(leaders(same[0])) == len(front) {
+			than = "any of them"
+		}
+		text += fmt.Sprintf(" Certainly less than %s: %s.", than, names(same))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"hclbench/plain"
 	"hclbench/report/figure"
+	"hclbench/report/number"
 	"hclbench/report/say"
 	"hclbench/results"
 )
@@ -17,7 +18,7 @@ func capacityLines(all []*figure.Capacity, width int) (paragraphs [][]string) {
 	for _, of := range figure.Questions(all) {
 		lines := plain.Wrap(plain.Words(say.Question(of[0])), " ", width)
 		for _, c := range of {
-			for _, text := range []string{say.Answerer(c) + ": " + say.Capacity(&c.Outcome), say.Holding(c)} {
+			for _, text := range []string{c.Name() + ": " + say.Capacity(&c.Outcome), say.Holding(c)} {
 				for i, line := range plain.Wrap(plain.Words(text), " ", max(width-4, 0)) {
 					indent := "    "
 					if i == 0 && !strings.HasPrefix(text, "at ") {
@@ -40,7 +41,7 @@ func capacityMarkdown(b *bytes.Buffer, all []*figure.Capacity) {
 	for _, of := range figure.Questions(all) {
 		fmt.Fprintf(b, "%s\n\n", MarkdownText(say.Question(of[0])))
 		for _, c := range of {
-			text := "**" + MarkdownText(say.Answerer(c)) + "**: " + MarkdownText(say.Capacity(&c.Outcome))
+			text := "**" + MarkdownText(c.Name()) + "**: " + MarkdownText(say.Capacity(&c.Outcome))
 			fmt.Fprintf(b, "- %s\n", figure.ListedWith("; ", text, MarkdownText(say.Holding(c))))
 		}
 		if text := say.Ranking(of); text != "" {
@@ -64,11 +65,30 @@ func searched(rows []results.Row, found []results.Capacity) (all []Searched) {
 	return all
 }
 
+// capacityFacts are what a search has found that tried the cell, and what is certain of its load.
+func capacityFacts(r *results.Row, found []results.Capacity) []Fact {
+	c, l := figure.TriedBy(figure.Capacities([]results.Row{*r}, found), r)
+	if l == nil {
+		return nil
+	}
+	lines := []string{say.Capacity(&c.Outcome), fmt.Sprintf("%s %s: %s", number.Short(l.Load), say.LoadUnit(c.Outcome.Of), say.LoadVerdict(l))}
+	for i := range l.Lines {
+		lines = append(lines, say.Attainment(&l.Lines[i]))
+	}
+	return []Fact{{"Capacity", strings.Join(lines, "\n")}}
+}
+
 // capacityColumn says what is certain of the load of a cell that a search has tried; nil: none has tried any.
 func capacityColumn(rows []results.Row, all []*figure.Capacity) []Column {
 	c := Column{Key: "capacity", Name: "holds", weight: 96, Left: true}.With(len(rows), func(i int) Entry {
 		if _, l := figure.TriedBy(all, &rows[i]); l != nil {
-			return Entry{Text: say.LoadVerdict(l), Exact: string(l.Verdict)}
+			short := *l
+			short.Doubt = "" // the cell's own verdict says it
+			text := say.LoadVerdict(&short)
+			if l.Tries > 1 {
+				text += fmt.Sprintf(", %d tries", l.Tries)
+			}
+			return Entry{Text: text, Exact: string(l.Verdict)}
 		}
 		return Entry{}
 	})

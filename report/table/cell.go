@@ -18,10 +18,10 @@ import (
 )
 
 // Cell prints one row in full, in lines of at most width columns, 0 being no limit: what was measured on
-// what, every figure, what its identity is made of, and the events that concern it.
-func Cell(w io.Writer, r results.Row, events []results.Event, width int) error {
+// what, every figure, what its identity is made of, what a search has found that tried it, and the events that concern it.
+func Cell(w io.Writer, r results.Row, found []results.Capacity, events []results.Event, width int) error {
 	var b bytes.Buffer
-	writeFacts(&b, cellFacts(&r, width), width)
+	writeFacts(&b, slices.Concat(cellFacts(&r, width), capacityFacts(&r, found)), width)
 	if r.Summary != nil {
 		b.WriteByte('\n')
 		if err := Summary(&b, r.Summary, width); err != nil {

@@ -34,9 +34,10 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		_, err := fmt.Fprintln(w, "No results.")
 		return err
 	}
-	parted := tablesOf(rows, &opt.Layout)
+	capacities := figure.Capacities(rows, opt.Capacities)
+	parted := tablesOf(figure.LongestTries(rows, capacities), &opt.Layout)
 	rows = slices.Concat(parted...)
-	notes, capacities := say.NewDoubts(rows), figure.Capacities(rows, opt.Capacities)
+	notes := say.NewDoubts(rows)
 	tables, common := newSheets(parted, &opt.Layout, notes, capacities)
 	var dropped []string
 	for _, s := range tables {
@@ -52,11 +53,12 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
-	for _, text := range slices.Concat(say.Sentences(rows, &opt.Layout), say.HostChanges(rows), say.ForcedText(rows),
+	alone := figure.Unsearched(rows, capacities)
+	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.ForcedText(rows),
 		tooFew(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}
-	below = append(below, Numbered(notes.Texts(), opt.Width), spreadLines(figure.Repetitions(rows), opt.Width),
+	below = append(below, Numbered(notes.Texts(), opt.Width), spreadLines(figure.Repetitions(alone), opt.Width),
 		plain.Wrap(dropped, ", ", opt.Width))
 	// Only the tables have colours: their entries are plain by themselves.
 	parts := []string{plain.Text(inBlocks(slices.Insert(capacityLines(capacities, opt.Width), 0, head)...))}
@@ -129,9 +131,10 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 		paragraph(text)
 	}
 	if len(rows) > 0 {
-		parted := tablesOf(rows, &about.Layout)
+		capacities := figure.Capacities(rows, about.Capacities)
+		parted := tablesOf(figure.LongestTries(rows, capacities), &about.Layout)
 		rows = slices.Concat(parted...)
-		notes, capacities := say.NewDoubts(rows), figure.Capacities(rows, about.Capacities)
+		notes := say.NewDoubts(rows)
 		tables, common := newSheets(parted, &about.Layout, notes, capacities)
 		paragraph(say.Sentence(say.CommonMark(rows)))
 		paragraph(strings.Join(slices.Concat(say.Origin(rows), common), ", "))
@@ -143,7 +146,7 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 			paragraph(strings.Join(s.common, ", "))
 			s.Markdown(&b)
 		}
-		for _, text := range slices.Concat(say.Sentences(rows, &about.Layout), say.ForcedText(rows), tooFew(rows, &about.Layout, tables)) {
+		for _, text := range slices.Concat(say.Sentences(figure.Unsearched(rows, capacities), &about.Layout), say.ForcedText(rows), tooFew(rows, &about.Layout, tables)) {
 			fmt.Fprintf(&b, "\n%s\n", MarkdownText(text))
 		}
 		for i, d := range notes {
