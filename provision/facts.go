@@ -1,6 +1,9 @@
 package provision
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,8 +13,9 @@ import (
 // Facts are what a host is made of: what has to be known of it to compare two
 // results. What may change from one hour to the next is not among them.
 type Facts struct {
-	Hostname    string   `json:"hostname"` // of a pod, its node's name
-	OS          string   `json:"os"`       // "Ubuntu 22.04.5 LTS"
+	Hostname    string   `json:"hostname"`      // of a pod, its node's name
+	Box         string   `json:"box,omitempty"` // tells this machine from every other, however it is called: [BoxOf]
+	OS          string   `json:"os"`            // "Ubuntu 22.04.5 LTS"
 	Kernel      string   `json:"kernel"`
 	Arch        string   `json:"arch"` // as the kernel says it: "x86_64"
 	CPUModel    string   `json:"cpu_model,omitempty"`
@@ -31,6 +35,21 @@ type Facts struct {
 	Settings  map[string]string `json:"settings,omitempty"`
 	Fabric    map[string]string `json:"fabric,omitempty"` // as [FabricFacts.Traits] has it, where several hosts ran an engine
 	Condition *Condition        `json:"condition,omitempty"`
+}
+
+// BoxOf names a machine by what the makers have numbered its GPUs with, or by the id of its system where it has none;
+// empty: neither is known. Nobody can tell from the name what it was made of.
+func BoxOf(machineID string, gpus []string) string {
+	of := machineID
+	if len(gpus) > 0 {
+		of = strings.Join(slices.Sorted(slices.Values(gpus)), " ")
+	}
+	if of == "" {
+		return ""
+	}
+	sum := hmac.New(sha256.New, []byte(of)) // as machine-id(5) asks for
+	sum.Write([]byte("hcl box"))
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // GPU is one GPU as its vendor's tool describes it.

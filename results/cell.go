@@ -18,13 +18,16 @@ import (
 type Run struct {
 	ID       string    `json:"id"` // sorts by start time
 	Lab      string    `json:"lab"`
-	Command  string    `json:"command"` // "apply", "rehearse", "bench"
+	Command  string    `json:"command"` // "apply", "rehearse", "bench", [Proving]
 	Version  string    `json:"version"` // of hcl
 	Started  time.Time `json:"started"`
 	Finished time.Time `json:"finished,omitzero"` // zero: still going, or died
 	Outcome  string    `json:"outcome,omitempty"` // "done", "failed", "interrupted", …; empty: see Finished
 	Bundled  bool      `json:"-"`                 // it was measured elsewhere and came in a bundle
 }
+
+// Proving is the command of a run that finds out the [Noise] of a box. Its cells are no results of the lab.
+const Proving = "check --prove"
 
 // Cell is one measured cell.
 type Cell struct {
@@ -156,6 +159,8 @@ type Row struct {
 	// HostChanged says in what the host is not as it was when the cell was measured
 	// there, as far as it was seen since: "driver 550.54.15 → 570.86.15".
 	HostChanged []string `json:"host_changed,omitempty"`
+	// Noise is what is known of the noise of the box that it was measured on; nil: nothing.
+	Noise *Noise `json:"noise,omitempty"`
 	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
 	// then void, and says so.
 	Damaged string `json:"-"`

@@ -296,7 +296,7 @@ func testLookAtOldStore(t *testing.T, place string) {
 			check(t, err)
 		}
 	}
-	older(5, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
+	older(5, `DROP TABLE noise`, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
 		`ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`,
 		`ALTER TABLE deployments DROP COLUMN compile_cache`, `ALTER TABLE deployments DROP COLUMN listener`, `DROP TABLE capacities`)
 	reader, err := look(t, place)

@@ -24,7 +24,7 @@ type Query struct {
 	Latest bool
 	// Rehearsed selects what was rehearsed instead of what was measured: the two
 	// are never in one answer. It says nothing when Run is set. Runs that came in
-	// a bundle are in no answer but that for their Run.
+	// a bundle, and those that proved a box, are in no answer but that for their Run.
 	Rehearsed bool
 }
 
@@ -154,10 +154,15 @@ func join(ctx context.Context, db *database, rows []Row) error {
 	if err != nil {
 		return err
 	}
+	noises, err := readNoises(ctx, db)
+	if err != nil {
+		return err
+	}
 	runs := map[string]damaged[Run]{}
 	for _, r := range all {
 		runs[r.thing.ID] = r
 	}
+	noise := map[[2]string]*Noise{}                            // by run and deployment
 	deployments := map[string]map[string]damaged[Deployment]{} // by run and id
 	for i := range rows {
 		r := &rows[i]
@@ -169,10 +174,14 @@ func join(ctx context.Context, db *database, rows []Row) error {
 			}
 			for _, d := range of {
 				deployments[r.RunID][d.thing.ID] = d
+				noise[[2]string{r.RunID, d.thing.ID}] = d.thing.noiseOf(noises)
 			}
 		}
 		run, d := runs[r.RunID], deployments[r.RunID][r.DeploymentID]
 		r.Run, r.Deployment = run.thing, d.thing
+		if r.Run.Command != "rehearse" { // whose engines are none of the box's
+			r.Noise = noise[[2]string{r.RunID, r.DeploymentID}]
+		}
 		r.damage("the row of its run", run.why)
 		r.damage("the row of its deployment "+r.DeploymentID, d.why)
 	}
@@ -315,7 +324,7 @@ func (q Query) clause(table, latest string) (sql string, args []any) {
 	if q.Run != "" {
 		and("c.run_id = ?", q.Run)
 	} else {
-		and("r.bundled = 0 AND (r.command = 'rehearse') = ?", q.Rehearsed)
+		and("r.bundled = 0 AND r.command <> '"+Proving+"' AND (r.command = 'rehearse') = ?", q.Rehearsed)
 		if q.Lab != "" {
 			and("r.lab = ?", q.Lab)
 		}

@@ -23,7 +23,9 @@ import (
 
 type checkFlags struct {
 	hostFlags
-	fabric, measure, json bool
+	fabric, measure, prove, json bool
+	engine                       string // to prove with; empty: the first
+	starts                       int    // of it
 }
 
 func checkVerb(t *console) *cobra.Command {
@@ -34,12 +36,18 @@ func checkVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&f.fabric, "fabric", false, "also have the hosts of each engine that runs over several meet on its ports")
 	c.Flags().BoolVar(&f.measure, "measure", false,
 		"with --fabric: also measure RDMA and an all-reduce between the hosts, in the engine's image")
+	c.Flags().BoolVar(&f.prove, "prove", false, "also find out how small a difference the hosts can show: one engine is started several times")
+	c.Flags().StringVar(&f.engine, "engine", "", "with --prove: start this engine, such as vllm.h200, and not the lab's first")
+	c.Flags().IntVar(&f.starts, "starts", 4, fmt.Sprintf("with --prove: start it `n` times, %d to %d", fewestStarts, mostStarts))
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	refuses(c, noUse{"measure", "fabric", false})
+	refuses(c, noUse{"measure", "fabric", false}, noUse{"engine", "prove", false}, noUse{"starts", "prove", false})
 	return c
 }
 
 func runCheck(ctx context.Context, t *console, f checkFlags) error {
+	if f.starts < fewestStarts || f.starts > mostStarts {
+		return usage("--starts is how often an engine is started: %d to %d", fewestStarts, mostStarts)
+	}
 	l, opt, err := f.reach(ctx, t)
 	if err != nil {
 		return err
@@ -65,15 +73,23 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 		}
 		all = append(all, fabrics...)
 	}
-	if f.json {
-		err = checkJSON(t, cfg.Lab.Name, all[:hosts], all[hosts:], f.fabric)
-	} else {
-		err = checkTable(t.stdout, all)
+	outcome := checkOutcome(all[:hosts], all[hosts:])
+	if !f.json {
+		if err := checkTable(t.stdout, all); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
+	var noise *results.Noise
+	if f.prove && outcome == nil {
+		noise, outcome = f.noise(ctx, t)
 	}
-	return checkOutcome(all[:hosts], all[hosts:])
+	switch {
+	case f.json:
+		err = checkJSON(t, cfg.Lab.Name, all[:hosts], all[hosts:], f.fabric, noise)
+	case noise != nil:
+		err = noiseTable(t.stdout, noise)
+	}
+	return errors.Join(outcome, err)
 }
 
 // fabrics looks at what is between hosts. Where that is to be measured, nobody applies the lab meanwhile.
@@ -142,7 +158,7 @@ func checkTable(out io.Writer, all []checked) error {
 	return nil
 }
 
-func checkJSON(t *console, lab string, hosts, fabrics []checked, withFabrics bool) error {
+func checkJSON(t *console, lab string, hosts, fabrics []checked, withFabrics bool, noise *results.Noise) error {
 	shown := func(list []checked) *[]checked {
 		all := []checked{}
 		for _, c := range list {
@@ -157,11 +173,12 @@ func checkJSON(t *console, lab string, hosts, fabrics []checked, withFabrics boo
 		return &all
 	}
 	out := struct {
-		FormatVersion string     `json:"format_version"`
-		Lab           string     `json:"lab"`
-		Hosts         *[]checked `json:"hosts"`
-		Fabrics       *[]checked `json:"fabrics,omitempty"`
-	}{FormatVersion: "1.1", Lab: lab, Hosts: shown(hosts)}
+		FormatVersion string         `json:"format_version"`
+		Lab           string         `json:"lab"`
+		Hosts         *[]checked     `json:"hosts"`
+		Fabrics       *[]checked     `json:"fabrics,omitempty"`
+		Noise         *results.Noise `json:"noise,omitempty"`
+	}{FormatVersion: "1.2", Lab: lab, Hosts: shown(hosts), Noise: noise}
 	if withFabrics {
 		out.Fabrics = shown(fabrics)
 	}

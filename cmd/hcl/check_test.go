@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/provision"
+	"hclbench/results"
 	"hclbench/testhost"
 )
 
@@ -58,6 +59,56 @@ func TestCheck(t *testing.T) {
 	}
 	u.tells("check", exitContract, "python3 (process 4711, 20000 MiB)", "host box (lab.hcl:7)", "of 1 host, 1 cannot be used")
 	u.tells("apply", exitContract, "gpu users: python3 (process 4711")
+}
+
+// TestProve: an engine that is started several times tells how small a difference a box can show, which compare then
+// says of what the lab measures there. What it measured is no result of the lab.
+func TestProve(t *testing.T) {
+	t.Parallel()
+	host := testhost.New(t, testhost.Options{Namespace: true})
+	u := newPerson(t, host, `
+lab "proof" { lease = "1m" }
+host "box" {
+  %HOST%
+  runtime = "process"
+}
+engine "sim" "first" {
+  host  = host.box
+  flags = { ttft = "20ms", itl = "5ms" }
+}
+engine "sim" "other" { host = host.box }
+`+benchmarkOf("matrix.engine", "\nengine = [engine.sim.first, engine.sim.other]\nconcurrency = [2, 3, 4]\n", 400, "matrix.concurrency", 4))
+	out, said, code := u.run("check", "--prove", "--starts", "3", "--json")
+	var shown struct{ Noise results.Noise }
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || code != exitDone && code != exitCells { // a busy machine makes cells suspect
+		t.Fatalf("exit %d, %v\n%s%s", code, err, out, said)
+	}
+	n := shown.Noise
+	if n.Engine != "sim.first" || n.Starts != 3 || n.Host != "box" || n.Box == "" || n.Spread["median_e2el_ms"] <= 0 || n.Spread["output_throughput"] <= 0 {
+		t.Errorf("the noise is %+v", n)
+	}
+	store, err := results.Look(t.Context(), filepath.Join(u.lab, ".hcl"))
+	must(t, err)
+	defer store.Close()
+	rows, err := store.Rows(t.Context(), results.Query{Run: n.RunID})
+	must(t, err)
+	loads := map[string]int{}
+	for _, r := range rows {
+		loads[fmt.Sprint(r.Job.Workload.Concurrency, " × ", r.Job.Workload.Requests)]++
+	}
+	if want := map[string]int{"2 × 64": 3, "4 × 64": 3}; !maps.Equal(loads, want) {
+		t.Errorf("it has measured %v, want %v", loads, want)
+	}
+	u.tells("check --prove --engine sim.none", exitUsage, "no benchmark sends load to an engine sim.none")
+	u.tells("check --prove --starts 1", exitUsage, "--starts is how often an engine is started: 2 to 20")
+	u.tells("check --starts 3", exitUsage, "--starts does nothing without --prove")
+	u.tells("report", exitDone, "No results.")
+	u.edit("requests = 400", "requests = 8")
+	u.tells("apply --auto-approve --only engine=sim.first", applied, "sim.first")
+	out, said, _ = u.run("compare", "--metric", "median_e2el_ms", ".", ".")
+	if !strings.Contains(out, "Host box cannot show less than") || !strings.Contains(out, "sim.first") {
+		t.Errorf("compare does not name the noise:\n%s%s", out, said)
+	}
 }
 
 // TestCheckModels: what hcl check says of models, wherever they are and come from,

@@ -26,7 +26,7 @@ import (
 //go:embed facts.sh
 var factsScript string
 
-const factFields = "name,memory.total,driver_version"
+const factFields = "name,memory.total,driver_version,uuid"
 
 // within bounds a driver that hangs, which broken GPUs make it do.
 const within = time.Minute
@@ -81,11 +81,15 @@ func parseFacts(said lines) provision.Facts {
 		ROCm:        said.One("rocm_version"),
 		Toolkit:     said.One("toolkit"),
 	}
+	var ids []string // of GPUs
 	of := func(vendor provision.Vendor) func(gpus []smi.GPU, system smi.Object) {
 		return func(gpus []smi.GPU, system smi.Object) {
 			for _, g := range gpus {
 				memory, _ := g.Memory()
 				driver := cmp.Or(g.At("driver_version").Text(), system.At("Driver version").Text(), g.At("driver", "version").Text())
+				if id := cmp.Or(g.At("uuid").Text(), g.At("Unique ID").Text(), g.At("asic", "asic_serial").Text()); id != "" {
+					ids = append(ids, id)
+				}
 				f.GPUs = append(f.GPUs, provision.GPU{Vendor: vendor, Name: g.Name(), MemoryBytes: memory, Driver: driver})
 			}
 		}
@@ -95,6 +99,7 @@ func parseFacts(said lines) provision.Facts {
 		{provision.RocmSMI, "rocm", "", of(provision.AMD)},
 		{provision.AMDSMI, "amd", "", of(provision.AMD)},
 	})
+	f.Box = provision.BoxOf(said.One("machine"), ids)
 	return f
 }
 

@@ -1,5 +1,6 @@
 PATH=$PATH:/usr/local/bin:/usr/bin:/opt/rocm/bin
 echo "hostname=$(uname -n)"
+echo "machine=$(cat /etc/machine-id 2>/dev/null)"
 echo "os=$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME" || uname -s)"
 echo "kernel=$(uname -r)"
 echo "arch=$(uname -m)"
@@ -12,7 +13,7 @@ if command -v nvidia-smi >/dev/null 2>&1; then
 	nvidia-smi --query-gpu="$1" --format=csv,noheader,nounits 2>&1 | sed 's/^/nvidia=/'
 fi
 if command -v rocm-smi >/dev/null 2>&1; then
-	rocm-smi --showproductname --showmeminfo vram --showdriverversion --json 2>&1 | sed 's/^/rocm=/'
+	rocm-smi --showproductname --showmeminfo vram --showuniqueid --showdriverversion --json 2>&1 | sed 's/^/rocm=/'
 elif command -v amd-smi >/dev/null 2>&1; then
 	amd-smi static --asic --vram --driver --json 2>&1 | sed 's/^/amd=/'
 fi

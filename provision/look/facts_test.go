@@ -43,7 +43,7 @@ func TestFacts(t *testing.T) {
 	if diff := cmp.Diff(slices.Repeat([]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "550.144.03")}, 8), f.GPUs); diff != "" {
 		t.Errorf("GPUs (-want +got):\n%s", diff)
 	}
-	if f.Hostname != "h200-a" || f.OS == "" || f.Kernel == "" || f.Arch == "" || f.CPUs < 1 || f.MemoryBytes < 1<<28 || f.Problems != nil {
+	if f.Hostname != "h200-a" || f.Box == "" || f.OS == "" || f.Kernel == "" || f.Arch == "" || f.CPUs < 1 || f.MemoryBytes < 1<<28 || f.Problems != nil {
 		t.Errorf("Facts = %+v", f)
 	}
 	text, err := json.Marshal(f)
@@ -72,7 +72,7 @@ func TestFactsOfAMD(t *testing.T) {
 	if err != nil || f.Docker != "" || f.NoDocker == "" || f.Problems != nil {
 		t.Errorf("Facts = %+v, %v", f, err)
 	}
-	if len(f.GPUs) != 8 || f.GPUs[0].Vendor != provision.AMD || f.GPUs[0].MemoryBytes < 100<<30 || f.GPUs[0].Driver == "" {
+	if f.Box == "" || len(f.GPUs) != 8 || f.GPUs[0].Vendor != provision.AMD || f.GPUs[0].MemoryBytes < 100<<30 || f.GPUs[0].Driver == "" {
 		t.Errorf("GPUs = %+v, want eight MI300X", f.GPUs)
 	}
 	want := reachtest.Block(h)
@@ -93,14 +93,14 @@ func TestLocalFacts(t *testing.T) {
 func TestParseFacts(t *testing.T) {
 	got := parseFacts(read(strings.Join([]string{
 		"hostname=spark", "cpus=20", "memory_kib=1024", "cpu=Cortex-X925",
-		"nvidia=NVIDIA GB10, [N/A], 580.95.05",
+		"nvidia=NVIDIA GB10, [N/A], 580.95.05, GPU-5f0c1a7e-2b3d-4c5e-9f60-000000000000",
 		"rocm=WARNING: AMD GPU device(s) is/are in a low-power state",
 		`rocm={"card0": {"Card Series": "N/A", "Device Name": "AMD Instinct MI300X", "VRAM Total Memory (B)": "206141652992"},`,
 		`rocm= "system": {"Driver version": "6.10.5"}}`,
 		"",
 	}, "\n")))
 	want := provision.Facts{
-		Hostname: "spark", CPUModel: "Cortex-X925", CPUs: 20, MemoryBytes: 1 << 20,
+		Hostname: "spark", Box: provision.BoxOf("", []string{"GPU-5f0c1a7e-2b3d-4c5e-9f60-000000000000"}), CPUModel: "Cortex-X925", CPUs: 20, MemoryBytes: 1 << 20,
 		GPUs: []provision.GPU{nvidia("NVIDIA GB10", 0, "580.95.05"), amd("AMD Instinct MI300X", 206141652992, "6.10.5")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -31,11 +31,12 @@ func TestFactsOfReleases(t *testing.T) {
 		want      []provision.GPU
 		problem   string
 	}{
-		{"nvidia-smi 550, MIG or not", as("nvidia", "NVIDIA H200, 143771, 550.144.03\nNVIDIA H100 80GB HBM3, 81559, 550.144.03\n"),
+		{"nvidia-smi 550, MIG or not", as("nvidia", "NVIDIA H200, 143771, 550.144.03, GPU-5f0c1a7e-2b3d-4c5e-9f60-000000000000\n"+
+			"NVIDIA H100 80GB HBM3, 81559, 550.144.03, GPU-5f0c1a7e-2b3d-4c5e-9f60-000000000001\n"),
 			[]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "550.144.03"),
 				nvidia("NVIDIA H100 80GB HBM3", 81559<<20, "550.144.03")}, ""},
 		{"nvidia-smi 570, one GPU is lost",
-			as("nvidia", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error\nNVIDIA H200, 143771, 570.86.15\n"),
+			as("nvidia", "Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error\nNVIDIA H200, 143771, 570.86.15, GPU-5f0c1a7e-2b3d-4c5e-9f60-000000000001\n"),
 			[]provision.GPU{nvidia("NVIDIA H200", 143771<<20, "570.86.15")},
 			"nvidia-smi: Unable to determine the device handle for GPU0: 0000:1B:00.0: Unknown Error"},
 		{"nvidia-smi without a driver",

@@ -79,6 +79,9 @@ type FigureDiff struct {
 	// Intervals says of single measurements whether those of the two are "apart" or "overlap".
 	// They are of how each run varied, and know nothing of other starts. Empty: not known.
 	Intervals string `json:"intervals,omitempty"`
+	// Floor is the least change that the boxes of the two can show, where one was proved; 0: none was. What is
+	// below it is no difference, whatever repetitions say.
+	Floor Percent `json:"noise_floor_percent,omitempty"`
 	// Verdict is what can be said: "better", "worse" or "changed", "level", or "unknown", as repetitions are
 	// too few to tell, or A and B are judged by another SLO or price.
 	Verdict string `json:"verdict"`
@@ -152,6 +155,7 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 			d.Notes = append(d.Notes, "AB"[i:i+1]+": "+sentence)
 		}
 	}
+	d.Notes = append(d.Notes, say.Noises(slices.Concat(a, b), metrics)...)
 	d.OnlyA, d.OnlyB = len(d.onlyA), len(d.onlyB)
 	d.Inputs = allInputs(d.Cells)
 	return d, nil
@@ -166,13 +170,13 @@ func figureDiff(m figure.Metric, rowsA, rowsB []*results.Row) (FigureDiff, bool)
 	f := FigureDiff{Metric: m.Name, Unit: m.Unit, A: a.Spread, B: b.Spread, P: figure.RankTest(a.Values, b.Values), Of: m, a: a, b: b}
 	f.Better = map[int]string{1: "higher", -1: "lower"}[m.Better]
 	f.Change, f.Intervals = changeOf(f.A.Median, f.B.Median), figure.Apart(m, rowsA, rowsB)
-	f.Significant = f.P < figure.Significance
+	f.Significant, f.Floor = f.P < figure.Significance, Percent(b.Floor(a)*100)
 	for _, r := range slices.Concat(rowsA, rowsB) {
 		f.Needs = max(f.Needs, m.Lacks(r))
 	}
 	f.b.Needs = f.Needs
 	f.Verdict = f.verdict()
-	if !f.Significant {
+	if !f.Significant && !f.within() {
 		if f.Needed = figure.Needed(a.Values, b.Values); f.Needed == 0 && min(a.N, b.N) < figure.Fewest {
 			f.Needed = figure.Fewest
 		}
@@ -193,9 +197,21 @@ func changeOf(a, b float64) Percent {
 // unsaid is what becomes of a percentile that too few requests carry.
 const unsaid = "with too few requests"
 
-// chance reports whether there are enough repetitions to tell the two apart, and they do not.
+// chance reports whether there are enough repetitions to tell the two apart, or a box is known well enough, and they are not.
 func (f FigureDiff) chance() bool {
-	return f.b.Differs(f.a) == figure.NotSo && min(f.A.N, f.B.N) >= figure.Fewest
+	return f.b.Differs(f.a) == figure.NotSo && (f.within() || min(f.A.N, f.B.N) >= figure.Fewest)
+}
+
+// within reports whether the change is less than what the boxes can show.
+func (f FigureDiff) within() bool { return f.b.Within(f.a) }
+
+// cannotShow says of which change on the boxes say nothing.
+func (f FigureDiff) cannotShow() string {
+	boxes := "this box"
+	if f.a.Box() != f.b.Box() {
+		boxes = "these boxes"
+	}
+	return boxes + " cannot show less than " + number.Share(float64(f.Floor)/100)
 }
 
 // verdict is what can be said of a figure.

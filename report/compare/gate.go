@@ -85,8 +85,8 @@ const Suspects = "suspect"
 // missing or void in B, whose requests fail where those of A did not, that is suspect, that is not
 // of the same thing as that of A, or whose figure is not known passes no limit; allowed are the
 // exceptions, of [Differing] and [Suspects]. Neither does a limit pass that no cell could be held
-// against, nor a change that is beyond it and that many repetitions do not tell from chance; with too few to
-// tell, the medians decide. The error is about a condition that cannot be read.
+// against, nor a change that is beyond it and that many repetitions do not tell from chance, or that is less than what the
+// boxes can show; with too few to tell, the medians decide. The error is about a condition that cannot be read.
 func (d *Difference) Check(limits []GateLimit, allowed []string) error {
 	d.Checks = nil
 	for _, l := range limits {
@@ -205,6 +205,8 @@ func (c *CellDiff) change(l GateLimit) (Result, string) {
 		return Unknown, fmt.Sprintf("B is judged by %s, A by %s", f.b.Judged, f.a.Judged)
 	case !beyond:
 		return Pass, ""
+	case f.within():
+		return Unknown, why + "; " + f.cannotShow()
 	case f.chance():
 		return Unknown, why + fmt.Sprintf(", which %d+%d repetitions do not tell from chance", f.A.N, f.B.N)
 	}

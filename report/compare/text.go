@@ -204,7 +204,7 @@ func (d *Difference) sheet(m figure.Metric, names *table.Sheet) (title string, s
 	return title, s
 }
 
-// text is the change, or ~ where the repetitions do not tell the two apart.
+// text is the change, or ~ where the repetitions, or the boxes, do not tell the two apart.
 func (f FigureDiff) text() string {
 	if f.chance() {
 		return "~"
@@ -216,6 +216,8 @@ func (f FigureDiff) text() string {
 func (f FigureDiff) doubt(c CellDiff) string {
 	var words []string
 	switch n := min(f.A.N, f.B.N); {
+	case f.within():
+		words = append(words, f.cannotShow())
 	case f.Significant || n >= figure.Fewest:
 		words = append(words, fmt.Sprintf("p=%.3f n=%d+%d", f.P, f.A.N, f.B.N))
 		if !f.Significant && f.Needed > 0 {

@@ -21,6 +21,7 @@ type Evidence struct {
 	Of          int            // repetitions that have the figure
 	bounds      *load.Interval // of a single one: where the truth lies in 95 of 100 runs; nil: it does not tell
 	Needs       int            // requests that the percentile needs, of which a repetition had too few; 0: none had
+	unrest                     // of the boxes that it was measured on
 	Judged      string         // by what it was worked out beside what was measured: SLO or price
 }
 
@@ -56,7 +57,7 @@ func Weigh(m Metric, rows []*results.Row, shared []string) (e Evidence, ok bool)
 			e.Judged = m.judged(r)
 		}
 	}
-	e.Spread, e.Suspect = SpreadOf(e.Values), suspects == len(sure)
+	e.Spread, e.Suspect, e.unrest = SpreadOf(e.Values), suspects == len(sure), unrestOf(m, sure)
 	if x, ok := m.Interval(all[0]); ok && len(all) == 1 {
 		e.bounds = &x
 	}
@@ -121,12 +122,14 @@ const (
 	NotSo
 )
 
-// Differs says whether two figures differ by more than chance and a hundredth: repetitions tell, or else
-// nobody does.
+// Differs says whether two figures differ by more than chance, a hundredth, and what their boxes can show: repetitions
+// tell, or else nobody does. Those of one start know nothing of other starts, so that a box's noise goes before them.
 func (e Evidence) Differs(from Evidence) certainty {
 	switch {
 	case e.Judged != from.Judged || e.Needs > 0 || from.Needs > 0:
 		return Unknown
+	case e.Within(from):
+		return NotSo
 	case e.N >= Fewest && from.N >= Fewest:
 		if RankTest(e.Values, from.Values) < Significance {
 			return so

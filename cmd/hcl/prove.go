@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"hclbench/hcl"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/report/say"
+	"hclbench/results"
+)
+
+// The bounds of --starts: with more the floor hardly falls.
+const fewestStarts, mostStarts = 2, 20
+
+// proven are the metrics that a proof shows; it keeps those of all.
+func proven() []figure.Metric {
+	return []figure.Metric{figure.OutputThroughput, figure.MedianTTFT, figure.Latency(figure.TTFT, "p99"), figure.MedianTPOT,
+		figure.Latency(figure.ITL, "median"), figure.MedianE2EL}
+}
+
+// noise starts one engine of the lab several times as apply does, and keeps how far its starts lie apart.
+func (f checkFlags) noise(ctx context.Context, t *console) (*results.Noise, error) {
+	flags := workFlags{hosts: f.hostFlags}
+	w, err := flags.prepare(ctx, t, results.Proving, func(cfg *hcl.Config) (*plan.Plan, error) {
+		p, err := plan.Prove(cfg, f.engine, f.starts)
+		return p, asUsage(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, done, err := w.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := w.announce(); err != nil {
+		return nil, err
+	}
+	w.opt.Run = newRun(w.cfg.Lab.Name, w.command)
+	if w.opt.Inputs, err = inputs(w.lab, w.plan); err != nil {
+		return nil, err
+	}
+	outcome, runErr, err := w.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if runErr != nil && ctx.Err() != nil {
+		interrupted := &exit{exitInterrupted, errors.New("interrupted; what ran is taken down, and nothing is known of the noise")}
+		return nil, errors.Join(interrupted, leftBy(runErr))
+	}
+	kept := context.WithoutCancel(ctx)
+	rows, err := w.store.Rows(kept, results.Query{Run: w.opt.Run.ID})
+	if err != nil {
+		return nil, errors.Join(exitAfter(w.plan, outcome, runErr), err)
+	}
+	n, ok := figure.NoiseOf(rows)
+	switch {
+	case !ok:
+		tooFew := &exit{exitFailed, errors.New("fewer than two starts have measured anything: nothing is known of the noise")}
+		return nil, errors.Join(brief(runErr), tooFew)
+	case n.Box == "":
+		const unnamed = "the host has neither GPUs that tell their numbers nor /etc/machine-id: the noise cannot be kept for it"
+		t.logger().Warn(unnamed, "host", n.Host)
+	default:
+		err = w.store.PutNoise(kept, n)
+	}
+	return &n, errors.Join(exitAfter(w.plan, outcome, runErr), err)
+}
+
+// noiseTable shows what starts of an engine have differed by.
+func noiseTable(out io.Writer, n *results.Noise) error {
+	fmt.Fprintf(out, "\n%s %s on %s, %s, run %s\n", n.Engine, n.Version, n.Host, plain.Count(n.Starts, "start"), n.RunID)
+	rows := [][]any{{"  FIGURE", "SPREAD", "CANNOT SHOW LESS THAN"}}
+	for _, m := range proven() {
+		if least := figure.LeastShown(n, m); least > 0 {
+			rows = append(rows, []any{"  " + m.Title, number.Share(n.Spread[m.Name]), number.Share(least)})
+		}
+	}
+	if err := writeTable(out, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", say.Noise(n, proven()))
+	return err
+}
