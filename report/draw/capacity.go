@@ -18,17 +18,13 @@ const CapacityID = "capacity"
 
 // capacities are what searches have found: of each question the answers, and how the loads that were tried stand to each
 // line of the SLO.
-func capacities(all []*figure.Capacity, series *figure.Series) Section {
+func capacities(all []*figure.Capacity) Section {
 	out := Section{ID: CapacityID, Title: "Capacity"}
 	for _, of := range figure.Questions(all) {
-		of = slices.DeleteFunc(of, func(c *figure.Capacity) bool { return series.Find(c.Rows[0]) == nil })
-		if len(of) == 0 {
-			continue
-		}
 		id := CapacityID + "-" + figure.Slug(of[0].Benchmark)
-		answers := &Figure{ID: id, Title: "Capacity", Under: say.Question(of[0]), Charts: []*chart.Panel{bounds(of, series)}}
+		answers := &Figure{ID: id, Title: "What each engine holds", Under: say.Question(of[0]), Charts: []*chart.Panel{bounds(of)}}
 		for _, c := range of {
-			answers.Notes = append(answers.Notes, series.Find(c.Rows[0]).Label+": "+
+			answers.Notes = append(answers.Notes, c.Name()+": "+
 				figure.ListedWith("; ", say.Capacity(&c.Outcome), say.Holding(c))+".")
 		}
 		answers.Notes = append(answers.Notes, "Full: certainly held. Outlined: nobody knows. After it: certainly not.")
@@ -38,7 +34,7 @@ func capacities(all []*figure.Capacity, series *figure.Series) Section {
 		lines := &Figure{ID: id + "-attainment", Title: "Attainment against load", Under: say.Question(of[0]),
 			Notes: []string{"The share of requests within the bound; dashed: what is asked for. Full markers: PASS. Crosses: FAIL. Hollow: UNRESOLVED."}}
 		for i := range of[0].Lines() {
-			lines.Charts = append(lines.Charts, attainment(of, i, series))
+			lines.Charts = append(lines.Charts, attainment(of, i))
 		}
 		out.Figures = append(out.Figures, answers)
 		if lines.drawn() {
@@ -49,13 +45,13 @@ func capacities(all []*figure.Capacity, series *figure.Series) Section {
 }
 
 // bounds are the answers to one question as bars: full up to what holds, and an outline from there to what breaks.
-func bounds(of []*figure.Capacity, series *figure.Series) *chart.Panel {
+func bounds(of []*figure.Capacity) *chart.Panel {
 	o := of[0].Outcome
 	c := &chart.Panel{Title: "Capacity", Y: chart.Axis{Unit: say.LoadUnit(o.Of)}, Better: "higher is better"}
 	g := chart.Group{}
 	for _, x := range of {
 		o := &x.Outcome
-		b := chart.Bar{Series: series.Find(x.Rows[0]), Text: say.BoundsShort(o), Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])}}
+		b := chart.Bar{Series: x.Series, Text: say.BoundsShort(o), Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])}}
 		b.Label, b.Hover = b.Series.Label, b.Series.Label+"\n"+say.Capacity(o)
 		if o.Holds != nil {
 			b.Value = *o.Holds
@@ -70,7 +66,7 @@ func bounds(of []*figure.Capacity, series *figure.Series) *chart.Panel {
 }
 
 // attainment is how the loads stand to the n-th line of the SLO: the share of the requests that were within its bound.
-func attainment(of []*figure.Capacity, n int, series *figure.Series) *chart.Panel {
+func attainment(of []*figure.Capacity, n int) *chart.Panel {
 	line := of[0].Lines()[n]
 	o, _ := load.ParseObjective(line.Name) // by which it was judged
 	unit := say.LoadUnit(of[0].Outcome.Of)
@@ -78,7 +74,7 @@ func attainment(of []*figure.Capacity, n int, series *figure.Series) *chart.Pane
 		X: chart.Axis{Title: "Load", Unit: unit}, Y: chart.Axis{Unit: "% within", Linear: true, To: 100}}
 	least := o.Percentile
 	for _, x := range of {
-		l := chart.Line{Series: series.Find(x.Rows[0])}
+		l := chart.Line{Series: x.Series}
 		for _, t := range x.Outcome.Loads {
 			s := t.Lines[n]
 			if s.Counted == 0 {

@@ -338,12 +338,15 @@ func (f *Figure) CSV() string {
 		}
 		for _, g := range c.Groups {
 			for _, x := range g.Bars {
-				label := g.Label
+				label, low, high := cmp.Or(g.Label, x.Text), "", ""
 				if x.Before {
 					label += ", without"
 				}
+				if x.To > x.Value {
+					low, high = number.Exact(x.Value), number.Exact(x.To)
+				}
 				bar := func(v float64, verdict string) {
-					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), plain.CSV(label), "", "", "", verdict)
+					write(c, x.Series, "", "", number.Exact(v), unit(c.Y), plain.CSV(label), "", low, high, verdict)
 				}
 				if !x.None {
 					bar(x.Value, x.Verdict())

@@ -23,7 +23,7 @@ type Section struct {
 func Sections(rows []results.Row, all *figure.Series, about figure.About) (out []Section) {
 	cells, layout := figure.Samples(rows, all), &about.Layout
 	more := all.WithOthers(cells, rows, about)
-	if found := capacities(figure.Capacities(rows, about.Capacities), all); len(found.Figures) > 0 {
+	if found := capacities(all.Capacities(rows, about.Capacities)); len(found.Figures) > 0 {
 		out = append(out, found)
 	}
 	if len(layout.Charts) > 0 {

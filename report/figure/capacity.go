@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hclbench/capacity"
+	"hclbench/report/chart"
 	"hclbench/results"
 )
 
@@ -14,7 +15,17 @@ import (
 type Capacity struct {
 	results.Capacity
 	Engine string
+	Series *chart.Series  // nil: nothing is drawn
 	Rows   []*results.Row // each try, the load growing
+}
+
+// Capacities are what searches have found of rows, each with its series.
+func (s *Series) Capacities(rows []results.Row, found []results.Capacity) []*Capacity {
+	all := Capacities(rows, found)
+	for _, c := range all {
+		c.Series = s.Find(c.Rows[0])
+	}
+	return slices.DeleteFunc(all, func(c *Capacity) bool { return c.Series == nil })
 }
 
 // Capacities are what searches have found that have cells among rows, in the order of these. What is stale is left out.
@@ -118,8 +129,11 @@ func (c *Capacity) LoadAxes() string {
 	return strings.Join(AxisWords(c.Axes, ofLoad), ", ")
 }
 
-// Name is the engine, and what its axes say of it beside the load.
+// Name is its series, or where nothing is drawn the engine, and what its axes say of it beside the load.
 func (c *Capacity) Name() string {
+	if c.Series != nil {
+		return c.Series.Label
+	}
 	return CellName(c.Engine, slices.DeleteFunc(slices.Clone(c.Axes), func(a results.Axis) bool { return ofLoad(a.Name) || a.Name == SideAxis }))
 }
 

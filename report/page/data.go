@@ -118,7 +118,7 @@ const exact = 1 << 53 // whole numbers below it are themselves as float64
 
 // newData are the current rows, all else that is listed, and what others published, with the answers
 // of what was measured, or else of what was published.
-func newData(current, stale, published []results.Row, all *figure.Series, listed say.Doubts, layout *figure.Layout) *data {
+func newData(current, stale, published []results.Row, all *figure.Series, listed say.Doubts, about *figure.About) *data {
 	d := &data{Doubts: [][]string{nil}, Suspect: []string{}, Series: []dataSeries{}, Group: []int{}, Note: []int{}, Notes: []string{},
 		Foot: []int{}, Workloads: []*dataWorkload{}, Published: map[int]string{}, Larger: number.LargerUnits()}
 	for _, s := range all.All {
@@ -137,7 +137,8 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 		}
 	}
 	d.group(rows[:d.Listed], all, listed)
-	d.columns(rows, all, layout)
+	found := all.Capacities(rows, about.Capacities)
+	d.columns(rows, all, about, found)
 	d.top(rows[:len(current)])
 	d.Times = newTimes(rows[:d.Listed])
 	d.Counted = newCounted(rows[:d.Listed])
@@ -181,9 +182,10 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 	for n, s := range drawn {
 		all.Refs[all.Place(s.Rows[0])] = n + 1
 	}
-	for _, f := range say.Findings(current, all, layout) {
+	for _, f := range say.Findings(current, all, &about.Layout) {
 		a := f.Answer
 		w := newDataWorkload(f, func(s *figure.Sample) int { return d.Cell[at[s.Rows[0]]] })
+		w.answered(searchedBy(found, a.Cells))
 		for n, s := range a.Cells {
 			w.Cells, w.At = append(w.Cells, d.Cell[at[s.Rows[0]]]), append(w.At, a.At[n])
 			for _, cell := range theirs[s.Rows[0].ID] {
@@ -287,10 +289,11 @@ func (d *data) top(rows []results.Row) {
 
 // ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
 var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "kind", "host", "gpus", "model", "run",
-	"id", "started", "slo", "clients", "adapters", "unbounded"}
+	"id", "started", "capacity", "slo", "clients", "adapters", "unbounded"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
-func (d *data) columns(rows []results.Row, all *figure.Series, layout *figure.Layout) {
+func (d *data) columns(rows []results.Row, all *figure.Series, about *figure.About, found []*figure.Capacity) {
+	layout := &about.Layout
 	text := func(key string, shown bool, of func(r *results.Row) string) {
 		c := textColumn(key, shown, len(rows), func(i int) string { return of(&rows[i]) })
 		if len(c.Texts) == len(rows) {
@@ -335,6 +338,12 @@ func (d *data) columns(rows []results.Row, all *figure.Series, layout *figure.La
 	text("run", false, func(r *results.Row) string { return cmp.Or(r.RunID, r.Run.ID) })
 	text("id", false, func(r *results.Row) string { return r.ID })
 	text("started", false, func(r *results.Row) string { return figure.Stamp(r.Started) })
+	text("capacity", found != nil, func(r *results.Row) string {
+		if _, l := figure.TriedBy(found, r); l != nil {
+			return string(l.Verdict)
+		}
+		return ""
+	})
 	text("slo", slices.ContainsFunc(rows, func(r results.Row) bool { return figure.MetText(&r) != "" }),
 		func(r *results.Row) string {
 			_, missed, _ := figure.Attained(r)
@@ -477,6 +486,30 @@ func headline(finding string) string {
 // Rest is the finding without its headline.
 func (w *dataWorkload) Rest() string {
 	return strings.TrimSpace(strings.TrimPrefix(w.Finding, w.Headline))
+}
+
+// searchedBy are the searches that have tried these cells; nil: none has tried some of them.
+func searchedBy(found []*figure.Capacity, cells []*figure.Sample) (of []*figure.Capacity) {
+	for _, s := range cells {
+		c, _ := figure.TriedBy(found, s.Rows[0])
+		if c == nil {
+			return nil
+		}
+		of = figure.Once(of, c)
+	}
+	return of
+}
+
+// answered says what searches have found, in the place of who leads at which load: they leave a load as soon as it is clear.
+func (w *dataWorkload) answered(of []*figure.Capacity) {
+	if of == nil {
+		return
+	}
+	w.Finding = say.Answered(of)
+	w.Headline = headline(w.Finding)
+	for _, t := range w.Tables {
+		t.Finding = ""
+	}
 }
 
 func newDataWorkload(f say.Finding, cell func(s *figure.Sample) int) *dataWorkload {

@@ -23,7 +23,7 @@ func TestImportsLeadNothing(t *testing.T) {
 		rows[i].Deployment.Kind = reporttest.KindIn(rows[i].Deployment.Engine)
 	}
 	all := slices.Concat(reporttest.Imported(rows, 3), rows)
-	d := newData(all, nil, nil, figure.NewSeries(all, nil), say.NewDoubts(all), &figure.Layout{})
+	d := newData(all, nil, nil, figure.NewSeries(all, nil), say.NewDoubts(all), &figure.About{})
 	if d.Published[0] != "imported" || d.Published[6] != "" {
 		t.Errorf("they are not told apart: %v", d.Published)
 	}
@@ -73,7 +73,7 @@ func TestSuspectIsWritten(t *testing.T) {
 		strings.Contains(key, "Hollow") {
 		t.Errorf("a picture says %q", key)
 	}
-	d := newData(rows, nil, nil, figure.NewSeries(rows, nil), say.NewDoubts(rows), &figure.Layout{})
+	d := newData(rows, nil, nil, figure.NewSeries(rows, nil), say.NewDoubts(rows), &figure.About{})
 	if !slices.Contains(d.Suspect, "output_throughput") || len(d.Doubts) != 1 {
 		t.Errorf("the page's data have %q in doubt, and %q apart", d.Suspect, d.Doubts)
 	}
@@ -84,7 +84,7 @@ func TestStaleLeadsNothing(t *testing.T) {
 	rows := reporttest.Matrix()
 	stale := reporttest.Imported(rows[:1], 3)
 	stale[0].Run, stale[0].Stale = rows[0].Run, true
-	d := newData(rows, stale, nil, figure.NewSeries(slices.Concat(rows, stale), nil), say.Doubts{}, &figure.Layout{})
+	d := newData(rows, stale, nil, figure.NewSeries(slices.Concat(rows, stale), nil), say.Doubts{}, &figure.About{})
 	for _, c := range d.Columns {
 		if slices.Contains(c.Top, d.Group[len(rows)]) {
 			t.Errorf("it leads in %s", c.Key)

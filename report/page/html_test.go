@@ -28,6 +28,14 @@ func TestPage(t *testing.T) {
 		r.Axes = append(r.Axes, results.Axis{Name: "chunk", Value: int64(i / 20)})
 		many = append(many, r)
 	}
+	searched, found := reporttest.Searched(
+		reporttest.Search{Engine: "sglang.h200", Pass: []float64{4, 8, 32, 64, 79}, Open: []float64{16, 91}, Fail: []float64{99, 128}},
+		reporttest.Search{Engine: "trtllm.h200", Pass: []float64{4, 16, 64, 83}, Fail: []float64{87, 95, 128}},
+		reporttest.Search{Engine: "vllm.h200", Pass: []float64{4, 8, 28}, Open: []float64{30}, Fail: []float64{34, 64}, Running: true},
+		reporttest.Search{Engine: "vllm.old", Pass: []float64{4, 52}, Fail: []float64{67},
+			Flaw: "drifting: a load of 52 has passed, and failed when it was tried again at the end"},
+		reporttest.Search{Engine: "vllm.big", Pass: []float64{4, 64, 128}, Most: 128},
+		reporttest.Search{Engine: "vllm.tiny", Fail: []float64{1, 4}})
 	for _, c := range []struct {
 		name    string
 		rows    []results.Row
@@ -46,6 +54,7 @@ func TestPage(t *testing.T) {
 		{"many", many, figure.About{Title: "Three hundred cells"}, []string{"online-concurrency"}, "Prefix cache"},
 		{"groups", slices.Concat(reporttest.FourHosts(), reporttest.TwoHosts(), reporttest.OneHost()), figure.About{Title: "Engines of several members"},
 			[]string{"online-latency", "online-concurrency", "online-pareto"}, "Prefix cache"},
+		{"searched", searched, figure.About{Title: "chat", Capacities: found}, []string{"capacity-chat", "capacity-chat-attainment", "chat-latency"}, "Prefix cache"},
 		{"nothing", nil, figure.About{Title: "Nothing yet"}, nil, "Latency distributions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -243,7 +252,7 @@ func use(t *testing.T, tab *testhost.Tab, view testhost.View) {
 		const t = document.getElementById("tip");
 		done(t.hidden ? "" : t.textContent);
 	}))`, &tip)
-	if !strings.Contains(tip, " tok/s ") && !strings.Contains(tip, " ms ") {
+	if !strings.Contains(tip, " tok/s ") && !strings.Contains(tip, " ms ") && !strings.Contains(tip, " requests") {
 		t.Errorf("%d wide: pointing at a value says %q", view.Width, tip)
 	}
 

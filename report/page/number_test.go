@@ -31,7 +31,7 @@ func TestNumbersAlike(t *testing.T) {
 	for _, c := range changes {
 		want.Change = append(want.Change, number.Change(c))
 	}
-	data, err := json.Marshal(newData(nil, nil, nil, new(figure.About).Series(nil), nil, new(figure.Layout)))
+	data, err := json.Marshal(newData(nil, nil, nil, new(figure.About).Series(nil), nil, new(figure.About)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,8 @@ type page struct {
 	StyleHash, ScriptHash      string // what the page's policy lets in
 	Chips                      template.HTML
 	Data                       *data
-	Front                      *draw.Figure // what is drawn first where no script runs; nil: nothing is
+	Front                      *draw.Figure  // what is drawn first where no script runs; nil: nothing is
+	Capacity                   *draw.Section // what searches have found; nil: there were none
 	Sections                   []draw.Section
 	References                 []pageReference
 	Spending, Hosts            *pageTable // nil: there is nothing in it
@@ -113,7 +114,7 @@ func newPage(rows []results.Row, about figure.About) *page {
 	all, current, notes := about.Series(rows), figure.Fresh(rows), say.NewDoubts(rows)
 	published := figure.PublishedRows(rows, about)
 	stale := slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { return !r.Stale })
-	data := newData(current, stale, published, all, notes, &about.Layout) // before what is drawn of it
+	data := newData(current, stale, published, all, notes, &about) // before what is drawn of it
 	sections := draw.Sections(current, all, about)
 	style, script := style(), script()
 	source := draw.SourceOf(rows, about)
@@ -127,7 +128,10 @@ func newPage(rows []results.Row, about figure.About) *page {
 		Data: data,
 		Plan: plans(rows, about.Planned), Verdicts: say.VerdictCounts(rows), Doubts: pageDoubts(notes, all),
 		HostChanges: say.HostChanges(rows), Engines: table.Engines(rows)}
-	for _, s := range sections {
+	if len(sections) > 0 && sections[0].ID == draw.CapacityID {
+		p.Capacity, p.Sections = &sections[0], sections[1:]
+	}
+	for _, s := range p.Sections {
 		if len(s.Figures) > 0 && p.Front == nil {
 			p.Front = s.Figures[0]
 		}

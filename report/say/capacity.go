@@ -1,6 +1,7 @@
 package say
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,6 +169,18 @@ func BoundsShort(o *capacity.Outcome) string {
 	return number.Short(*o.Holds) + " to " + number.Short(*o.Breaks)
 }
 
+// Answered is what searches have found, as a finding: of one its bounds, of several who holds more than whom.
+func Answered(of []*figure.Capacity) string {
+	if text := Ranking(of); text != "" {
+		return text
+	}
+	var texts []string
+	for _, c := range of {
+		texts = append(texts, c.Name()+": "+Bounds(&c.Outcome)+".")
+	}
+	return strings.Join(texts, " ")
+}
+
 // Ranking says who holds more than whom, of answers to one question, by what is certain alone; empty: there are not two.
 func Ranking(of []*figure.Capacity) string {
 	front, behind := figure.Ranked(of)
@@ -183,6 +196,11 @@ func Ranking(of []*figure.Capacity) string {
 	}
 	leaders := func(c *figure.Capacity) []*figure.Capacity { // those that are certainly ahead of it, and nobody of them
 		return slices.DeleteFunc(slices.Clone(front), func(f *figure.Capacity) bool { return !f.Ahead(c) })
+	}
+	if len(front) == 1 && len(behind) > 2 {
+		first := slices.MaxFunc(behind, func(a, b *figure.Capacity) int { return cmp.Compare(*a.Outcome.Breaks, *b.Outcome.Breaks) })
+		return fmt.Sprintf("%s holds the most: %s, and of the others %s breaks last, by %s.", names(front), number.Short(*front[0].Outcome.Holds),
+			first.Name(), number.Short(*first.Outcome.Breaks))
 	}
 	if len(front) == 1 {
 		var others []string
