@@ -155,6 +155,8 @@ type Generator struct {
 
 	// Stopped is for how long of this part its process did not run: it was stopped or swapped out, or its machine paused.
 	Stopped float64 `json:"stopped_ms,omitempty"`
+	// Starved is for how long of this part its process was ready to run and had no processor, where it had none for 100 ms and more.
+	Starved float64 `json:"starved_ms,omitempty"`
 
 	Warmup       int     `json:"warmup_requests,omitempty"` // sent before the measurement; in no other number
 	WarmupFailed int     `json:"warmup_failed,omitempty"`

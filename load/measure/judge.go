@@ -17,8 +17,8 @@ const (
 	maxReadLag      = 5.0  // ms, p99
 	maxGCShare      = 0.01 // of the time, but not below maxReadLag in all
 	maxCPUShare     = 0.8  // of each core that the generator may use
-	maxStopped      = 0.01 // of the time, but not below leastStopped in all
-	leastStopped    = 500 * time.Millisecond
+	maxStill        = 0.01 // of the time that it did not run, but not below leastStill in all
+	leastStill      = 500 * time.Millisecond
 	leastCompleted  = 0.1  // of the requests
 	maxHeldOfTTFT   = 0.1  // of the TTFT median, but not below minSendLag or above maxReadLag
 	maxWarmed       = 0.05 // of the prompts measured
@@ -41,7 +41,7 @@ func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
 		return void(noneCompleted, p.Requests, p.Failures())
 	case float64(p.Completed) < leastCompleted*float64(p.Requests):
 		return void(fewCompleted, p.Completed, p.Requests, p.Failures())
-	case p.Stopped > max(load.Ms(leastStopped), maxStopped*p.Duration*1e3) && w.Speed == 0:
+	case p.Stopped > longestStill(p) && w.Speed == 0:
 		return void(stoodStill, p.Stopped, p.Duration)
 	case p.OutputTokens == 0 && w.Generates():
 		return void(noOutput)
@@ -169,7 +169,11 @@ func (r *reasons) behind(w load.Workload, records []load.Record, s span) {
 	r.below(float64(left), (1-load.MaxLittle)*float64(due), rateMissed, left, due, w.Concurrency)
 }
 
+// longestStill is for how many milliseconds of a part its generator may have stood still, or had no processor.
+func longestStill(p load.Part) float64 { return max(load.Ms(leastStill), maxStill*p.Duration*1e3) }
+
 func (r *reasons) generator(s load.Part) {
+	r.above(s.Starved, longestStill(s), starved, s.Starved, s.Duration)
 	if l := s.ReadLag; l != nil {
 		r.above(l.Percentiles["99"], maxReadLag, readLate, l.Percentiles["99"], maxReadLag)
 	}
@@ -332,6 +336,7 @@ var (
 	notFull   = doubt{"not-full", nil, "%.2f requests were in flight on average, not %d: the window is not full"}
 	sentLate  = doubt{"send-lag", nil, "requests left up to %.1f ms late (p99; the limit here is %.1f ms)"}
 	readLate  = doubt{"read-lag", ofTimes, "what had come was read up to %.1f ms late (p99; the limit is %.1f ms)"}
+	starved   = doubt{"starved", nil, "the generator waited %.0f ms of %.3g s for a processor, as others had them all"}
 	paused    = doubt{"gc-pauses", ofTimes, "garbage collection stopped the generator for %.1f ms of %.3g s"}
 	busy      = doubt{"client-cpu", nil, "the generator used %.0f %% of the %.0f cores that it may use"}
 	sentAgain = doubt{"repeated", nil, "%d of %d %s had been sent before, as there are %d of them: a prefix cache knows " +

@@ -109,7 +109,7 @@ func sourceOf(w load.Workload, clients []Shared) *load.Source {
 func together(a, b load.Generator) load.Generator {
 	a.GCPauses, a.Cores, a.CPUShare = a.GCPauses+b.GCPauses, a.Cores+b.Cores, a.CPUShare+b.CPUShare
 	a.Warmup, a.WarmupFailed = a.Warmup+b.Warmup, a.WarmupFailed+b.WarmupFailed
-	a.Stopped = max(a.Stopped, b.Stopped)
+	a.Stopped, a.Starved = max(a.Stopped, b.Stopped), max(a.Starved, b.Starved)
 	a.GCPauseMs, a.GCLongest = max(a.GCPauseMs, b.GCPauseMs), max(a.GCLongest, b.GCLongest)
 	if a.ReadLag == nil || b.ReadLag != nil && b.ReadLag.Percentiles["99"] > a.ReadLag.Percentiles["99"] {
 		a.ReadLag = b.ReadLag
@@ -153,7 +153,7 @@ func (f ofClients) of(client string, own load.Verdict) ofClients {
 		switch r.Code {
 		case busy.code, fellBehind.code, stoodStill.code:
 			f.void = append(f.void, r)
-		case sentLate.code, readLate.code, paused.code, beyondStreams.code, warmupFailed.code:
+		case sentLate.code, readLate.code, starved.code, paused.code, beyondStreams.code, warmupFailed.code:
 			f.suspect = append(f.suspect, r)
 		}
 	}

@@ -245,6 +245,7 @@ func TestClientsAreJudged(t *testing.T) {
 			p[1].Summary = Summarize(e.Workload, nil, time.Time{}, duration(p[1].Records), p[1].Records)
 		}, load.Void, []string{"c1 did not reach the engine with 308 of its 329 requests (308 × connect)"}},
 		"stopped": {func(p []Shared) { says(1, stoodStill, p, 800.0, 9.0) }, load.Void, []string{"c1: the generator stood still for 800 ms of 9 s"}},
+		"starved": {func(p []Shared) { says(1, starved, p, 800.0, 9.0) }, load.Suspect, []string{"c1: the generator waited 800 ms of 9 s"}},
 		"slower": {func(p []Shared) {
 			for i := range p[1].Records {
 				p[1].Records[i].First += 30 * msec

@@ -8,44 +8,44 @@ import (
 	"time"
 )
 
-// What a generator that stands still shows of itself.
+// What a generator that does not run shows of itself.
 const (
 	pulseEvery = 20 * time.Millisecond
-	leastStop  = 100 * time.Millisecond // a busy system wakes a process later than it asked by less
-	lookEvery  = 100 * time.Millisecond // what a thread has waited up to so long before a stop may be taken for the stop's
+	leastLate  = 100 * time.Millisecond // a busy system wakes a process later than it asked by less
+	lookEvery  = 100 * time.Millisecond // what a thread has waited up to so long before a late beat may be taken for that beat's
+	lookAfter  = 10 * time.Second       // no thread waits longer for its turn
 )
 
-// pulse notes when this process stood still: stopped, swapped out, or in a machine that was
-// paused. Nothing that it measures meanwhile shows it, since its clocks start after the thaw. Waiting for a processor
-// is something else, which the lag of what it sends shows, and the host's pressure.
+// pulse notes when this process did not run: it was stopped, swapped out, or in a machine that was paused; or it had no
+// processor. Nothing that it measures meanwhile shows it, since its clocks start when it runs again.
 type pulse struct {
 	stop chan struct{}
-	over chan []span
+	over chan []late
 }
 
 // newPulse notes it from now on, by the time since zero.
 func newPulse(zero time.Time) pulse {
-	p := pulse{make(chan struct{}), make(chan []span)}
+	p := pulse{make(chan struct{}), make(chan []late)}
 	go func() {
 		t := time.NewTicker(pulseEvery)
 		defer t.Stop()
-		now := time.Now()
-		b := beats{zero: zero, last: now, looked: now, waits: waited(ownThreads)}
+		waits, now := waited(ownThreads), time.Now()
+		b := beats{zero: zero, last: now, looked: now, waits: waits}
 		for ended := false; !ended; {
 			select {
 			case <-t.C:
 			case <-p.stop:
 				ended = true
 			}
-			b.beat(time.Now(), func() map[string]time.Duration { return waited(ownThreads) })
+			b.beat(time.Now, func() map[string]time.Duration { return waited(ownThreads) })
 		}
-		p.over <- b.stops
+		p.over <- b.late
 	}()
 	return p
 }
 
-// end is when the process stood still.
-func (p pulse) end() []span {
+// end is when the process did not run.
+func (p pulse) end() []late {
 	close(p.stop)
 	return <-p.over
 }
@@ -54,25 +54,55 @@ func (p pulse) end() []span {
 type beats struct {
 	zero, last, looked time.Time
 	waits              map[string]time.Duration // that each thread had waited for a processor when they were looked at
-	stops              []span
+	late               []late
 }
 
-// beat takes a look at the clock. What came too late, and no thread has waited for a processor meanwhile, is a stop.
-// Threads wait side by side, most of all when a stop ends and all of them wake: the longest wait is what
-// they can have cost, and not the sum.
-func (b *beats) beat(now time.Time, waited func() map[string]time.Duration) {
-	gap := now.Sub(b.last) - pulseEvery
-	b.last = now
-	if gap < leastStop && now.Sub(b.looked) < lookEvery {
+// late is a beat that came too late, and since when the process did not run.
+type late struct {
+	span
+	before map[string]time.Duration // that each thread had waited when they were last looked at
+	waited time.Duration            // the longest that one of them waited of it, as far as is known
+}
+
+// stopped is the part of it in which no thread waited for a processor, where that is long enough to be one.
+func (l late) stopped() span {
+	if l.to-l.from-l.waited < leastLate {
+		return span{}
+	}
+	return span{l.from, l.to - l.waited}
+}
+
+// starved is the rest of it.
+func (l late) starved() span {
+	if s := l.stopped(); s != (span{}) {
+		return span{s.to, l.to}
+	}
+	return l.span
+}
+
+// beat takes a look at the clock, and at times at the threads. What came too late, and no thread has waited for a processor
+// meanwhile, is a stop. Threads wait side by side, most of all when a stop ends and all of them wake: the longest wait is
+// what they can have cost, and not the sum. Linux counts a wait when it is over, and a thread that had the timer may
+// wait on when another beats in its place: so later looks tell of it, too. What it has waited since the look before the beat, less
+// the time since the beat, was before the beat.
+func (b *beats) beat(clock func() time.Time, waited func() map[string]time.Duration) {
+	now, before := clock(), b.waits
+	if now.Sub(b.last) < pulseEvery+leastLate && now.Sub(b.looked) < lookEvery {
+		b.last = now
 		return
 	}
-	before, longest := b.waits, time.Duration(0)
-	b.looked, b.waits = now, waited()
-	for thread, wait := range b.waits {
-		longest = max(longest, wait-before[thread])
+	b.waits = waited()
+	now = clock() // the look may have had to wait itself
+	gap, at := now.Sub(b.last)-pulseEvery, now.Sub(b.zero)
+	b.last, b.looked = now, now
+	if gap >= leastLate {
+		b.late = append(b.late, late{span: span{at - gap, at}, before: before})
 	}
-	if gap -= longest; gap >= leastStop {
-		b.stops = append(b.stops, span{now.Sub(b.zero) - gap, now.Sub(b.zero)})
+	for i := len(b.late) - 1; i >= 0 && at-b.late[i].to < lookAfter; i-- {
+		l := &b.late[i]
+		for thread, wait := range b.waits {
+			l.waited = max(l.waited, min(wait-l.before[thread]-(at-l.to), l.to-l.from))
+		}
 	}
 }
 

@@ -143,62 +143,105 @@ func TestStoppedAgainAndAgain(t *testing.T) {
 	}
 }
 
+// waiting are the looks of beats at threads, each of which has waited for so long.
+type waiting struct {
+	beats
+	now   time.Time
+	waits map[string]time.Duration
+}
+
+func newWaiting() *waiting {
+	now := time.Now()
+	return &waiting{beats{zero: now, last: now, looked: now}, now, map[string]time.Duration{}}
+}
+
+// late is a beat that comes late, by when its look at the threads, which takes a while, finds that they have waited for
+// so much more.
+func (w *waiting) late(by, looking time.Duration, waits ...time.Duration) {
+	w.now = w.now.Add(pulseEvery + by)
+	w.beat(func() time.Time { return w.now }, func() map[string]time.Duration {
+		for i, wait := range waits {
+			w.waits[strconv.Itoa(i)] += wait
+		}
+		seen := maps.Clone(w.waits)
+		w.now = w.now.Add(looking)
+		return seen
+	})
+}
+
+// still is for how long it was stopped, and for how long it had no processor.
+func (w *waiting) still() (stopped, starved time.Duration) {
+	for _, l := range w.beats.late {
+		stopped += always.overlap(l.stopped())
+		starved += always.overlap(l.starved())
+	}
+	return stopped, starved
+}
+
 // TestBeats: what a process stood still for is what it came too late by, less the longest that one of its threads has
 // waited for a processor. A busy host hides no stop, after which all threads wait at once, and is none.
 func TestBeats(t *testing.T) {
-	each := func(n int, wait time.Duration) (waits []time.Duration) {
-		for range n {
-			waits = append(waits, wait)
-		}
-		return waits
-	}
+	each := func(n int, wait time.Duration) []time.Duration { return slices.Repeat([]time.Duration{wait}, n) }
 	for name, x := range map[string]struct {
-		late  time.Duration   // the beat
-		waits []time.Duration // of each thread, meanwhile and in the time before it since they were looked at
-		want  time.Duration
+		late             time.Duration   // the beat
+		waits            []time.Duration // of each thread, meanwhile and in the time before it since they were looked at
+		stopped, starved time.Duration
 	}{
-		"in time":                        {0, nil, 0},
-		"a little late":                  {99 * msec, nil, 0},
-		"stopped":                        {100 * msec, nil, 100 * msec},
-		"stopped for long":               {time.Minute, nil, time.Minute},
-		"stopped on a busy host":         {900 * msec, each(10, 100*msec), 800 * msec},
-		"waited for a processor":         {900 * msec, each(1, 880*msec), 0},
-		"all waited for a processor":     {900 * msec, each(10, 850*msec), 0},
-		"stopped, and waited for longer": {900 * msec, append(each(10, 90*msec), 300*msec), 600 * msec},
+		"in time":                        {0, nil, 0, 0},
+		"a little late":                  {99 * msec, nil, 0, 0},
+		"stopped":                        {100 * msec, nil, 100 * msec, 0},
+		"stopped for long":               {time.Minute, nil, time.Minute, 0},
+		"stopped on a busy host":         {900 * msec, each(10, 100*msec), 800 * msec, 100 * msec},
+		"waited for a processor":         {900 * msec, each(1, 880*msec), 0, 900 * msec},
+		"all waited for a processor":     {900 * msec, each(10, 850*msec), 0, 900 * msec},
+		"stopped, and waited for longer": {900 * msec, append(each(10, 90*msec), 300*msec), 600 * msec, 300 * msec},
 	} {
-		zero := time.Now()
-		b := beats{zero: zero, last: zero, looked: zero, waits: map[string]time.Duration{"0": time.Hour}}
-		now := zero.Add(pulseEvery + x.late)
-		b.beat(now, func() map[string]time.Duration {
-			waits := map[string]time.Duration{}
-			for i, wait := range x.waits {
-				waits[strconv.Itoa(i)] = b.waits[strconv.Itoa(i)] + wait
-			}
-			return waits
-		})
-		var got time.Duration
-		for _, s := range b.stops {
-			if got += s.to - s.from; s.to != now.Sub(zero) {
-				t.Errorf("%s: a stop ends %v after the beginning, and not with the beat", name, s.to)
-			}
-		}
-		if got != x.want {
-			t.Errorf("%s: stood still for %v, want %v", name, got, x.want)
+		w := newWaiting()
+		w.late(x.late, 0, x.waits...)
+		if stopped, starved := w.still(); stopped != x.stopped || starved != x.starved {
+			t.Errorf("%s: stopped for %v, starved for %v, want %v and %v", name, stopped, starved, x.stopped, x.starved)
 		}
 	}
 }
 
-// TestBeatsLookOften: what threads have waited for long before a stop is not taken off it.
-func TestBeatsLookOften(t *testing.T) {
-	zero, waits := time.Now(), map[string]time.Duration{}
-	b, now := beats{zero: zero, last: zero, looked: zero}, zero
-	for range 100 { // a thread that wants a processor all the time, and has it a tenth of it
-		now = now.Add(pulseEvery)
-		waits["0"] += pulseEvery * 9 / 10
-		b.beat(now, func() map[string]time.Duration { return maps.Clone(waits) })
+// TestBeatsAreStarved: a wait is found that the look itself had in its middle, and one of another thread that had the timer,
+// and that is not over at the beat.
+func TestBeatsAreStarved(t *testing.T) {
+	for name, beats := range map[string]func(w *waiting){
+		"in a look": func(w *waiting) {
+			w.late(80*msec, 900*msec, 960*msec)
+			w.late(80*msec, 0)
+		},
+		"after a look": func(w *waiting) {
+			w.late(800*msec, 0, 0, 10*msec)
+			for range 3 {
+				w.late(80*msec, 0)
+			}
+			w.late(80*msec, 0, 1200*msec)
+		},
+	} {
+		w := newWaiting()
+		beats(w)
+		if stopped, starved := w.still(); stopped != 0 || starved < 800*msec {
+			t.Errorf("%s: stopped for %v, starved for %v", name, stopped, starved)
+		}
 	}
-	b.beat(now.Add(pulseEvery+time.Second), func() map[string]time.Duration { return waits })
-	if got := span.overlap(always, b.stops...); got < time.Second-lookEvery {
+}
+
+// TestBeatsLookOften: what threads have waited for long before a stop is not taken off it, and neither is what they
+// wait after it.
+func TestBeatsLookOften(t *testing.T) {
+	w := newWaiting()
+	busy := func() {
+		for range 100 { // a thread that wants a processor all the time, and has it a tenth of it
+			w.waits["0"] += pulseEvery * 9 / 10
+			w.late(0, 0)
+		}
+	}
+	busy()
+	w.late(time.Second, 0)
+	busy()
+	if got, _ := w.still(); got < time.Second-lookEvery {
 		t.Errorf("stood still for %v of a second", got)
 	}
 }

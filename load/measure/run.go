@@ -158,11 +158,11 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	p := g.newPhase(prompts.ForPrompt, total)
 	g.client.ReadLag() // of the warm-up
 	var took load.Generator
-	var stops []span
+	var late []late
 	p.watched(ctx, func(sending context.Context) {
 		p.follow(ctx, sending, paceOf(w, prompts.Seed(g.job), g.set.Due).share(g.job.Share))
 		took = p.before.since() // what comes now is ours to compute, and measures nothing
-		stops = p.pulse.end()
+		late = p.pulse.end()
 		runtime.GC() // there is room for it in the stacks of the workers that have gone
 	})
 
@@ -186,7 +186,10 @@ func (g *generator) run(ctx context.Context) (*load.Result, error) {
 	source := s.Source
 	for _, part := range s.Parts() {
 		part.Generator = took
-		part.Stopped = load.Ms(spanOf(part.Window, records).overlap(stops...))
+		for _, l := range late {
+			part.Stopped += load.Ms(spanOf(part.Window, records).overlap(l.stopped()))
+			part.Starved += load.Ms(spanOf(part.Window, records).overlap(l.starved()))
+		}
 		part.Verdict = evidence{workload: w, records: records}.verdict(*part, source)
 		source = nil // what the warm-up has sent before is said once
 	}

@@ -363,6 +363,26 @@ func TestVerdictOfPauses(t *testing.T) {
 	}
 }
 
+// TestVerdictOfStillness: a generator that was stopped has measured nothing, and one that had no processor nothing to rely on.
+func TestVerdictOfStillness(t *testing.T) {
+	w, records := run1()
+	s := Summarize(w, nil, time.Time{}, duration(records), records)
+	for _, x := range []struct {
+		stopped, starved float64
+		want, text       string
+	}{
+		{499, 499, load.Valid, ""},
+		{501, 9000, load.Void, "the generator stood still for 501 ms of 3 s: its process was stopped or swapped out, or its machine paused"},
+		{100, 1501, load.Suspect, "the generator waited 1501 ms of 3 s for a processor, as others had them all"},
+	} {
+		s.Stopped, s.Starved = x.stopped, x.starved
+		got := (evidence{workload: w, records: records}).verdict(s.Part, s.Source)
+		if got.Verdict != x.want || got.Verdict != load.Valid && got.Reasons[0].Text != x.text {
+			t.Errorf("stopped for %v ms and starved for %v: %v, want %s: %s", x.stopped, x.starved, got, x.want, x.text)
+		}
+	}
+}
+
 // TestPeakOfAnInstant: of a run of less than a second, no second is worse than all of it.
 func TestPeakOfAnInstant(t *testing.T) {
 	records := []load.Record{{First: 100 * msec, Last: 200 * msec, End: 250 * msec, OutputTokens: 5, Gaps: []time.Duration{100 * msec}}}
