@@ -17,7 +17,7 @@ import (
 
 func benchmarkBlock() *lang.BlockType {
 	return &lang.BlockType{
-		Name: "benchmark", Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
+		Name: "benchmark", Root: "benchmark", Named: true, Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
 		Args: slices.Concat([]lang.Argument{
 			lang.Arg("engine", measured, func(d *draft, e *engines.Engine) { d.Engine = e }).
 				Required("What is measured: `engine.KIND.NAME` or `matrix.engine`."),
@@ -219,21 +219,27 @@ func checkTogether(b *lang.Block, c Cell) {
 	if checkSent(b, c); b.Incomplete {
 		return
 	}
-	most, flag, said := engines.MaxContext(e)
-	input, output := w.Longest()
-	if !said || input+output <= most {
-		if most, flag, said := engines.MaxPrompt(e); said && input > most {
-			b.Fail(b.At("dataset"), "Context too short", "A prompt has %d tokens, and %s of prefill of %s allows %d. "+
-				"Raise it, or ask for less.", input, flag, e.Address(), most)
+	if why, ofPrompt := contextTooShort(e, w); why != "" {
+		x := b.Arg("load.output_tokens")
+		if !x.IsSet() || ofPrompt {
+			x = b.Arg("dataset")
 		}
-		return
+		b.Fail(x.At, "Context too short", "%s Raise it, or ask for less.", why)
 	}
-	x := b.Arg("load.output_tokens")
-	if !x.IsSet() {
-		x = b.Arg("dataset")
+}
+
+// contextTooShort says why what is sent, or of it the prompt alone, does not go into an engine's context; empty: it does, as
+// far as is known.
+func contextTooShort(e *engines.Engine, w load.Workload) (why string, ofPrompt bool) {
+	input, output := w.Longest()
+	if most, flag, said := engines.MaxContext(e); said && input+output > most {
+		return fmt.Sprintf("A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d.",
+			input, output, input+output, flag, e.Address(), most), false
 	}
-	b.Fail(x.At, "Context too short", "A prompt of %d tokens and an answer of %d make %d, and %s of %s allows %d. "+
-		"Raise it, or ask for less.", input, output, input+output, flag, e.Address(), most)
+	if most, flag, said := engines.MaxPrompt(e); said && input > most {
+		return fmt.Sprintf("A prompt has %d tokens, and %s of prefill of %s allows %d.", input, flag, e.Address(), most), true
+	}
+	return "", false
 }
 
 // checkFrom holds the hosts that a load is sent from against the engine and against the load.

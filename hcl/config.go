@@ -24,6 +24,7 @@ type Config struct {
 	// stands in the groups whose roles it takes, see [engines.Engine.Engines].
 	Engines    []*engines.Engine
 	Benchmarks []Benchmark
+	Tunes      []Tune
 	Report     Report
 	Secrets    []provision.Text // hidden wherever they stand in what is shown or kept
 }

@@ -22,6 +22,9 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	for _, b := range r.Blocks("benchmark") {
 		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
+	for _, b := range r.Blocks("tune") {
+		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks))
+	}
 	checkLengths(r, c)
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
@@ -44,7 +47,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 func language() []*lang.BlockType {
 	return []*lang.BlockType{
 		labBlock(), lang.VariableBlock(), lang.LocalsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
-		datasetBlock(), benchmarkBlock(), reportBlock(),
+		datasetBlock(), benchmarkBlock(), tuneBlock(), reportBlock(),
 	}
 }
 

@@ -120,6 +120,18 @@ func Reference[N any](block, example string, others ...string) Kind[*N] {
 	}}}
 }
 
+// Name is the name of a block of the named type, of which nothing else is known.
+func Name(block, example string) Kind[string] {
+	want, refers := withArticle(block)+" of this lab, such as "+example, []string{block}
+	return Kind[string]{kind{noun: block, want: want, refers: refers, convert: func(v cty.Value) (any, error) {
+		d, err := blockOfType(v, refers)
+		if err != nil {
+			return nil, err
+		}
+		return d.Name, nil
+	}}}
+}
+
 // blockOfType is the block that a value stands for, if it is of one of these types.
 func blockOfType(v cty.Value, types []string) (*Declared, error) {
 	switch d := referred(v, ""); {
@@ -144,10 +156,10 @@ func OrElse[N any](k Kind[*N], want string, say func(v cty.Value) (*N, error)) K
 	return k
 }
 
-// ReferenceList is a list of blocks of the named type, each of which becomes an N.
-func ReferenceList[N any](block, example string) Kind[[]*N] {
+// ReferenceList is a list of blocks of the named type, or of others, each of which becomes an N.
+func ReferenceList[N any](block, example string, others ...string) Kind[[]*N] {
 	noun := "list of " + block + "s"
-	refers := []string{block}
+	refers := append(others, block)
 	return Kind[[]*N]{kind{noun: noun, want: "a " + noun + ", such as " + example, refers: refers, convert: func(v cty.Value) (any, error) {
 		unknown := false
 		blocks, err := Elements(v, func(e cty.Value) (*Declared, error) {
@@ -481,7 +493,7 @@ func (c *checker) declare(b *hclsyntax.Block, t *BlockType) {
 			d := &Declared{Type: t, Name: a.Name, body: b.Body, expr: a.Expr, Header: place(a.NameRange)}
 			c.add(d.identified(t.Root + "." + a.Name))
 		}
-	case t.Root != "":
+	case t.Root != "" && !t.Named:
 		d := newDeclared(b, t)
 		c.add(d)
 		if t.Name == "variable" && c.Broken && isSensitive(d) {
@@ -502,6 +514,12 @@ func (c *checker) declare(b *hclsyntax.Block, t *BlockType) {
 			}
 		}
 		c.blocks[t.Name] = append(c.blocks[t.Name], b)
+		if t.Named {
+			d := newDeclared(b, t)
+			v := cty.ObjectVal(map[string]cty.Value{identityName: cty.CapsuleVal(identityType, &d.Identity), "name": cty.StringVal(d.Name)})
+			d.val = &v
+			c.add(d)
+		}
 	}
 }
 

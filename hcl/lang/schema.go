@@ -19,6 +19,7 @@ type BlockType struct {
 
 	Root      string       // what references to such a block begin with; "": there are none
 	Addressed bool         // as a value of an axis it shows whole, "group.pd": a name alone could be another block's
+	Named     bool         // expressions name such a block, and see nothing of it
 	Once      bool         // at most one in a lab
 	PerCell   bool         // may use matrix.*, and is then another thing in each cell
 	Variants  []*BlockType // each kind has arguments of its own, and these are all of them

@@ -1,0 +1,427 @@
+package hcl
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/zclconf/go-cty/cty"
+
+	"hclbench/engines"
+	"hclbench/hcl/lang"
+	"hclbench/load/metric"
+	"hclbench/plain"
+	"hclbench/provision"
+)
+
+// Tune is a tune block: which settings of an engine are best for a benchmark's loads.
+type Tune struct {
+	Name        string
+	Description string
+	Objective   string          // the benchmark whose loads are measured
+	Figure      metric.Metric   // what is best
+	Loads       []Cell          // of the objective, one for each load; their engine does not count
+	Percentiles []float64       // of the objective
+	Start       *engines.Engine // what the stages begin with
+	Stages      []TuneStage     // in the order in which they are tried
+	Keep        int             // how many candidates survive a stage
+	Finals      int             // fresh starts of each finalist
+	Budget      TuneBudget
+	Propose     []string // a command that names candidates; nil: none
+	Pos         string
+}
+
+// TuneBudget is what a tuning may spend at most; 0: no limit.
+type TuneBudget struct {
+	Starts int
+	Time   time.Duration // of the hosts, from the first start on: loading and idling count
+	Money  float64       // USD: that time at the hosts' prices
+}
+
+// TuneStage is a stage: its options are tried on what the stages before have left, which is left as it is too.
+type TuneStage struct {
+	Name    string
+	Options []Option
+
+	engines   []*engines.Engine
+	overrides []engines.Override
+}
+
+// Option is one thing that a stage tries.
+type Option struct {
+	ID       string          // of no other option of the stage: what it says
+	Engine   *engines.Engine // another engine; nil: the one that the stages before have chosen
+	Override engines.Override
+}
+
+// Candidate is an engine that options of the stages make.
+type Candidate struct {
+	Engine *engines.Engine  // of one that cannot be started as far as it can be made
+	Base   *engines.Engine  // without the overrides
+	Over   engines.Override // of all its options together
+	Cannot string           // why it cannot be started; empty: it can
+}
+
+// maxCandidates bounds what the stages can make together.
+const maxCandidates = 2000
+
+const noPlan = "Of a tuning with %d candidates nobody reads the plan; at most %d are made. Try less in a stage, or remove one."
+
+func tuneBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "tune", Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
+		Args: []lang.Argument{
+			lang.Arg("objective", benchmarkOfLab, func(t *Tune, name string) { t.Objective = name }).
+				Required("Whose loads are measured: `benchmark.NAME`."),
+			lang.Arg("figure", tuneFigure, func(t *Tune, m metric.Metric) { t.Figure = m }),
+			lang.Arg("start", measured, func(t *Tune, e *engines.Engine) { t.Start = e }).
+				Required("What the stages begin with: `engine.KIND.NAME`."),
+			lang.Arg("keep", lang.Whole(1, 20), func(t *Tune, n int) { t.Keep = n }),
+			lang.Arg("finals", lang.Whole(2, 20), func(t *Tune, n int) { t.Finals = n }),
+			lang.Description(func(t *Tune, s string) { t.Description = s }),
+		},
+		Blocks: []lang.Nested{
+			{Type: stageBlock(), Many: true, Required: true},
+			{Type: budgetBlock(), Required: true, Part: func(noun any, _ string) any { return &noun.(*Tune).Budget }},
+		},
+	}
+}
+
+func stageBlock() *lang.BlockType {
+	return &lang.BlockType{
+		Name: "stage", Labels: []lang.Label{{What: "name", Form: lang.Identifier}},
+		Hint: "What is tried one after the other.",
+		Args: []lang.Argument{
+			lang.Arg("engines", enginesOfLab, func(s *TuneStage, all []*engines.Engine) { s.engines = all }),
+			lang.Arg("flags", flagOptions, func(s *TuneStage, all []engines.Override) { s.overrides = append(s.overrides, all...) }),
+			lang.Arg("env", envOptions, func(s *TuneStage, all []engines.Override) { s.overrides = append(s.overrides, all...) }),
+		},
+	}
+}
+
+func budgetBlock() *lang.BlockType {
+	t := lang.BlockOf("budget",
+		lang.Arg("starts", lang.Whole(1, 10_000), func(b *TuneBudget, n int) { b.Starts = n }),
+		lang.Arg("time", lang.Duration, func(b *TuneBudget, d time.Duration) { b.Time = d }),
+		lang.Arg("money", lang.Number(0.01, 1e9), func(b *TuneBudget, usd float64) { b.Money = usd }),
+	)
+	t.Hint = `What it may spend at most: starts, time, or money in USD.`
+	return t
+}
+
+// Kinds of a tuning.
+var (
+	benchmarkOfLab = lang.Name("benchmark", "benchmark.online")
+	enginesOfLab   = lang.ReferenceList[engines.Engine]("engine", "[engine.vllm.a, engine.sglang.b]", "group")
+	tuneFigure     = lang.Parsed("metric", `a metric of which more or less is better, such as "output_throughput"`, func(s string) (metric.Metric, error) {
+		m, ok := metric.Named(s)
+		if !ok || m.Better == metric.Neither {
+			return m, lang.Wrong("%s", strings.TrimSpace(lang.DidYouMean(s, metric.Names(metric.All(nil)), nil)))
+		}
+		return m, nil
+	})
+	flagOptions = lang.Sensitive(lang.NonEmpty(lang.ListOf("list of maps of flags", "a list of objects, such as [{}, { tp = 8 }]",
+		func(v cty.Value) (o engines.Override, err error) {
+			o.Flags, err = asFlags(v)
+			o.WithoutFlags = nulls(v)
+			return o, err
+		})))
+	envOptions = lang.Sensitive(lang.NonEmpty(lang.ListOf("list of maps of texts", `a list of objects, such as [{}, { NAME = "value" }]`,
+		func(v cty.Value) (o engines.Override, err error) {
+			o.Env, err = asEnvironment(v)
+			o.WithoutEnv = nulls(v)
+			return o, err
+		})))
+)
+
+// nulls are the names in an object that stand for nothing.
+func nulls(v cty.Value) (names []string) {
+	lang.Entries(v, func(name string, e cty.Value) error {
+		if e.IsNull() {
+			names = append(names, name)
+		}
+		return nil
+	})
+	return names
+}
+
+// readTune reads a tune block, and finds out which candidates its stages make.
+func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
+	t := Tune{Name: b.Label, Keep: 2, Finals: 3, Figure: metric.OutputThroughput, Pos: b.Header.String()}
+	read := b.Read(&t, nil)
+	var stages []*lang.Block
+	for _, inner := range b.Inner("stage") {
+		s := TuneStage{Name: inner.Label}
+		stage := inner.Read(&s, nil)
+		checkStage(stage, &s, len(stages) == 0)
+		read.Incomplete = read.Incomplete || stage.Incomplete
+		for _, e := range s.engines {
+			checkStarted(stage, "engines", e)
+		}
+		stages, t.Stages = append(stages, stage), append(t.Stages, s)
+	}
+	checkStarted(read, "start", t.Start)
+	checkObjective(read, &t, benchmarks)
+	checkTuneBudget(read, &t)
+	if read.Incomplete || !b.Settled() {
+		return t
+	}
+	checkCandidates(read, &t, stages)
+	return t
+}
+
+// checkStage: a stage tries one sort of thing, and other engines come first.
+func checkStage(b *lang.Block, s *TuneStage, first bool) {
+	var said []string
+	for _, name := range []string{"engines", "flags", "env"} {
+		if b.Arg(name).IsSet() {
+			said = append(said, name)
+		}
+	}
+	switch {
+	case len(said) == 0:
+		b.Fail(b.Header.Lacking(""), "Empty stage", "A stage tries engines, flags or env. Write, for example, flags = [{}, { tp = 8 }].")
+	case len(said) > 1:
+		b.Fail(b.At(said[1]), "Two things in a stage", "A stage tries one thing, and this one says %s. Give each a stage of its own, "+
+			"or name variables by the engines of a stage.", plain.List(said, "and"))
+	case said[0] == "engines" && !first:
+		b.Fail(b.At("engines"), "Stages that clash", "Other engines would lose what the stages before have found out. Put this stage first.")
+	}
+	for _, e := range s.engines {
+		if e != nil {
+			s.add(b, Option{ID: e.Label(), Engine: e})
+		}
+	}
+	for _, o := range s.overrides {
+		if !o.Empty() { // to leave things as they are is an option of every stage
+			s.add(b, Option{ID: o.String(), Override: o})
+		}
+	}
+}
+
+// add is one more option, unless it is there.
+func (s *TuneStage) add(b *lang.Block, o Option) {
+	if slices.ContainsFunc(s.Options, func(other Option) bool { return other.ID == o.ID }) {
+		b.Fail(b.Header, "Option given twice", "The stage %q tries %s twice. Remove one.", s.Name, o.ID)
+		return
+	}
+	s.Options = append(s.Options, o)
+}
+
+// checkStarted: what is tuned is started by hcl.
+func checkStarted(b *lang.Block, name string, e *engines.Engine) {
+	switch {
+	case e == nil:
+	case engines.ByOthers(e):
+		b.Fail(b.At(name), "Nothing to start", "Others run %s, and hcl cannot start it with other settings.", e.Address())
+	case e.Host() == nil:
+		b.Fail(b.At(name), "Wrong value", onlyRecipe, e.Address())
+	}
+}
+
+// checkObjective takes the loads of the benchmark that is the objective.
+func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
+	i := slices.IndexFunc(benchmarks, func(of Benchmark) bool { return of.Name == t.Objective })
+	if slices.ContainsFunc(benchmarks, func(of Benchmark) bool { return of.Name == t.Name }) {
+		b.Fail(b.Header, "Name given twice", "Results of a tuning stand under its name, and a benchmark is named %q. Rename one.", t.Name)
+	}
+	if i < 0 || len(benchmarks[i].Cells) == 0 {
+		b.Incomplete = true // which is told where it is written
+		return
+	}
+	of := benchmarks[i]
+	t.Percentiles = of.Percentiles
+	whose := of.Cells[0].Engine
+	if slices.ContainsFunc(of.Cells, func(c Cell) bool { return c.Engine == t.Start }) {
+		whose = t.Start
+	}
+	for _, c := range of.Cells {
+		if c.Engine == whose {
+			t.Loads = append(t.Loads, c)
+		}
+	}
+	at := b.At("objective")
+	for _, c := range t.Loads {
+		switch {
+		case c.Offline:
+			b.Fail(at, "Nothing to measure", "benchmark.%s runs offline, and candidates are measured by what is sent to them. "+
+				"Name one that is online.", of.Name)
+			return
+		case t.Figure.Name == metric.Goodput.Name && len(c.Workload.SLO) == 0:
+			b.Fail(b.At("figure"), "Nothing to measure", "Without an SLO there is no goodput. Write an slo block in benchmark.%s, or another figure.", of.Name)
+			return
+		case !c.Workload.Streams() && (t.Figure.Timing == "ttft" || t.Figure.Timing == "tpot" || t.Figure.Timing == "itl"):
+			b.Fail(b.At("figure"), "Nothing to measure", "benchmark.%s streams no answers, so that there is no %s.", of.Name, t.Figure.Name)
+			return
+		}
+	}
+}
+
+// checkTuneBudget: there is one, and it is enough for a start.
+func checkTuneBudget(b *lang.Block, t *Tune) {
+	if !b.Arg("budget").IsSet() || b.Incomplete {
+		return
+	}
+	at := b.At("budget")
+	if t.Budget == (TuneBudget{}) {
+		b.Fail(at, "No budget", "A tuning spends what it may. Write starts = 20, time = \"8h\" or money = 200.")
+	}
+	// What is tried first is the start, twice: without the spread between two starts nothing is a difference.
+	if t.Budget.Starts == 1 {
+		b.Fail(b.At("budget.starts"), "Budget too small", "The start alone is started twice, to find out how far two starts lie apart. Allow more.")
+	}
+	var least time.Duration
+	for _, c := range t.Loads {
+		least += c.Workload.Takes()
+	}
+	if t.Budget.Time > 0 && 2*least > t.Budget.Time {
+		b.Fail(b.At("budget.time"), "Budget too small", "The loads of benchmark.%s take %s, and the start alone is measured twice. Allow more time.",
+			t.Objective, least)
+	}
+}
+
+// Hosts are those that candidates run on and that load is sent from, in the order of their first use.
+func (t *Tune) Hosts() (all []*provision.Host) {
+	add := func(hosts []*provision.Host) {
+		for _, h := range hosts {
+			if !slices.Contains(all, h) {
+				all = append(all, h)
+			}
+		}
+	}
+	for _, e := range t.Engines() {
+		add(e.Placement.Hosts())
+	}
+	for _, c := range t.Loads {
+		add(c.From)
+	}
+	return all
+}
+
+// Engines are the start, and the engines that stages try in its place.
+func (t *Tune) Engines() []*engines.Engine {
+	all := []*engines.Engine{t.Start}
+	for _, s := range t.Stages {
+		for _, o := range s.Options {
+			if o.Engine != nil && !slices.Contains(all, o.Engine) {
+				all = append(all, o.Engine)
+			}
+		}
+	}
+	return all
+}
+
+// product is every choice of at most one option of each stage, by their IDs; the last stage turns fastest.
+func product(stages []TuneStage) iter.Seq[[]string] {
+	return func(yield func([]string) bool) {
+		var turn func(chosen []string) bool
+		turn = func(chosen []string) bool {
+			if len(chosen) == len(stages) {
+				return yield(chosen)
+			}
+			if !turn(append(slices.Clone(chosen), "")) {
+				return false
+			}
+			for _, o := range stages[len(chosen)].Options {
+				if !turn(append(slices.Clone(chosen), o.ID)) {
+					return false
+				}
+			}
+			return true
+		}
+		turn(nil)
+	}
+}
+
+// Candidate is what the options of stages make of the start; where an ID is empty, the stage leaves things as they are.
+func (t *Tune) Candidate(options []string) Candidate {
+	base, all := t.Start, []engines.Override(nil)
+	for i, id := range options {
+		if n := slices.IndexFunc(t.Stages[i].Options, func(o Option) bool { return o.ID == id }); n >= 0 {
+			o := t.Stages[i].Options[n]
+			base, all = cmp.Or(o.Engine, base), append(all, o.Override)
+		}
+	}
+	return t.Made(base, all...)
+}
+
+// Made is what overrides make of an engine.
+func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
+	c := Candidate{Engine: base, Base: base, Over: engines.Joined(base.Kind, all...)}
+	if c.Over.Empty() {
+		return c
+	}
+	if base.Kind == engines.GroupKind {
+		c.Cannot = "the flags and variables of a group are those of its engines"
+		return c
+	}
+	c.Engine, _ = engines.Overridden(base, c.Over)
+	c.Engine = engines.Variant(c.Engine, c.Over.String())
+	if found := engines.Check(c.Engine); len(found) > 0 {
+		c.Cannot = strings.TrimSuffix(found[0].Detail, ".")
+		return c
+	}
+	for _, at := range t.Loads {
+		if why, _ := contextTooShort(c.Engine, at.Workload); why != "" {
+			c.Cannot = strings.TrimSuffix(why, ".")
+			return c
+		}
+	}
+	return c
+}
+
+// checkCandidates points at options of which nothing can be started, and that hardly work.
+func checkCandidates(b *lang.Block, t *Tune, stages []*lang.Block) {
+	all := 1
+	for _, s := range t.Stages {
+		if all *= len(s.Options) + 1; all > maxCandidates {
+			b.Fail(b.Header, "Too many candidates", noPlan, all, maxCandidates)
+			return
+		}
+	}
+	type option struct {
+		stage int
+		id    string
+	}
+	first, why := map[option]Candidate{}, map[option]string{}
+	for choice := range product(t.Stages) {
+		c := t.Candidate(choice)
+		for i, id := range choice {
+			at := option{i, id}
+			if _, seen := first[at]; c.Cannot == "" && !seen {
+				first[at] = c
+			} else if why[at] == "" {
+				why[at] = c.Cannot
+			}
+		}
+	}
+	for i, s := range t.Stages {
+		for _, o := range s.Options {
+			at := optionPlace(stages[i], s, o)
+			c, possible := first[option{i, o.ID}]
+			if !possible {
+				b.Fail(at, "Candidate that cannot start", "Nothing that this makes can be started: %s.", why[option{i, o.ID}])
+				continue
+			}
+			for _, f := range engines.Doubts(c.Engine) {
+				if f.Field == "flags" && slices.ContainsFunc(o.Override.Flags, func(own engines.Flag) bool { return own.Name == f.Key }) {
+					b.Warn(at, "Doubtful flags", "%s", f.Detail)
+				}
+			}
+		}
+	}
+}
+
+// optionPlace is where an option of a stage stands.
+func optionPlace(b *lang.Block, s TuneStage, o Option) lang.Place {
+	if o.Engine != nil {
+		return b.Element("engines", slices.Index(s.engines, o.Engine))
+	}
+	name := "flags"
+	if b.Arg("env").IsSet() {
+		name = "env"
+	}
+	return b.Element(name, slices.IndexFunc(s.overrides, func(x engines.Override) bool { return x.String() == o.ID }))
+}
