@@ -27,17 +27,17 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
+	{"cmd/hcl", []string{"apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "tune", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
-	{"apply", []string{"apply/place", "plan", "results", "load", "load/prompts", "engines", "provision", "provision/kube", "provision/reach", "agent", "telemetry", "plain", "flow"},
+	{"apply", []string{"apply/place", "plan", "results", "tune", "load", "load/prompts", "engines", "provision", "provision/kube", "provision/reach", "agent", "telemetry", "plain", "flow"},
 		"carries a plan out; it gets the plan, so it never reads lab text, and it does not print, so no report"},
 	{"apply/place", []string{"load", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
 		"is at a host and holds it, whatever for: it knows no plan, and keeps nothing"},
-	{"plan", []string{"hcl", "engines", "lock", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
+	{"plan", []string{"hcl", "engines", "tune", "lock", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read, of lock only what its file says"},
-	{"hcl", []string{"hcl/lang", "engines", "load", "load/metric", "provision", "where", "origin", "plain"},
+	{"hcl", []string{"hcl/lang", "engines", "tune", "load", "load/metric", "provision", "where", "origin", "plain"},
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
 	{"hcl/lang", []string{"provision", "where", "plain"},
 		"blocks, expressions and mistakes of a text, whatever the text is about; of provision only the text that may be secret"},

@@ -80,7 +80,14 @@ func (r *run) runHosts(ctx context.Context) []*HostError {
 			r.outcome.Planned += n
 		}
 	}
-	r.sched = newScheduler(todo)
+	line := slices.Clone(todo)
+	var tunes []*plan.Tune
+	for _, t := range r.plan.Tunes {
+		if t.ToDo() {
+			tunes, line = append(tunes, t), append(line, t.Hold)
+		}
+	}
+	r.sched = newScheduler(line)
 	openings := r.openings()
 	ended := make([]*HostError, len(openings))
 	var wg sync.WaitGroup
@@ -88,7 +95,10 @@ func (r *run) runHosts(ctx context.Context) []*HostError {
 		wg.Go(func() { ended[i] = r.host(ctx, o) })
 	}
 	for _, d := range todo {
-		wg.Go(func() { r.carryOut(ctx, d) })
+		wg.Go(func() { r.carryOut(ctx, d, func() error { return nil }) })
+	}
+	for _, t := range tunes {
+		wg.Go(func() { r.tune(ctx, t) })
 	}
 	wg.Wait()
 	return slices.DeleteFunc(ended, func(e *HostError) bool { return e == nil })
@@ -162,13 +172,17 @@ func (r *run) host(ctx context.Context, o opening) *HostError {
 	return &HostError{o.at.Name, err, r.keep.secrets.Text(err.Error())}
 }
 
-func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
+// carryOut carries a deployment out when its hosts are free, and returns what ended it before its end; begin is called when it
+// has them, and may refuse.
+func (r *run) carryOut(ctx context.Context, d *plan.Deployment, begin func() error) *failure {
 	at, err := r.sched.take(ctx, d)
 	defer r.sched.give(d)
 	if at != nil {
-		var give func()
-		give, err = r.rent(ctx, d, at)
-		defer give()
+		if err = begin(); err == nil {
+			var give func()
+			give, err = r.rent(ctx, d, at)
+			defer give()
+		}
 		if err != nil {
 			at = nil
 		}
@@ -178,16 +192,25 @@ func (r *run) carryOut(ctx context.Context, d *plan.Deployment) {
 	if at != nil {
 		t.carryOut()
 	}
+	return t.fate
 }
 
-// carryOut measures the deployment's cells, and starts the engine as often as it is lost:
+// carryOut measures the deployment's cells, and starts the engine as often as it is lost, of a tuning once:
 // each start deals with a cell, so that it ends.
 func (t *trial) carryOut() {
 	ctx, done := t.held()
 	defer done()
+	if !t.d.Until.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, t.d.Until, errBudget)
+		defer cancel()
+	}
 	t.settle(ctx, t.prepare(ctx))
 	for len(t.left) > 0 {
 		t.settle(ctx, t.attempt(ctx))
+		if t.d.Tuned {
+			t.left = nil
+		}
 	}
 }
 
@@ -195,6 +218,9 @@ func (t *trial) carryOut() {
 func (t *trial) settle(ctx context.Context, err error) {
 	for _, f := range failures(err, ofDeployment) {
 		left := t.left
+		if f.scope > ofCell && (t.fate == nil || f.scope > t.fate.scope) {
+			t.fate = f
+		}
 		if f.scope >= ofDeployment {
 			t.left = nil
 		}

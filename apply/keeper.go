@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,25 @@ import (
 // secretsOf are the secrets that the engines of a plan are given, and the hub's token.
 func secretsOf(p *plan.Plan, token string) plain.Secrets {
 	words := []string{token}
-	for _, d := range p.Deployments {
+	all := slices.Clone(p.Deployments)
+	for _, t := range p.Tunes {
+		all = append(all, t.Hold)
+		for _, stage := range t.Stages {
+			for _, o := range stage.Options {
+				for _, f := range o.Override.Flags {
+					if f.Value != nil && f.Value.IsSecret() {
+						words = append(words, f.Value.Reveal())
+					}
+				}
+				for _, v := range o.Override.Env {
+					if v.Value.IsSecret() {
+						words = append(words, v.Value.Reveal())
+					}
+				}
+			}
+		}
+	}
+	for _, d := range all {
 		words = append(words, engines.Secrets(d.Engine)...)
 		var texts []*provision.Text
 		for _, in := range d.Members {

@@ -22,6 +22,8 @@ type Options struct {
 	Events func(Event)       // called with one after the other; nobody at work waits for it; nil: nobody listens
 	Run    results.Run       // ID, Lab, Command and Version are set
 	Inputs map[string][]byte // what the run is made from, kept with it; nothing sensitive is in it
+	// Figure reads a metric out of what was measured; false: it is not there. Only tunings ask.
+	Figure func(metric string, r *results.Row) (float64, bool)
 }
 
 // Outcome counts what a run did.
@@ -30,6 +32,13 @@ type Outcome struct {
 	Valid   int
 	Suspect int
 	Void    int // attempted without a measurement; Planned minus all is what was not reached
+}
+
+// expect is that so many more cells are to be measured, or fewer.
+func (r *run) expect(cells int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outcome.Planned += cells
 }
 
 // Error is why a run did not come to its end.
@@ -121,9 +130,14 @@ func (r *run) begin() (number, of int) {
 	return r.begun, r.outcome.Planned
 }
 
-func (r *run) count(verdict string) {
+// count counts what came of a cell. That a candidate of a tuning could not be measured is a result.
+func (r *run) count(verdict string, tuned bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if tuned && verdict == load.Void {
+		r.outcome.Planned--
+		return
+	}
 	switch verdict {
 	case load.Valid:
 		r.outcome.Valid++

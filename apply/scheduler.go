@@ -44,6 +44,13 @@ func newScheduler(deployments []*plan.Deployment) *scheduler {
 	return s
 }
 
+// insert puts a deployment into line before another, which needs all of its hosts.
+func (s *scheduler) insert(d, before *plan.Deployment) {
+	for _, h := range d.Needs() {
+		s.change(h, func(p *station) { p.line = slices.Insert(p.line, slices.Index(p.line, before), d) })
+	}
+}
+
 // change changes a place, and lets those who wait look again.
 func (s *scheduler) change(h *provision.Host, how func(*station)) {
 	s.mu.Lock()

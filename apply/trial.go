@@ -24,6 +24,7 @@ type trial struct {
 	built []results.Phase    // what came before each start
 
 	left    []*plan.Cell  // that are not dealt with
+	fate    *failure      // the worst that has ended a start of it; nil: nothing has
 	doubts  []load.Reason // why every measurement of this start is suspect
 	context int           // see [serving.context]
 }
@@ -100,7 +101,7 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	if err := t.run.keep.cell(ctx, &m.out, m.records); err != nil {
 		return err
 	}
-	t.run.count(m.out.Verdict().Verdict)
+	t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
 	m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
 	return nil
 }

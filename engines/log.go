@@ -68,6 +68,12 @@ var opens = anyOf(`(Scheduler|DataParallelController|WorkerProc) hit an exceptio
 
 func anyOf(patterns ...string) *regexp.Regexp { return regexp.MustCompile(strings.Join(patterns, "|")) }
 
+// IsOutOfMemory reports whether why an engine does not serve is that the memory of its GPUs or its host is too small for it.
+func IsOutOfMemory(why string) bool {
+	return strings.Contains(why, "out of GPU memory") || strings.Contains(why, "no room for the KV cache") ||
+		strings.Contains(why, "kernel killed it: out of memory")
+}
+
 // Fatal is what a log says after which no server comes up.
 type Fatal struct {
 	Means string // empty: a form that is not known: the line says it

@@ -2,6 +2,7 @@ package hcl
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"hclbench/load/metric"
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/tune"
 )
 
 // Tune is a tune block: which settings of an engine are best for a benchmark's loads.
@@ -164,10 +166,10 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 	}
 	checkStarted(read, "start", t.Start)
 	checkObjective(read, &t, benchmarks)
-	checkTuneBudget(read, &t)
 	if read.Incomplete || !b.Settled() {
 		return t
 	}
+	checkTuneBudget(read, &t)
 	checkCandidates(read, &t, stages)
 	return t
 }
@@ -268,17 +270,11 @@ func checkTuneBudget(b *lang.Block, t *Tune) {
 	if t.Budget == (TuneBudget{}) {
 		b.Fail(at, "No budget", "A tuning spends what it may. Write starts = 20, time = \"8h\" or money = 200.")
 	}
-	// What is tried first is the start, twice: without the spread between two starts nothing is a difference.
-	if t.Budget.Starts == 1 {
-		b.Fail(b.At("budget.starts"), "Budget too small", "The start alone is started twice, to find out how far two starts lie apart. Allow more.")
+	if t.Budget.Money > 0 && !slices.ContainsFunc(t.Hosts(), func(h *provision.Host) bool { return h.PricePerHour > 0 }) {
+		b.Fail(b.At("budget.money"), "No prices", "None of its hosts says what it costs. Write price_per_hour = 20 in the host's block.")
 	}
-	var least time.Duration
-	for _, c := range t.Loads {
-		least += c.Workload.Takes()
-	}
-	if t.Budget.Time > 0 && 2*least > t.Budget.Time {
-		b.Fail(b.At("budget.time"), "Budget too small", "The loads of benchmark.%s take %s, and the start alone is measured twice. Allow more time.",
-			t.Objective, least)
+	if _, err := tune.New(t.Question()); err != nil && !b.Incomplete {
+		b.Fail(at, "Cannot be tuned", "%s.", lang.Title(err.Error()))
 	}
 }
 
@@ -298,6 +294,20 @@ func (t *Tune) Hosts() (all []*provision.Host) {
 		add(c.From)
 	}
 	return all
+}
+
+// With is the tuning with others in the places of its engines, and with other loads.
+func (t Tune) With(engine func(*engines.Engine) *engines.Engine, loads []Cell) Tune {
+	t.Start, t.Loads, t.Stages = engine(t.Start), loads, slices.Clone(t.Stages)
+	for i, s := range t.Stages {
+		t.Stages[i].Options = slices.Clone(s.Options)
+		for n, o := range s.Options {
+			if o.Engine != nil {
+				t.Stages[i].Options[n].Engine = engine(o.Engine)
+			}
+		}
+	}
+	return t
 }
 
 // Engines are the start, and the engines that stages try in its place.
@@ -359,6 +369,10 @@ func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
 	}
 	c.Engine, _ = engines.Overridden(base, c.Over)
 	c.Engine = engines.Variant(c.Engine, c.Over.String())
+	if strange := t.strangeFlag(base, c.Over); strange != "" {
+		c.Cannot = strings.TrimSuffix(strange, ".")
+		return c
+	}
 	if found := engines.Check(c.Engine); len(found) > 0 {
 		c.Cannot = strings.TrimSuffix(found[0].Detail, ".")
 		return c
@@ -370,6 +384,80 @@ func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
 		}
 	}
 	return c
+}
+
+// strangeFlag says of which flag of overrides an engine knows nothing though another of the tuning does, which is of another
+// kind; empty: of none. What none knows may be newer than what hcl knows, and is tried.
+func (t *Tune) strangeFlag(base *engines.Engine, o engines.Override) string {
+	doubts := func(base *engines.Engine) map[string]string {
+		e, _ := engines.Overridden(base, o)
+		found := map[string]string{}
+		for _, f := range engines.Doubts(e) {
+			if f.Field == "flags" && slices.ContainsFunc(o.Flags, func(own engines.Flag) bool { return own.Name == f.Key }) {
+				found[f.Key] = f.Detail
+			}
+		}
+		return found
+	}
+	mine := doubts(base)
+	for _, other := range t.Engines() {
+		if len(mine) == 0 || other.Kind == base.Kind || other.Kind == engines.GroupKind {
+			continue
+		}
+		its := doubts(other)
+		for _, f := range o.Flags {
+			if _, strange := its[f.Name]; !strange && mine[f.Name] != "" {
+				return mine[f.Name]
+			}
+		}
+	}
+	return ""
+}
+
+// Question is what the room tune is asked. Its seeds are the caller's.
+func (t *Tune) Question() tune.Question {
+	q := tune.Question{
+		Keep: t.Keep, Finals: t.Finals, Confidence: tuneConfidence, Least: t.leastCost(),
+		Budget: tune.Budget{Starts: t.Budget.Starts, Time: t.Budget.Time, Money: t.Budget.Money},
+	}
+	for _, s := range t.Stages {
+		stage := tune.Stage{Name: s.Name}
+		for _, o := range s.Options {
+			n := len(o.Override.Flags) + len(o.Override.Env) + len(o.Override.WithoutFlags) + len(o.Override.WithoutEnv)
+			if o.Engine != nil && o.Engine != t.Start {
+				n++
+			}
+			stage.Options = append(stage.Options, tune.Option{ID: o.ID, Overrides: n})
+		}
+		q.Stages = append(q.Stages, stage)
+	}
+	type merged struct{ identity, cannot string }
+	known := map[string]merged{}
+	q.Merge = func(c tune.Candidate) (identity, cannot string) {
+		key := strings.Join(c.Options, "\x00")
+		m, ok := known[key]
+		if !ok {
+			made := t.Candidate(c.Options)
+			m = merged{fmt.Sprint(engines.Fingerprint(made.Engine)), made.Cannot}
+			known[key] = m
+		}
+		return m.identity, m.cannot
+	}
+	return q
+}
+
+// tuneConfidence is how sure a winner is.
+const tuneConfidence = 0.95
+
+// leastCost is what a start costs at least: its loads, as far as they say how long they take.
+func (t *Tune) leastCost() (least tune.Cost) {
+	for _, c := range t.Loads {
+		least.Time += c.Workload.Takes()
+	}
+	for _, h := range t.Hosts() {
+		least.Money += h.PricePerHour * least.Time.Hours()
+	}
+	return least
 }
 
 // checkCandidates points at options of which nothing can be started, and that hardly work.

@@ -20,6 +20,8 @@ type Deployment struct {
 	Members  []Member          // in the order of starting; none for an engine that someone else runs
 	Identity map[string]string // what ID is the hash of
 	Cells    []*Cell
+	Tuned    bool      // it is a start of a tuning, which an engine that is lost ends
+	Until    time.Time // when it is broken off; zero: never
 
 	start  time.Duration     // until it serves, estimated; 0: not known
 	byTag  string            // its id when its images were not pinned yet; empty: none is

@@ -73,6 +73,13 @@ func datasets(cfg *hcl.Config) iter.Seq[*load.Dataset] {
 				}
 			}
 		}
+		for _, t := range cfg.Tunes {
+			for i := range t.Loads {
+				if !yield(&t.Loads[i].Workload.Dataset) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -134,16 +141,24 @@ func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 	for _, e := range cfg.Engines {
 		out.Engines = append(out.Engines, engine(e))
 	}
-	for _, b := range cfg.Benchmarks {
-		b.Cells = slices.Clone(b.Cells)
-		for i, c := range b.Cells {
-			b.Cells[i].Engine = engine(c.Engine)
-			b.Cells[i].From = slices.Clone(c.From)
+	lockedCells := func(cells []hcl.Cell) []hcl.Cell {
+		cells = slices.Clone(cells)
+		for i, c := range cells {
+			cells[i].Engine = engine(c.Engine)
+			cells[i].From = slices.Clone(c.From)
 			for n, h := range c.From {
-				b.Cells[i].From[n] = host(h)
+				cells[i].From[n] = host(h)
 			}
 		}
+		return cells
+	}
+	for _, b := range cfg.Benchmarks {
+		b.Cells = lockedCells(b.Cells)
 		out.Benchmarks = append(out.Benchmarks, b)
+	}
+	out.Tunes = nil
+	for _, t := range cfg.Tunes {
+		out.Tunes = append(out.Tunes, t.With(engine, lockedCells(t.Loads)))
 	}
 	return out
 }

@@ -27,6 +27,8 @@ type Plan struct {
 	Hosts       []*provision.Host // those that deployments use or send from, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
 
+	Tunes []*Tune // after all deployments
+
 	Clusters []Cluster // what is made in clusters, where somebody has asked; the plan is as good without
 
 	Only    []string // what [Plan.Select] was asked for
@@ -89,7 +91,9 @@ func (p *Plan) Count() Counts {
 }
 
 // Empty reports whether there is nothing to do.
-func (p *Plan) Empty() bool { return p.Count().Measure == 0 }
+func (p *Plan) Empty() bool {
+	return p.Count().Measure == 0 && !slices.ContainsFunc(p.Tunes, (*Tune).ToDo)
+}
 
 // Options steer [New].
 type Options struct {
@@ -97,6 +101,7 @@ type Options struct {
 	Seen        []results.Seen           // what was seen of hosts, oldest first
 	Rerun       bool                     // measure what is done again
 	StrictFacts bool                     // and what was done on a host that is not as it was then
+	Ledgers     map[[2]string][]byte     // of tunings, by lab and [LedgerName]
 }
 
 // New plans the lab. It cannot fail: the text has been checked.
@@ -110,10 +115,25 @@ func New(cfg *hcl.Config, opt Options) *Plan {
 func (p *Plan) Know(opt Options) {
 	p.identify(opt.Known)
 	p.compare(opt)
+	for _, t := range p.Tunes {
+		if !opt.Rerun {
+			t.Know(opt.Ledgers[[2]string{p.Lab.Name, LedgerName(t.Name)}])
+		}
+	}
 }
 
 // Draft plans the lab, of which it is not known what is done.
 func Draft(cfg *hcl.Config) *Plan {
+	itself := func(h *provision.Host) *provision.Host { return h }
+	p, err := draft(cfg, itself, nil)
+	if err != nil {
+		panic(fmt.Sprintf("plan a tuning: %v. The text was checked: this is a bug in hcl.", err))
+	}
+	return p
+}
+
+// draft is Draft where tunings start other engines in the place of theirs, on hosts in the places of theirs.
+func draft(cfg *hcl.Config, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Plan, error) {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir, Secrets: cfg.Secrets}
 	byEngine := map[*engines.Engine]*Deployment{}
 	type at struct {
@@ -144,5 +164,17 @@ func Draft(cfg *hcl.Config) *Plan {
 			}
 		}
 	}
-	return p
+	for _, of := range cfg.Tunes {
+		t, err := newTune(of, p.Lab.Name, place, stand)
+		if err != nil {
+			return nil, err
+		}
+		p.Tunes = append(p.Tunes, t)
+		for _, h := range t.Hosts {
+			if !slices.Contains(p.Hosts, h) {
+				p.Hosts = append(p.Hosts, h)
+			}
+		}
+	}
+	return p, nil
 }

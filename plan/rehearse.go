@@ -37,23 +37,29 @@ func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, 
 	}
 	simulated := map[*engines.Engine]*engines.Engine{}
 	taken := map[int]bool{}
-	lab.Benchmarks = nil
+	stand := func(e *engines.Engine) (*engines.Engine, error) {
+		if simulated[e] == nil {
+			s, err := simulate(e, standIn, speed, func(port int) bool { return !taken[port] && free(port) })
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range engines.Members(s) {
+				for _, p := range m.Ports {
+					taken[p.Number] = true
+				}
+			}
+			simulated[e] = s
+		}
+		return simulated[e], nil
+	}
+	lab.Benchmarks, lab.Tunes = nil, nil
 	for _, b := range cfg.Benchmarks {
 		cells := make([]hcl.Cell, len(b.Cells))
 		for i, c := range b.Cells {
-			if simulated[c.Engine] == nil {
-				stand, err := simulate(c.Engine, standIn, speed, func(port int) bool { return !taken[port] && free(port) })
-				if err != nil {
-					return nil, err
-				}
-				for _, m := range engines.Members(stand) {
-					for _, p := range m.Ports {
-						taken[p.Number] = true
-					}
-				}
-				simulated[c.Engine] = stand
+			var err error
+			if c.Engine, err = stand(c.Engine); err != nil {
+				return nil, err
 			}
-			c.Engine = simulated[c.Engine]
 			c.Workload = hurried(c.Workload, speed)
 			c.From = nil // all hosts are this machine
 			cells[i] = c
@@ -61,7 +67,18 @@ func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, 
 		b.Cells = cells
 		lab.Benchmarks = append(lab.Benchmarks, b)
 	}
-	p := New(&lab, Options{})
+	for _, t := range cfg.Tunes {
+		t.Loads = slices.Clone(t.Loads)
+		for i, c := range t.Loads {
+			t.Loads[i].Workload, t.Loads[i].From = hurried(c.Workload, speed), nil
+		}
+		lab.Tunes = append(lab.Tunes, t)
+	}
+	p, err := draft(&lab, standIn, stand)
+	if err != nil {
+		return nil, err
+	}
+	p.Know(Options{})
 	p.Rehearsal, p.Speed = true, speed
 	return p, nil
 }

@@ -42,6 +42,7 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	default:
 		t.byHost(p)
 	}
+	t.tunings(p.Tunes)
 	for _, c := range p.Clusters {
 		t.cluster(c)
 	}

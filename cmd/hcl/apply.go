@@ -256,6 +256,7 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 		newOutlet(tell.hear, noticeTimeout+readPatience),
 	}
 	told.tell(beginning(w.plan, w.opt.Run))
+	w.opt.Figure = tuneFigure
 	w.opt.Events = func(e apply.Event) { told.tell(e) }
 	done, runErr = apply.Run(ctx, w.plan, w.store, w.opt)
 	if err := errors.Join(told.end(ctx, ending(w.opt.Run.ID, done, runErr)), tell.problems()); err != nil {
@@ -280,6 +281,9 @@ func (w *work) printRun(ctx context.Context) error {
 	fmt.Fprintln(w.stdout)
 	rows, about = said.Layout.Apply(figure.Sorted(rows, plannedCells(w.plan)), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
+		return err
+	}
+	if err := printTunes(w.stdout, w.plan); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "\nStored as run %s in %s\n", w.opt.Run.ID, placeOf(w.store))

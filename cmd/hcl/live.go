@@ -239,6 +239,7 @@ func (m *model) event(e apply.Event) {
 	case apply.Begin:
 		r.setActivity(e, coordinates(e))
 		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
+		m.cells = max(m.cells, e.Of) // a tuning makes them as it goes on
 	case apply.Progress:
 		r.current = e.Progress
 	case apply.End:

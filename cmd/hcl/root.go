@@ -60,7 +60,7 @@ func rootOf(t *console) *cobra.Command {
 		completionVerb, connectVerb, destroyVerb, devicesVerb, exportVerb, fmtVerb, gcVerb, importVerb, initVerb,
 		listenersVerb, lockVerb, logsVerb, meshVerb, planVerb, reaperVerb, rehearseVerb, reportVerb, resultsVerb, runsVerb, secretsVerb,
 		settingsVerb,
-		showVerb, simVerb, statusVerb, validateVerb, versionVerb, watchVerb,
+		showVerb, simVerb, statusVerb, tuneVerb, validateVerb, versionVerb, watchVerb,
 	} {
 		root.AddCommand(of(t))
 	}

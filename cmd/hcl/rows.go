@@ -113,7 +113,10 @@ func measuredBefore(ctx context.Context, store *results.Store) (opt plan.Options
 	if opt.Known, err = store.Known(ctx); err != nil {
 		return opt, err
 	}
-	opt.Seen, err = store.Seen(ctx)
+	if opt.Seen, err = store.Seen(ctx); err != nil {
+		return opt, err
+	}
+	opt.Ledgers, err = store.Ledgers(ctx, plan.Ledgers)
 	return opt, err
 }
 

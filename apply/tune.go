@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/flow"
+	"hclbench/plan"
+	"hclbench/results"
+	"hclbench/tune"
+)
+
+// errBudget is why a start is broken off that would cost more than the budget has.
+var errBudget = errors.New("its budget is spent")
+
+// downWithin is what is left of a budget of time for taking the last engine down.
+const downWithin = 2 * time.Minute
+
+// tune carries a tuning out: one start after the other, each of which is known when the one before has ended. Whatever comes
+// of a start is noted before the next one, so that the next apply goes on there.
+func (r *run) tune(ctx context.Context, t *plan.Tune) {
+	defer r.sched.give(t.Hold)
+	tell := r.at(t.Hold.Host)
+	t.Begin(rand.Uint64)
+	search, err := t.Search()
+	if err != nil {
+		tell.say(Failed, "%v", err)
+		return
+	}
+	var free time.Time // when its hosts were given back to it; zero: it has not had them yet
+	for ctx.Err() == nil {
+		start, more := search.Next()
+		left, can := t.Left()
+		if !more || !can {
+			if more {
+				tell.say(Warning, "tune %s: %v", t.Name, errBudget)
+			}
+			break
+		}
+		d, err := t.Deployment(start)
+		if err != nil {
+			tell.say(Failed, "tune %s: %v", t.Name, err)
+			return
+		}
+		r.expect(len(d.Cells))
+		tried := plan.Tried{Start: start, Engine: d.Engine.Label(), Settings: plan.Settings(start.Candidate), Run: r.opt.Run.ID, Deployment: d.ID}
+		// Until its end is noted a start counts as one that was killed: its hosts clean themselves when the lease is over.
+		note := func(cost time.Duration) error {
+			tried.Cost = t.Cost(cost)
+			n := len(t.Ledger.Starts)
+			if n == 0 || t.Ledger.Starts[n-1].Deployment != tried.Deployment {
+				t.Ledger.Starts = append(t.Ledger.Starts, tried)
+			} else {
+				t.Ledger.Starts[n-1] = tried
+			}
+			return r.keep.ledger(ctx, t)
+		}
+		ticking, stop := context.WithCancel(ctx)
+		var ticks sync.WaitGroup
+		r.sched.insert(d, t.Hold)
+		failed := r.carryOut(ctx, d, func() error {
+			if free.IsZero() {
+				free = time.Now()
+			}
+			tried.Began = free
+			if left > 0 {
+				d.Until = free.Add(max(left/2, left-downWithin))
+			}
+			tell.say(Step, "tune %s: start %d (%s): %s", t.Name, start.Number, start.Phase, tried.Settings)
+			err := note(r.plan.Lab.Lease)
+			ticks.Go(func() {
+				for flow.Pause(ticking, time.Minute) {
+					note(time.Since(tried.Began) + r.plan.Lab.Lease) // what cannot be kept is said at the end
+				}
+			})
+			return err
+		})
+		stop()
+		ticks.Wait()
+		if tried.Began.IsZero() { // its hosts could not be had, which is told of them
+			return
+		}
+		free = time.Now()
+		cost := free.Sub(tried.Began)
+		result, err := r.resultOf(ctx, t, d, &tried, failed)
+		if err == nil && result != nil {
+			result.Cost = t.Cost(cost)
+			err = search.Ended(start, *result)
+		}
+		tried.Result = result
+		if err = errors.Join(err, note(cost)); err != nil {
+			tell.say(Failed, "tune %s: %v", t.Name, err)
+			return
+		}
+		if result == nil { // broken off; a host that is lost, or the budget
+			return
+		}
+		tell.say(Step, "tune %s: %s", t.Name, said(t, tried))
+	}
+}
+
+// said is what came of a start in one line.
+func said(t *plan.Tune, tried plan.Tried) string {
+	r := tried.Result
+	if r.Outcome != tune.Measured {
+		return fmt.Sprintf("%s: %s: %s", tried.Settings, r.Outcome, r.Reason)
+	}
+	var loads []string
+	for _, l := range tried.Loads {
+		loads = append(loads, fmt.Sprintf("%.4g", l.Figure))
+	}
+	return fmt.Sprintf("%s: %s %s", tried.Settings, t.Figure.Name, strings.Join(loads, ", "))
+}
+
+// resultOf is what came of a start, by what was kept of it; nil: nothing that is the candidate's own doing.
+func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *plan.Tried, failed *failure) (*tune.Result, error) {
+	late, done := flow.Beyond(ctx, storePatience)
+	defer done()
+	rows, err := r.keep.store.Rows(late, results.Query{Run: r.opt.Run.ID})
+	if err != nil {
+		return nil, err
+	}
+	best, why := 0.0, ""
+	for _, c := range d.Cells {
+		l := plan.TriedLoad{Cell: c.ID, Axes: c.Axes}
+		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
+		if i < 0 {
+			l.Error = "not measured"
+		} else {
+			row := &rows[i]
+			l.Error, _, _ = strings.Cut(row.Error, "\n")
+			if row.Summary != nil {
+				for _, a := range row.Summary.Objectives {
+					if !a.Met {
+						l.Missed = append(l.Missed, a.Name())
+					}
+				}
+				l.Figure, _ = r.opt.Figure(t.Figure.Name, row)
+			}
+		}
+		switch {
+		case l.Error != "":
+			why = l.Error
+		case l.Figure == 0:
+			why = "nothing was measured of " + t.Figure.Name
+		case l.Missed != nil:
+			why = "at no load is it within the SLO: " + strings.Join(l.Missed, ", ") + " missed"
+		default:
+			best = max(best, score(t, l.Figure))
+		}
+		tried.Loads = append(tried.Loads, l)
+	}
+	broken := slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error != "" })
+	switch {
+	case failed != nil && failed.scope > ofDeployment, broken && failed == nil && ctx.Err() != nil:
+		return nil, nil
+	case failed != nil:
+		text, _, _ := strings.Cut(failed.Error(), "\n")
+		outcome := tune.DidNotStart
+		if engines.IsOutOfMemory(text) {
+			outcome = tune.OutOfMemory
+		}
+		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
+	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
+		return nil, nil
+	case broken || best == 0:
+		return &tune.Result{Outcome: tune.NotMeasurable, Reason: why}, nil
+	}
+	return &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: best}}, nil
+}
+
+// score is a figure of which more is better.
+func score(t *plan.Tune, figure float64) float64 {
+	if t.Figure.Better < 0 {
+		return 1 / figure
+	}
+	return figure
+}
+
+// ledger keeps what a tuning has tried with the run.
+func (k *keeper) ledger(ctx context.Context, t *plan.Tune) error {
+	text, err := json.Marshal(t.Ledger)
+	if err != nil {
+		return fmt.Errorf("keep the ledger of tune %s: %w", t.Name, err)
+	}
+	ctx, done := flow.Beyond(ctx, storePatience)
+	defer done()
+	if err := k.store.PutInputs(ctx, k.run, map[string][]byte{plan.LedgerName(t.Name): []byte(k.secrets.Text(string(text)))}); err != nil {
+		return failed(ofRun, nil, fmt.Errorf("keep the ledger of tune %s: %w", t.Name, err))
+	}
+	return nil
+}

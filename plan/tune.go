@@ -1,0 +1,350 @@
+package plan
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hclbench/engines"
+	"hclbench/hcl"
+	"hclbench/plain"
+	"hclbench/provision"
+	"hclbench/results"
+	"hclbench/tune"
+)
+
+// Tune is a tuning: which deployments it makes is known only as it goes on.
+type Tune struct {
+	hcl.Tune
+	Hosts  []*provision.Host // that its candidates use, held from its first start to its last
+	Hold   *Deployment       // stands for all that it may start: it holds the hosts, and is never started
+	Ledger Ledger            // what was tried so far
+
+	lab   string
+	stand func(*engines.Engine) (*engines.Engine, error) // what is started in the place of an engine; nil: itself
+}
+
+// Ledger is everything that a tuning has tried, as it is stored with each of its runs.
+type Ledger struct {
+	Question  string  `json:"question"` // a hash of what was asked: of another question nothing counts
+	Seed      uint64  `json:"seed,string"`
+	FinalSeed uint64  `json:"final_seed,string"` // of the finals; who proposes candidates never sees it
+	Starts    []Tried `json:"starts"`
+}
+
+// Tried is a start of a ledger.
+type Tried struct {
+	tune.Start
+	Engine     string       `json:"engine"` // its candidate, as results call it
+	Settings   string       `json:"settings,omitempty"`
+	Run        string       `json:"run"`
+	Deployment string       `json:"deployment"`
+	Began      time.Time    `json:"began"`
+	Loads      []TriedLoad  `json:"loads,omitempty"`
+	Result     *tune.Result `json:"result"` // nil: it was broken off, and is made again
+	Cost       tune.Cost    `json:"cost"`   // also of one that was broken off
+}
+
+// TriedLoad is what a start measured at a load.
+type TriedLoad struct {
+	Cell   string       `json:"cell"`
+	Axes   results.Axes `json:"axes"`
+	Figure float64      `json:"figure,omitempty"` // 0: there is none
+	Missed []string     `json:"missed,omitempty"` // lines of the SLO
+	Error  string       `json:"error,omitempty"`
+}
+
+// LedgerName is the name under which a run keeps the ledger of a tuning.
+func LedgerName(tuning string) string { return Ledgers + tuning + ".json" }
+
+// Ledgers is what their names begin with.
+const Ledgers = "tune/"
+
+// newTune plans a tuning. place says on which host a host's work is done.
+func newTune(of hcl.Tune, lab string, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Tune, error) {
+	t := &Tune{Tune: of, lab: lab, stand: stand}
+	for _, h := range of.Hosts() {
+		if h = place(h); !slices.Contains(t.Hosts, h) {
+			t.Hosts = append(t.Hosts, h)
+		}
+	}
+	for i, e := range of.Engines() {
+		d, err := t.deployment(e)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			t.Hold = d
+			t.Hold.Hosts = t.Hosts
+			continue
+		}
+		t.Hold.Members = append(t.Hold.Members, d.Members...)
+	}
+	return t, nil
+}
+
+func (t *Tune) deployment(e *engines.Engine) (*Deployment, error) {
+	if t.stand != nil {
+		var err error
+		if e, err = t.stand(e); err != nil {
+			return nil, err
+		}
+	}
+	return deployment(e), nil
+}
+
+// Deployment is a start of the tuning, with a cell for each load. Nothing that it measures was measured before: its prompts
+// are its own.
+func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
+	d, err := t.deployment(t.Candidate(s.Candidate.Options).Engine)
+	if err != nil {
+		return nil, err
+	}
+	d.Tuned = true
+	d.Identity = maps.Clone(d.Identity)
+	d.Identity["start"] = fmt.Sprintf("%s %d", t.Name, s.Number)
+	d.ID = hash(canonical(d.Identity))
+	b := hcl.Benchmark{Name: t.Name, Percentiles: t.Percentiles}
+	for _, c := range t.Loads {
+		was := c.Engine.Label()
+		c.Engine = d.Engine
+		if len(c.From) == 1 && c.From[0] == d.Host {
+			c.From = nil
+		}
+		c.Axes = slices.Clone(c.Axes)
+		for i, a := range c.Axes {
+			if a.Value == was {
+				c.Axes[i].Value = d.Engine.Label()
+			}
+		}
+		x := cell(d, b, c, &Cell{Repetition: 1, load: loadOf(c, d), occurrence: 1, Status: Measure})
+		x.Load().Seed ^= s.Seed
+		d.Cells = append(d.Cells, x)
+	}
+	d.identify(t.lab)
+	return d, nil
+}
+
+// asked is a hash of what is asked: the stages, what is measured, and by what.
+func (t *Tune) asked() string {
+	var all []string
+	add := func(what ...any) { all = append(all, fmt.Sprintln(what...)) }
+	add(t.Figure.Name, t.Keep, t.Finals)
+	for _, e := range t.Engines() {
+		add(canonical(engines.Fingerprint(e)))
+	}
+	for _, s := range t.Stages {
+		add(s.Name)
+		for _, o := range s.Options {
+			add(o.ID)
+		}
+	}
+	for _, c := range t.Loads {
+		add(loadOf(c, t.Hold).text, c.Workload.SLO)
+	}
+	return hash(strings.Join(all, ""))
+}
+
+// Know takes what earlier runs have tried, as far as the question is the same.
+func (t *Tune) Know(kept []byte) {
+	var l Ledger
+	if json.Unmarshal(kept, &l) == nil && l.Question == t.asked() {
+		t.Ledger = l
+	}
+}
+
+// Begin begins the ledger, unless something was tried. seed draws one.
+func (t *Tune) Begin(seed func() uint64) {
+	if t.Ledger.Question == "" {
+		t.Ledger = Ledger{Question: t.asked(), Seed: seed(), FinalSeed: seed()}
+	}
+}
+
+// Search is the search as far as it has come by the ledger.
+func (t *Tune) Search() (*tune.Tuning, error) {
+	q := t.Question()
+	q.Seed, q.FinalSeed = t.Ledger.Seed, t.Ledger.FinalSeed
+	s, err := tune.New(q)
+	if err != nil {
+		return nil, err
+	}
+	for _, tried := range t.Ledger.Starts {
+		if tried.Result == nil {
+			s.Budget = lessened(s.Budget, tried.Cost)
+			continue
+		}
+		if _, ok := s.Next(); !ok {
+			break // its budget is less than it was
+		}
+		if err := s.Ended(tried.Start, *tried.Result); err != nil {
+			return nil, fmt.Errorf("go on with tuning %s: %w", t.Name, err)
+		}
+	}
+	return s, nil
+}
+
+// lessened is a budget after a start that brought no result. Nothing is left as the least there is: 0 is no limit.
+func lessened(b tune.Budget, c tune.Cost) tune.Budget {
+	if b.Starts > 0 {
+		b.Starts = max(1, b.Starts-1)
+	}
+	if b.Time > 0 {
+		b.Time = max(1, b.Time-c.Time)
+	}
+	if b.Money > 0 {
+		b.Money = max(1e-9, b.Money-c.Money)
+	}
+	return b
+}
+
+// Left is what the budget has left after all that was tried, and whether that is enough to start anything; 0 of what has
+// no budget. Time is the lesser of the budget's and of what its money buys.
+func (t *Tune) Left() (left time.Duration, ok bool) {
+	var spent tune.Cost
+	for _, tried := range t.Ledger.Starts {
+		spent.Time, spent.Money = spent.Time+tried.Cost.Time, spent.Money+tried.Cost.Money
+	}
+	ok = t.Budget.Starts == 0 || len(t.Ledger.Starts) < t.Budget.Starts
+	if t.Budget.Time > 0 {
+		left = t.Budget.Time - spent.Time
+		ok = ok && left > 0
+	}
+	if price := t.Price(); t.Budget.Money > 0 && price > 0 {
+		buys := time.Duration((t.Budget.Money - spent.Money) / price * float64(time.Hour))
+		if ok = ok && buys > 0; left == 0 || buys < left {
+			left = buys
+		}
+	}
+	return left, ok
+}
+
+// Price is what all of its hosts cost together, in USD an hour.
+func (t *Tune) Price() (sum float64) {
+	for _, h := range t.Tune.Hosts() {
+		sum += h.PricePerHour
+	}
+	return sum
+}
+
+// Cost is what its hosts cost for so long.
+func (t *Tune) Cost(d time.Duration) tune.Cost {
+	return tune.Cost{Time: d, Money: t.Price() * d.Hours()}
+}
+
+// ToDo reports whether there is something left to start.
+func (t *Tune) ToDo() bool {
+	s, err := t.Search()
+	if err != nil {
+		return true // which apply says
+	}
+	_, more := s.Next()
+	_, can := t.Left()
+	return more && can
+}
+
+// tunings writes what tunings do.
+func (t *printer) tunings(all []*Tune) {
+	for _, x := range all {
+		t.tuning(x)
+	}
+}
+
+const tuningLine = "  %-12s %s\n"
+
+func (t *printer) tuning(x *Tune) {
+	s, err := x.Search()
+	if err != nil {
+		t.printf("\ntune %s: %v\n", x.Name, err)
+		return
+	}
+	way := s.Strategy()
+	t.printf("\ntune %s\n", x.Name)
+	t.printf(tuningLine, "objective", fmt.Sprintf("%s of benchmark %s, %s in each start%s", x.Figure.Name, x.Objective,
+		plain.Count(len(x.Loads), "load"), underSLO(x)))
+	t.printf(tuningLine, "start", fmt.Sprintf("%s, started twice first: below what two starts of the same differ in, nothing is a difference", x.Start.Address()))
+	for _, stage := range x.Stages {
+		t.printf("  stage %s\n", stage.Name)
+		for _, o := range stage.Options {
+			t.printf("    %s%s\n", o.ID, x.fate(stage, o))
+		}
+	}
+	t.printf(tuningLine, "finals", fmt.Sprintf("%d candidates in turn, %s each, by prompts that nothing was chosen by", max(2, x.Keep), plain.Count(x.Finals, "fresh start")))
+	most := fmt.Sprintf("%d to %d starts, %d to %d measurements", way.Least, way.Most, way.Least*len(x.Loads), way.Most*len(x.Loads))
+	if way.Least > way.Most {
+		most = fmt.Sprintf("at most %s, %s", plain.Count(way.Most, "start"), plain.Count(way.Most*len(x.Loads), "measurement"))
+	}
+	if d := way.Time[1]; d > 0 {
+		most += fmt.Sprintf("; at most %s", Rough(d))
+	}
+	if m := way.Money[1]; m > 0 {
+		most += fmt.Sprintf("; at most $%.2f", m)
+	} else if price, d := x.Price(), way.Time[1]; price > 0 && d > 0 {
+		most += fmt.Sprintf("; at most $%.2f", price*d.Hours())
+	}
+	t.printf(tuningLine, "budget", most)
+	if n := len(x.Ledger.Starts); n > 0 {
+		t.printf(tuningLine, "so far", plain.Count(n, "start"))
+	}
+	if next, ok := s.Next(); ok {
+		if _, can := x.Left(); can {
+			t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, cmp.Or(settings(next.Candidate), "as it is")))
+			return
+		}
+		t.printf(tuningLine, "next", "nothing: its budget is spent")
+		return
+	}
+	t.printf(tuningLine, "next", fmt.Sprintf("nothing; hcl tune --tune %s shows the answer", x.Name))
+}
+
+// underSLO says under which SLO a figure counts.
+func underSLO(x *Tune) string {
+	for _, c := range x.Loads {
+		if len(c.Workload.SLO) > 0 {
+			var lines []string
+			for _, o := range c.Workload.SLO {
+				lines = append(lines, o.Name()+" "+time.Duration(o.Max).String())
+			}
+			return ", the best of those within " + strings.Join(lines, " and ")
+		}
+	}
+	return ", the best of them"
+}
+
+// fate says of an option what is known of it before it is tried; empty: it is tried.
+func (t *Tune) fate(stage hcl.TuneStage, o hcl.Option) string {
+	i := slices.IndexFunc(t.Stages, func(s hcl.TuneStage) bool { return s.Name == stage.Name })
+	options := make([]string, i+1)
+	options[i] = o.ID
+	alone := t.Candidate(options)
+	same := func(e *engines.Engine) bool {
+		return canonical(engines.Fingerprint(e)) == canonical(engines.Fingerprint(alone.Engine))
+	}
+	if alone.Cannot != "" {
+		return fmt.Sprintf(" (not on %s: %s)", t.Start.Address(), alone.Cannot)
+	}
+	if same(t.Start) {
+		return fmt.Sprintf(" (never started by itself: it is %s)", t.Start.Address())
+	}
+	for _, other := range stage.Options {
+		if other.ID == o.ID {
+			break
+		}
+		options[i] = other.ID
+		if c := t.Candidate(options); c.Cannot == "" && same(c.Engine) {
+			return fmt.Sprintf(" (never started by itself: it equals %s)", other.ID)
+		}
+	}
+	return ""
+}
+
+// settings are what a candidate is made of.
+func settings(c tune.Candidate) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", ")
+}
+
+// Settings names a candidate in one line.
+func Settings(c tune.Candidate) string { return cmp.Or(settings(c), "as it is") }
