@@ -76,6 +76,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 2},
 		cells: eachOf("online", 3, "sim.steady", "sim.batching"),
 	},
+	"tune-simulated": {
+		hosts: 1,
+		loads: map[string]int{"here": 1},
+		cells: eachOf("chat", 2, "sim.baseline"),
+	},
 	"vllm-cpu": {
 		vars:  []string{"directory=/home/user/vllm"},
 		hosts: 1,

@@ -166,11 +166,13 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 	}
 	checkStarted(read, "start", t.Start)
 	checkObjective(read, &t, benchmarks)
-	if read.Incomplete || !b.Settled() {
-		return t
+	if read.Arg("budget").IsSet() && t.Budget == (TuneBudget{}) {
+		read.Fail(read.At("budget"), "No budget", "A tuning spends what it may. Write starts = 20, time = \"8h\" or money = 200.")
 	}
-	checkTuneBudget(read, &t)
-	checkCandidates(read, &t, stages)
+	if !read.Incomplete {
+		checkTuneBudget(read, &t)
+		checkCandidates(read, &t, stages)
+	}
 	return t
 }
 
@@ -186,30 +188,31 @@ func checkStage(b *lang.Block, s *TuneStage, first bool) {
 	case len(said) == 0:
 		b.Fail(b.Header.Lacking(""), "Empty stage", "A stage tries engines, flags or env. Write, for example, flags = [{}, { tp = 8 }].")
 	case len(said) > 1:
-		b.Fail(b.At(said[1]), "Two things in a stage", "A stage tries one thing, and this one says %s. Give each a stage of its own, "+
-			"or name variables by the engines of a stage.", plain.List(said, "and"))
+		b.Fail(b.At(said[1]), "Two things in a stage", "A stage tries one thing, and this one says %s. Give each a stage of its own.", plain.List(said, "and"))
 	case said[0] == "engines" && !first:
 		b.Fail(b.At("engines"), "Stages that clash", "Other engines would lose what the stages before have found out. Put this stage first.")
 	}
+	var all []Option
 	for _, e := range s.engines {
 		if e != nil {
-			s.add(b, Option{ID: e.Label(), Engine: e})
+			all = append(all, Option{ID: e.Label(), Engine: e})
 		}
 	}
 	for _, o := range s.overrides {
-		if !o.Empty() { // to leave things as they are is an option of every stage
-			s.add(b, Option{ID: o.String(), Override: o})
+		all = append(all, Option{ID: o.String(), Override: o})
+	}
+	for i, o := range all {
+		switch {
+		case o.ID == "": // to leave things as they are is an option of every stage
+		case slices.ContainsFunc(s.Options, func(other Option) bool { return other.ID == o.ID }):
+			b.Fail(b.Element(said[0], i), "Option given twice", "The stage %q tries %s twice. Remove one.", s.Name, o.ID)
+		default:
+			s.Options = append(s.Options, o)
 		}
 	}
-}
-
-// add is one more option, unless it is there.
-func (s *TuneStage) add(b *lang.Block, o Option) {
-	if slices.ContainsFunc(s.Options, func(other Option) bool { return other.ID == o.ID }) {
-		b.Fail(b.Header, "Option given twice", "The stage %q tries %s twice. Remove one.", s.Name, o.ID)
-		return
+	if len(said) == 1 && len(s.Options) == 0 && !b.Incomplete {
+		b.Fail(b.At(said[0]), "Empty stage", "Nothing in this stage changes anything.")
 	}
-	s.Options = append(s.Options, o)
 }
 
 // checkStarted: what is tuned is started by hcl.
@@ -261,20 +264,13 @@ func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
 	}
 }
 
-// checkTuneBudget: there is one, and it is enough for a start.
+// checkTuneBudget: the budget is enough for an answer.
 func checkTuneBudget(b *lang.Block, t *Tune) {
-	if !b.Arg("budget").IsSet() || b.Incomplete {
-		return
-	}
-	at := b.At("budget")
-	if t.Budget == (TuneBudget{}) {
-		b.Fail(at, "No budget", "A tuning spends what it may. Write starts = 20, time = \"8h\" or money = 200.")
-	}
 	if t.Budget.Money > 0 && !slices.ContainsFunc(t.Hosts(), func(h *provision.Host) bool { return h.PricePerHour > 0 }) {
 		b.Fail(b.At("budget.money"), "No prices", "None of its hosts says what it costs. Write price_per_hour = 20 in the host's block.")
 	}
-	if _, err := tune.New(t.Question()); err != nil && !b.Incomplete {
-		b.Fail(at, "Cannot be tuned", "%s.", lang.Title(err.Error()))
+	if _, err := tune.New(t.Question()); err != nil {
+		b.Fail(b.At("budget"), "Cannot be tuned", "%s.", lang.Title(err.Error()))
 	}
 }
 

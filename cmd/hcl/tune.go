@@ -153,7 +153,7 @@ func valueOf(x *plan.Tune, score float64) string {
 	if x.Figure.Better == metric.Less {
 		score = 1 / score
 	}
-	return number.Short(score)
+	return number.Text(score)
 }
 
 // spanOf is a figure with its interval; empty: there is none.
