@@ -91,6 +91,11 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 		free = time.Now()
 		cost := free.Sub(tried.Began)
 		result, err := r.resultOf(ctx, t, d, &tried, failed)
+		if err == nil && result != nil && start.Phase == tune.AA && result.Outcome != tune.Measured {
+			// Without its start there is nothing to tune, and what is wrong may be mended: the next apply tries it again.
+			tell.say(Failed, "tune %s: the start %s: %s: %s", t.Name, t.Start.Address(), result.Outcome, result.Reason)
+			result = nil
+		}
 		if err == nil && result != nil {
 			result.Cost = t.Cost(cost)
 			err = search.Ended(start, *result)

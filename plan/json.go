@@ -11,7 +11,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.3"
+const FormatVersion = "2.4"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -25,6 +25,33 @@ type jsonPlan struct {
 	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
 	Clusters      []Cluster        `json:"clusters,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
+	Tunes         []jsonTune       `json:"tunes,omitempty"`
+}
+
+// jsonTune is a tuning. What it starts after the first is known only as it goes on.
+type jsonTune struct {
+	Name        string      `json:"name"`
+	Objective   string      `json:"objective"` // the benchmark
+	Figure      string      `json:"figure"`
+	Start       string      `json:"start"`
+	Stages      []jsonStage `json:"stages"`
+	Loads       int         `json:"loads"` // in each start
+	LeastStarts int         `json:"least_starts"`
+	MostStarts  int         `json:"most_starts"`
+	MostSeconds float64     `json:"most_seconds,omitempty"`
+	MostCost    float64     `json:"most_cost_usd,omitempty"`
+	Starts      int         `json:"starts"`         // so far
+	Next        string      `json:"next,omitempty"` // what is started next; empty: nothing
+}
+
+type jsonStage struct {
+	Name    string       `json:"name"`
+	Options []jsonOption `json:"options"`
+}
+
+type jsonOption struct {
+	Settings string `json:"settings"`
+	Note     string `json:"note,omitempty"` // why it is not started by itself
 }
 
 // jsonPrepare is what is set on a host while it is at work.
@@ -91,6 +118,13 @@ func (p *Plan) JSON(w io.Writer) error {
 	}
 	for _, d := range p.Deployments {
 		out.Deployments = append(out.Deployments, d.json())
+	}
+	for _, t := range p.Tunes {
+		x, err := t.json()
+		if err != nil {
+			return err
+		}
+		out.Tunes = append(out.Tunes, x)
 	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -71,6 +71,7 @@ func (p *Plan) Select(s Selection) (*Plan, error) {
 		return nil, &SelectionError{"--target", last, 1, "No cell that --only picks is of this target."}
 	}
 	picked := *p
+	picked.Tunes = nil // all cells of their own, which nobody can name
 	picked.Deployments, picked.Of, picked.Only, picked.Targets = kept, &of, s.Only, s.Targets
 	picked.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
 		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.needs(d.Cells), h) })

@@ -42,7 +42,9 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	default:
 		t.byHost(p)
 	}
-	t.tunings(p.Tunes)
+	for _, x := range p.Tunes {
+		t.tuning(x)
+	}
 	for _, c := range p.Clusters {
 		t.cluster(c)
 	}

@@ -246,15 +246,9 @@ func (t *Tune) ToDo() bool {
 	return more && can
 }
 
-// tunings writes what tunings do.
-func (t *printer) tunings(all []*Tune) {
-	for _, x := range all {
-		t.tuning(x)
-	}
-}
-
 const tuningLine = "  %-12s %s\n"
 
+// tuning writes what a tuning does.
 func (t *printer) tuning(x *Tune) {
 	s, err := x.Search()
 	if err != nil {
@@ -269,7 +263,11 @@ func (t *printer) tuning(x *Tune) {
 	for _, stage := range x.Stages {
 		t.printf("  stage %s\n", stage.Name)
 		for _, o := range stage.Options {
-			t.printf("    %s%s\n", o.ID, x.fate(stage, o))
+			line := o.ID
+			if note := x.fate(stage, o); note != "" {
+				line += " (" + note + ")"
+			}
+			t.printf("    %s\n", line)
 		}
 	}
 	t.printf(tuningLine, "finals", fmt.Sprintf("%d candidates in turn, %s each, by prompts that nothing was chosen by", max(2, x.Keep), plain.Count(x.Finals, "fresh start")))
@@ -291,13 +289,38 @@ func (t *printer) tuning(x *Tune) {
 	}
 	if next, ok := s.Next(); ok {
 		if _, can := x.Left(); can {
-			t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, cmp.Or(settings(next.Candidate), "as it is")))
+			t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, Settings(next.Candidate)))
 			return
 		}
 		t.printf(tuningLine, "next", "nothing: its budget is spent")
 		return
 	}
 	t.printf(tuningLine, "next", fmt.Sprintf("nothing; hcl tune --tune %s shows the answer", x.Name))
+}
+
+// json is the tuning for programs.
+func (t *Tune) json() (jsonTune, error) {
+	s, err := t.Search()
+	if err != nil {
+		return jsonTune{}, err
+	}
+	way := s.Strategy()
+	out := jsonTune{
+		Name: t.Name, Objective: t.Objective, Figure: t.Figure.Name, Start: t.Start.Label(), Loads: len(t.Loads),
+		LeastStarts: way.Least, MostStarts: way.Most, MostSeconds: way.Time[1].Seconds(), MostCost: way.Money[1], Starts: len(t.Ledger.Starts),
+	}
+	for _, stage := range t.Stages {
+		x := jsonStage{Name: stage.Name, Options: []jsonOption{}}
+		for _, o := range stage.Options {
+			x.Options = append(x.Options, jsonOption{o.ID, t.fate(stage, o)})
+		}
+		out.Stages = append(out.Stages, x)
+	}
+	next, more := s.Next()
+	if _, can := t.Left(); more && can {
+		out.Next = Settings(next.Candidate)
+	}
+	return out, nil
 }
 
 // underSLO says under which SLO a figure counts.
@@ -324,10 +347,10 @@ func (t *Tune) fate(stage hcl.TuneStage, o hcl.Option) string {
 		return canonical(engines.Fingerprint(e)) == canonical(engines.Fingerprint(alone.Engine))
 	}
 	if alone.Cannot != "" {
-		return fmt.Sprintf(" (not on %s: %s)", t.Start.Address(), alone.Cannot)
+		return fmt.Sprintf("not on %s: %s", t.Start.Address(), alone.Cannot)
 	}
 	if same(t.Start) {
-		return fmt.Sprintf(" (never started by itself: it is %s)", t.Start.Address())
+		return fmt.Sprintf("never started by itself: it is %s", t.Start.Address())
 	}
 	for _, other := range stage.Options {
 		if other.ID == o.ID {
@@ -335,16 +358,13 @@ func (t *Tune) fate(stage hcl.TuneStage, o hcl.Option) string {
 		}
 		options[i] = other.ID
 		if c := t.Candidate(options); c.Cannot == "" && same(c.Engine) {
-			return fmt.Sprintf(" (never started by itself: it equals %s)", other.ID)
+			return fmt.Sprintf("never started by itself: it equals %s", other.ID)
 		}
 	}
 	return ""
 }
 
-// settings are what a candidate is made of.
-func settings(c tune.Candidate) string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", ")
-}
-
 // Settings names a candidate in one line.
-func Settings(c tune.Candidate) string { return cmp.Or(settings(c), "as it is") }
+func Settings(c tune.Candidate) string {
+	return cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", "), "as it is")
+}
