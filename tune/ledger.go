@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -36,10 +37,9 @@ type Entry struct {
 	Cost    Cost
 
 	search, final []float64 // logarithms of its scores
-	error         float64   // the greatest error within a start
 	at            string    // the load at which others are raced against it
 	same          *Entry    // that is served the same
-	proposed      bool      // from outside, and not tried yet
+	proposed      bool      // from outside
 }
 
 // waits reports whether a candidate could be started and has not been.
@@ -73,12 +73,29 @@ func (t *Tuning) figure(values []float64) Figure {
 	return Figure{Value: math.Exp(m), Low: math.Exp(m - half), High: math.Exp(m + half), Starts: len(values)}
 }
 
+// Gain is how many times as much as the baseline a candidate scores: by the finals, as far as they were in them.
+func (t *Tuning) Gain(e *Entry) Figure {
+	its, base := e.search, t.entries[0].search
+	if len(e.final) > 0 {
+		its = e.final
+	}
+	if f := t.entries[0].final; len(f) > 0 {
+		base = f
+	}
+	if len(its) == 0 || len(base) == 0 {
+		return Figure{}
+	}
+	gain, half := mean(its)-mean(base), t.noise(false).margin((1+t.Confidence)/2, len(its), len(base))
+	return Figure{Value: math.Exp(gain), Low: math.Exp(gain - half), High: math.Exp(gain + half), Starts: len(its)}
+}
+
 // Answer is what is certain.
 type Answer struct {
 	Winner *Entry   // nil: there is none
-	Tied   []*Entry // finalists that may be the best, where there is no winner: fewest overrides first
-	Lead   float64  // of the winner over the next finalist, as a part of that one's score; by the finals
-	Floor  float64  // the least lead that would have counted, as a part of a score; +Inf: the finals are not over
+	Tied   []*Entry // candidates that may be the best, where there is no winner: fewest overrides first
+	Lead   float64  // of the best finalist over the next, as a part of that one's score; by the finals
+	Floor  float64  // the least lead that is no noise, as a part of a score; +Inf: the tuning is not over
+	Shows  float64  // the least difference that such finals find nine times in ten
 	Noise  Noise    // between starts, as measured
 	Why    string   // why there is no winner
 	Tried  int      // candidates that were started
@@ -88,97 +105,94 @@ type Answer struct {
 	Spent  Cost
 }
 
+const found = 0.9 // of cases, is what a difference is found in that is said to show
+
 // Answer is what is certain so far: at the end there is a winner, or there are ties.
 func (t *Tuning) Answer() Answer {
-	a := Answer{Noise: t.noise(false), Floor: math.Inf(1), Of: t.product(), Starts: t.starts, Spent: t.spent}
+	a := Answer{Noise: t.noise(false), Floor: math.Inf(1), Shows: math.Inf(1), Of: t.of(), Starts: t.starts, Spent: t.spent}
 	for _, e := range t.entries {
 		if e.Starts > 0 {
 			a.Tried++
 		}
 	}
-	if b := t.entries[0]; b.out() {
-		a.Why = "the baseline: " + string(b.Outcome)
+	more := t.next != nil
+	if !more {
+		e, _ := t.choose()
+		more = e != nil
+	}
+	switch b := t.entries[0]; {
+	case more:
+		a.Why = "the tuning is not over"
+		return a
+	case b.out() && len(b.search) < baselineStarts:
+		a.Why = "of the baseline itself is to be said: " + string(b.Outcome)
 		return a
 	}
 	var left []*Entry
-	over := t.finals != nil
-	for _, e := range t.finals {
-		if !e.out() {
+	for _, e := range t.finalists() {
+		if len(e.final) >= 2 {
 			left = append(left, e)
-			over = over && len(e.final) >= 2
 		}
 	}
-	switch {
-	case !over:
-		a.Why = "the finals are not over"
-		return a
-	case len(left) < 2:
-		a.Tied, a.Why = left, "there is nothing to compare with"
+	if len(left) < 2 {
+		a.Tied, a.Why = left, "there are no two candidates to compare"
 		return a
 	}
-	slices.SortStableFunc(left, func(x, y *Entry) int { return compare(mean(y.final), mean(x.final)) })
+	slices.SortStableFunc(left, func(x, y *Entry) int { return cmp.Compare(mean(y.final), mean(x.final)) })
 	best, next := left[0], left[1]
-	pairs := float64(len(t.finals) * (len(t.finals) - 1) / 2)
-	apart := max(a.Noise.margin(1-(1-t.Confidence)/2/pairs, len(best.final), len(next.final)), math.Log1p(t.Floor))
-	a.Floor = math.Expm1(apart)
-	if lead := mean(best.final) - mean(next.final); lead > apart {
-		a.Winner, a.Lead = best, math.Expm1(lead)
-		return a
-	}
-	for _, e := range left {
-		if mean(best.final)-mean(e.final) <= apart {
-			a.Tied = append(a.Tied, e)
+	lead := mean(best.final) - mean(next.final)
+	least := a.Noise.margin((1+t.Confidence)/2, len(best.final), len(next.final))
+	shows := least + a.Noise.margin(found, len(best.final), len(next.final))
+	least, shows = max(least, math.Log1p(t.Floor)), max(shows, math.Log1p(t.Floor))
+	a.Lead, a.Floor, a.Shows = math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
+	if lead > least {
+		e := t.challenger()
+		if e == nil {
+			a.Winner = best
+			return a
+		}
+		a.Tied, a.Why = []*Entry{best, e}, "the budget is spent, and a candidate that was in no final may yet be the best"
+	} else {
+		a.Why = "the best differ by less than starts of the same do"
+		for _, e := range left {
+			if mean(best.final)-mean(e.final) <= least {
+				a.Tied = append(a.Tied, e)
+			}
 		}
 	}
-	slices.SortStableFunc(a.Tied, func(x, y *Entry) int { return x.Overrides - y.Overrides })
-	a.Why = "the best differ by less than the noise between starts can show"
+	slices.SortStableFunc(a.Tied, func(x, y *Entry) int { return cmp.Compare(x.Overrides, y.Overrides) })
 	return a
 }
 
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// Ledger is everything that was tried or would have been next, in the order in which it became known, with its fate so far.
+func (t *Tuning) Ledger() []Entry {
+	var (
+		a     = t.Answer()
+		noise = t.noise(false)
+		best  = a.Winner
+		all   []Entry
+	)
+	if ranked := t.rank(); best == nil && len(ranked) > 0 {
+		best = ranked[0]
 	}
-	return 0
-}
-
-// product is how many candidates there are in all.
-func (t *Tuning) product() int {
-	n := 1
-	for i, s := range t.Stages {
-		distinct := map[string]bool{}
-		for _, o := range append([]Option{{}}, s.Options...) {
-			if identity, cannot := t.Merge(Candidate{}.with(i, o.ID)); cannot == "" {
-				distinct[identity] = true
-			}
-		}
-		n *= max(1, len(distinct))
+	worse := func(mine, its []float64, probability float64) bool {
+		return mean(its)-mean(mine) > noise.margin(probability, len(its), len(mine))
 	}
 	for _, e := range t.entries {
-		if e.Candidate.Proposed != "" && e.Fate != Duplicate && e.Fate != Pruned {
-			n++
-		}
-	}
-	return n
-}
-
-// Ledger is everything that was tried or could have been, in the order in which it became known, with its fate so far.
-func (t *Tuning) Ledger() []Entry {
-	a := t.Answer()
-	noise := t.noise(true)
-	all := make([]Entry, len(t.entries))
-	var best *Entry
-	if b := t.best(); len(b) > 0 {
-		best = b[0]
-	}
-	if a.Winner != nil {
-		best = a.Winner
-	}
-	for i, e := range t.entries {
 		x := *e
+		mine, its := e.search, []float64(nil)
+		if best != nil {
+			its = best.search
+			if len(best.final) > 0 {
+				its = best.final
+			}
+		}
+		if len(e.final) > 0 {
+			mine = e.final
+			if worse(e.final, e.search, surelyFitted) {
+				x.Why = "in the finals it is surely worse than it was in the search"
+			}
+		}
 		switch {
 		case x.Fate != NotTried || x.Starts == 0:
 		case x.Outcome == Beaten:
@@ -189,28 +203,25 @@ func (t *Tuning) Ledger() []Entry {
 			x.Fate = Won
 		case slices.Contains(a.Tied, e):
 			x.Fate = Tied
+		case e != best && worse(mine, its, t.Confidence):
+			x.Fate = Dominated
 		default:
 			x.Fate = Behind
-			mine, its := x.search, best.search
-			if len(x.final) > 0 && len(best.final) > 0 {
-				mine, its = x.final, best.final
-			}
-			if e != best && mean(its)-mean(mine) > noise.margin(t.Confidence, len(its), len(mine)) {
-				x.Fate = Dominated
-			}
 		}
-		all[i] = x
+		all = append(all, x)
 	}
 	return all
 }
+
+const surelyFitted = 0.99
 
 // Strategy is what a tuning takes, known before its first start.
 type Strategy struct {
 	AA     int // starts of the baseline
 	Stages []StageStarts
-	Finals int // starts, at most
+	Finals int // starts
 	Least  int // starts in all, when all goes well
-	Most   int // no tuning of the question makes more
+	Most   int // no tuning of the question makes more; what stages and finals leave of them goes into the second look
 	Time   [2]time.Duration
 	Money  [2]float64
 }
@@ -224,19 +235,13 @@ type StageStarts struct {
 // Strategy is what the tuning takes at least and at most: what is proposed to it is not counted, and may take what the budget
 // leaves. Time and money between the least start and the budget; 0 where there is none.
 func (t *Tuning) Strategy() Strategy {
-	s := Strategy{AA: baselineStarts, Finals: max(2, t.Keep) * t.Finals, Least: t.least()}
-	s.Most = s.AA + s.Finals
+	s := Strategy{AA: baselineStarts, Finals: t.finalStarts(), Least: t.least(), Most: t.mostStarts()}
 	beam := 1
 	for _, x := range t.Stages {
-		n := beam * len(x.Options)
-		s.Stages = append(s.Stages, StageStarts{x.Name, n})
-		s.Most += n
-		beam = min(t.Keep, beam+n)
+		s.Stages = append(s.Stages, StageStarts{x.Name, beam * len(x.Options)})
+		beam = min(t.Keep, beam*(1+len(x.Options)))
 	}
-	if t.Budget.Starts > 0 {
-		s.Most = min(s.Most, t.Budget.Starts)
-	}
-	s.Time = [2]time.Duration{time.Duration(s.Least) * t.Least.Time, t.Budget.Time}
-	s.Money = [2]float64{float64(s.Least) * t.Least.Money, t.Budget.Money}
+	s.Time = [2]time.Duration{t.Least.times(s.Least).Time, t.Budget.Time}
+	s.Money = [2]float64{t.Least.times(s.Least).Money, t.Budget.Money}
 	return s
 }

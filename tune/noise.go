@@ -1,8 +1,6 @@
 package tune
 
-import (
-	"math"
-)
+import "math"
 
 // Noise is how far starts of the same lie apart.
 type Noise struct {

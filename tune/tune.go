@@ -12,7 +12,6 @@
 package tune
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -37,8 +36,8 @@ type Question struct {
 	// Known is what is known of the noise before the first start.
 	Known Noise
 
-	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Whoever proposes candidates may
-	// see the first, and must not see the second.
+	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Each start of a candidate has
+	// another, so that nothing can be fitted to it before. Whoever proposes candidates must not see FinalSeed.
 	Seed, FinalSeed uint64
 
 	// Merge says what a candidate is once its options are put together: an identity, which is the same for two candidates
@@ -89,7 +88,7 @@ func (c Candidate) with(stage int, option string) Candidate {
 
 // Budget is the most that a tuning may take of each; 0: as much as it needs.
 type Budget struct {
-	Starts int
+	Starts int // 0: half of what each candidate would take that is started as often as a finalist, or what stages and finals take
 	Time   time.Duration
 	Money  float64
 }
@@ -105,16 +104,17 @@ type Phase string
 
 // The phases.
 const (
-	AA     Phase = "A/A"   // the baseline, twice: how far two starts of the same lie apart
-	Search Phase = "stage" // to see which candidates to keep
-	Final  Phase = "final" // of the candidates that are left, in turn: only these say who wins, and by how much
+	AA     Phase = "A/A"    // the baseline, twice: how far two starts of the same lie apart
+	Search Phase = "stage"  // of a candidate of a stage, or of one that was proposed: which to keep
+	Again  Phase = "second" // after the stages: of what may yet be better than the best
+	Final  Phase = "final"  // of the candidates that are left, in turn: only these say who wins, and by how much
 )
 
 // Start is a start to make: all loads of its candidate are measured in it.
 type Start struct {
 	Number    int       `json:"number"` // from 1
 	Phase     Phase     `json:"phase"`
-	Stage     string    `json:"stage,omitempty"` // that it is for; empty: none, as of A/A, finals, and what was proposed
+	Stage     string    `json:"stage,omitempty"` // that made its candidate; empty: none, as of the baseline and of what was proposed
 	Round     int       `json:"round,omitempty"` // of the finals, from 1
 	Candidate Candidate `json:"candidate"`
 	Seed      uint64    `json:"seed"`           // of prompts and of whatever else is drawn
@@ -176,17 +176,21 @@ type Proposal struct {
 // Tuning is the search for an answer to a question. Make one with [New].
 type Tuning struct {
 	Question
-	entries []*Entry          // in the order in which they became known; the first is the baseline
-	known   map[string]*Entry // by identity
-	seen    map[string]bool   // keys of candidates that were looked at
-	stage   int               // that is being tried: len(Stages) when all are over
-	beam    []*Entry          // what the stages before have left
-	finals  []*Entry          // finalists, in the order of their rank; nil: not there yet
-	starts  int               // that have ended
-	spent   Cost
-	dearest Cost // of a start that was measured
-	next    *Start
-	of      *Entry // whose start next is
+	entries   []*Entry           // in the order in which they became known; the first is the baseline
+	known     map[string]*Entry  // by identity
+	seen      map[string]*Entry  // by key
+	predicted map[string]float64 // by key
+	product   int                // of the stages: candidates that can be started and are not the same
+	stage     int                // that is being tried: len(Stages) when all are over
+	beam      []*Entry           // what the stages before have left
+	ranked    []*Entry           // best first, when the search is over; nil: it is not
+	final     bool               // a final has begun
+	starts    int                // that have ended
+	lost      int                // of them, that brought no result
+	spent     Cost
+	dearest   Cost // of a start that was measured
+	next      *Start
+	whose     *Entry // start next is
 }
 
 // New is a tuning, or why the question cannot be answered.
@@ -194,7 +198,7 @@ func New(q Question) (*Tuning, error) {
 	if q.Merge == nil {
 		q.Merge = func(c Candidate) (string, string) { return c.key(), "" }
 	}
-	t := &Tuning{Question: q, known: map[string]*Entry{}, seen: map[string]bool{}}
+	t := &Tuning{Question: q, known: map[string]*Entry{}, seen: map[string]*Entry{}, predicted: map[string]float64{}}
 	switch {
 	case q.Keep < 1:
 		return nil, errors.New("a stage must leave at least one candidate")
@@ -219,7 +223,8 @@ func New(q Question) (*Tuning, error) {
 	}
 	least := t.least()
 	if n := q.Budget.Starts; n > 0 && n < least {
-		return nil, fmt.Errorf("a budget of %d starts is too small: the baseline twice and %d finals of %d starts take %d", n, q.Keep, q.Finals, least)
+		return nil, fmt.Errorf("a budget of %d starts is too small: the baseline twice, another candidate, and %d finalists %d times each take %d",
+			n, t.mostFinalists(), q.Finals, least)
 	}
 	if d := q.Budget.Time; d > 0 && time.Duration(least)*q.Least.Time > d {
 		return nil, fmt.Errorf("a budget of %v is too small: the least are %d starts of at least %v", d, least, q.Least.Time)
@@ -227,27 +232,75 @@ func New(q Question) (*Tuning, error) {
 	if m := q.Budget.Money; m > 0 && float64(least)*q.Least.Money > m {
 		return nil, fmt.Errorf("a budget of %v is too small: the least are %d starts that cost at least %v each", m, least, q.Least.Money)
 	}
-	if t.see(Candidate{}, 0, ""); t.entries[0].Fate == Pruned {
-		return nil, fmt.Errorf("the baseline cannot be started: %s", t.entries[0].Why)
+	if baseline := t.see(Candidate{}, 0, ""); baseline.Fate == Pruned {
+		return nil, fmt.Errorf("the baseline cannot be started: %s", baseline.Why)
 	}
-	t.beam = t.entries[:1:1]
+	t.beam, t.product = t.entries[:1:1], t.countProduct()
 	return t, nil
 }
 
-const baselineStarts = 2
-
-// least is how many starts a tuning takes at least when all goes well: one candidate is tried beside the baseline.
-func (q *Question) least() int { return baselineStarts + 1 + max(2, q.Keep)*q.Finals }
-
-// see makes a candidate known, unless it is. It is nil where the candidate is not new.
-func (t *Tuning) see(c Candidate, overrides int, stage string) *Entry {
-	if t.seen[c.key()] {
-		return nil
+// countProduct is how many candidates the stages make that can be started and are not the same. Of very many, it is how many they make.
+func (t *Tuning) countProduct() int {
+	all := []Candidate{{}}
+	for i, s := range t.Stages {
+		if n := len(all) * (1 + len(s.Options)); n > manyCandidates {
+			for _, rest := range t.Stages[i+1:] {
+				n = min(n*(1+len(rest.Options)), mostCandidates)
+			}
+			return min(n, mostCandidates)
+		}
+		for _, c := range all[:len(all):len(all)] {
+			for _, o := range s.Options {
+				all = append(all, c.with(i, o.ID))
+			}
+		}
 	}
-	t.seen[c.key()] = true
+	distinct := map[string]bool{}
+	for _, c := range all {
+		if identity, cannot := t.Merge(c); cannot == "" {
+			distinct[identity] = true
+		}
+	}
+	return len(distinct)
+}
+
+const (
+	manyCandidates = 2_000 // more are not put together only to count them
+	mostCandidates = 1_000_000_000
+)
+
+// of is how many candidates there are in all.
+func (t *Tuning) of() int {
+	n := t.product
+	for _, e := range t.entries {
+		if e.Candidate.Proposed != "" && e.Fate == NotTried && t.made(e) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// made is a candidate of options that is served as this one is; nil: none is known.
+func (t *Tuning) made(e *Entry) *Candidate {
+	if e.Candidate.Proposed == "" {
+		return &e.Candidate
+	}
+	for _, x := range t.entries {
+		if x.same == e && x.Candidate.Proposed == "" {
+			return &x.Candidate
+		}
+	}
+	return nil
+}
+
+// see is what is known of a candidate, which becomes known by that.
+func (t *Tuning) see(c Candidate, overrides int, stage string) *Entry {
+	if e := t.seen[c.key()]; e != nil {
+		return e
+	}
 	identity, cannot := t.Merge(c)
-	e := &Entry{Candidate: c, Overrides: overrides, Stage: stage, Fate: NotTried}
-	t.entries = append(t.entries, e)
+	e := &Entry{Candidate: c, Overrides: overrides, Stage: stage, Predicted: t.predicted[c.key()], Fate: NotTried}
+	t.entries, t.seen[c.key()] = append(t.entries, e), e
 	switch same := t.known[identity]; {
 	case cannot != "":
 		e.Fate, e.Why = Pruned, cannot
@@ -269,14 +322,15 @@ func (t *Tuning) overrides(c Candidate) (n int) {
 	return n
 }
 
-// Propose takes candidates from outside, best first by what is predicted of them. They are tried before the next stage, and
-// a prediction of a candidate of options orders it in its stage. One that is known already is not tried again.
-// It is an error where a candidate is neither a name nor made of options of the stages, and none is taken then, and
-// once the finals have begun.
+// Propose takes candidates from outside. One with a name is tried: those of which most is predicted first, and before the stages as
+// far as the budget has starts for these too. Of one that is made of options only the prediction is taken, which orders it in its
+// stage. What was tried is not tried again. It is an error where a candidate is neither a name nor made of options of
+// the stages, and once the finals have begun; nothing is taken then.
 func (t *Tuning) Propose(proposals []Proposal) error {
-	if t.finals != nil {
+	if t.final {
 		return errors.New("the finals have begun: nothing more can be proposed")
 	}
+	t.ranked = nil
 	for i, p := range proposals {
 		c, named := p.Candidate, p.Candidate.Proposed != ""
 		if named == (len(c.Options) > 0) || !named && c.key() == "" || len(c.Options) > len(t.Stages) {
@@ -287,27 +341,27 @@ func (t *Tuning) Propose(proposals []Proposal) error {
 				return fmt.Errorf("proposal %d: stage %q has no option %q", i+1, t.Stages[s].Name, id)
 			}
 		}
-		if math.IsNaN(p.Predicted) || math.IsInf(p.Predicted, 0) || p.Predicted < 0 || p.Overrides < 0 {
+		if !(p.Predicted >= 0) || math.IsInf(p.Predicted, 1) || p.Overrides < 0 {
 			return fmt.Errorf("proposal %d predicts %v with %d overrides", i+1, p.Predicted, p.Overrides)
 		}
 	}
 	for _, p := range proposals {
-		overrides := p.Overrides
-		if p.Candidate.Proposed == "" {
-			overrides = t.overrides(p.Candidate)
+		key := p.Candidate.key()
+		if t.predicted[key] == 0 {
+			t.predicted[key] = p.Predicted
 		}
-		e := t.see(p.Candidate, overrides, "")
-		if e == nil {
-			key := p.Candidate.key()
-			e = t.entries[slices.IndexFunc(t.entries, func(e *Entry) bool { return e.Candidate.key() == key })]
-		} else {
-			e.proposed = true
+		e := t.seen[key]
+		if p.Candidate.Proposed != "" {
+			e = t.see(p.Candidate, p.Overrides, "")
 		}
-		if e.same != nil {
+		if e != nil && e.same != nil {
 			e = e.same
 		}
-		if e.Predicted == 0 {
-			e.Predicted = p.Predicted
+		if e != nil {
+			e.proposed = e.proposed || p.Candidate.Proposed != ""
+			if e.Predicted == 0 {
+				e.Predicted = p.Predicted
+			}
 		}
 	}
 	return nil
@@ -323,160 +377,28 @@ func (t *Tuning) Next() (Start, bool) {
 	if e == nil {
 		return Start{}, false
 	}
-	s := &Start{Number: t.starts + 1, Phase: phase, Candidate: e.Candidate, Most: t.left(t.reserve(phase))}
+	s := &Start{Number: t.starts - t.lost + 1, Phase: phase, Stage: e.Stage, Candidate: e.Candidate, Most: t.most(phase)}
 	switch phase {
 	case Final:
+		t.final = true
 		s.Round = len(e.final) + 1
-		s.Seed = seed(t.FinalSeed, s.Round)
+		s.Seed = seedOf(t.FinalSeed, s.Round) // the candidates of a round answer the same
 	default:
-		s.Seed = seed(t.Seed, len(e.search)+1)
+		s.Seed = seedOf(t.Seed, s.Number)
 	}
-	if phase == Search && len(e.search) == 0 {
-		s.Stage, s.Race = e.Stage, t.race()
+	if phase == Search {
+		s.Race = t.race()
 	}
-	t.next, t.of = s, e
+	t.next, t.whose = s, e
 	return *s, true
 }
 
-// seed is the nth of the seeds that are made of one (SplitMix64).
-func seed(of uint64, n int) uint64 {
+// seedOf is the nth of the seeds that are made of one (SplitMix64).
+func seedOf(of uint64, n int) uint64 {
 	x := of + uint64(n)*0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
-}
-
-// choose is whose start comes next, and what for; nil: nobody's.
-func (t *Tuning) choose() (*Entry, Phase) {
-	baseline := t.entries[0]
-	if baseline.out() {
-		return nil, ""
-	}
-	if len(baseline.search) < baselineStarts {
-		return baseline, AA
-	}
-	for t.finals == nil {
-		var waiting []*Entry
-		for _, e := range t.entries {
-			if e.proposed && e.waits() {
-				waiting = append(waiting, e)
-			}
-		}
-		if len(waiting) == 0 && t.stage < len(t.Stages) {
-			waiting = t.neighbours()
-		}
-		slices.SortStableFunc(waiting, func(a, b *Entry) int { return cmp.Compare(b.Predicted, a.Predicted) })
-		switch {
-		case len(waiting) > 0 && t.affords(t.reserve(Search)):
-			return waiting[0], Search
-		case len(waiting) > 0 || t.stage == len(t.Stages):
-			t.finals = t.best()
-		default:
-			t.beam = t.best()
-			t.stage++
-		}
-	}
-	if len(t.finals) < 2 {
-		return nil, ""
-	}
-	for round := range t.Finals {
-		for _, e := range t.finals {
-			if !e.out() && len(e.final) <= round {
-				if t.affords(Cost{}, 0) {
-					return e, Final
-				}
-				return nil, ""
-			}
-		}
-	}
-	return nil, ""
-}
-
-// neighbours are the candidates that the stage makes of those which the ones before have left, as far as they were not tried.
-func (t *Tuning) neighbours() (waiting []*Entry) {
-	stage := t.Stages[t.stage]
-	for _, b := range t.beam {
-		if b.Candidate.Proposed != "" {
-			continue // no stage changes what is not made of options
-		}
-		for _, o := range stage.Options {
-			c := b.Candidate.with(t.stage, o.ID)
-			t.see(c, t.overrides(c), stage.Name)
-			identity, _ := t.Merge(c)
-			if e := t.known[identity]; e != nil && e.waits() && !slices.Contains(waiting, e) {
-				waiting = append(waiting, e)
-			}
-		}
-	}
-	return waiting
-}
-
-// best are the candidates that are kept of all that were measured so far, best first: fewer overrides where scores are equal.
-func (t *Tuning) best() []*Entry {
-	var all []*Entry
-	for _, e := range t.entries {
-		if len(e.search) > 0 && !e.out() {
-			all = append(all, e)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *Entry) int {
-		return cmp.Or(cmp.Compare(mean(b.search), mean(a.search)), cmp.Compare(a.Overrides, b.Overrides))
-	})
-	keep := t.Keep
-	if t.stage == len(t.Stages) {
-		keep = max(2, keep) // nobody wins alone
-	}
-	return all[:min(keep, len(all))]
-}
-
-// race is what a candidate is raced against: the best so far; nil: that cannot be.
-func (t *Tuning) race() *Race {
-	best := t.best()[0]
-	if best.at == "" {
-		return nil
-	}
-	n := t.noise(true)
-	return &Race{At: best.at, Least: math.Exp(mean(best.search) - n.margin(surelyBeaten, len(best.search), 1))}
-}
-
-// surelyBeaten is how sure a race must be that a candidate is worse.
-const surelyBeaten = 0.99
-
-// reserve is what must be left after a start of a phase: of the search, what the finals cost.
-func (t *Tuning) reserve(phase Phase) (Cost, int) {
-	if phase == Final {
-		return Cost{}, 0
-	}
-	n := max(2, t.Keep) * t.Finals
-	if phase == AA {
-		n++ // something is tried beside the baseline
-	}
-	each := t.each()
-	return Cost{Time: time.Duration(n) * each.Time, Money: float64(n) * each.Money}, n
-}
-
-// each is what a start may be expected to cost: as much as the dearest so far.
-func (t *Tuning) each() Cost {
-	return Cost{Time: max(t.Least.Time, t.dearest.Time), Money: max(t.Least.Money, t.dearest.Money)}
-}
-
-// left is what the budget has left but for a reserve; zero of what has no budget.
-func (t *Tuning) left(reserve Cost, _ int) (left Cost) {
-	if t.Budget.Time > 0 {
-		left.Time = max(1, t.Budget.Time-t.spent.Time-reserve.Time)
-	}
-	if t.Budget.Money > 0 {
-		left.Money = max(math.SmallestNonzeroFloat64, t.Budget.Money-t.spent.Money-reserve.Money)
-	}
-	return left
-}
-
-// affords reports whether the budget has one more start beside a reserve.
-func (t *Tuning) affords(reserve Cost, starts int) bool {
-	each := t.each()
-	return (t.Budget.Starts == 0 || t.starts+1+starts <= t.Budget.Starts) &&
-		(t.Budget.Time == 0 || t.spent.Time+each.Time+reserve.Time <= t.Budget.Time) &&
-		(t.Budget.Money == 0 || t.spent.Money+each.Money+reserve.Money <= t.Budget.Money)
 }
 
 // Ended notes what came of the start that Next has named last. It is an error to tell of another one, which is how a tuning that
@@ -494,19 +416,16 @@ func (t *Tuning) Ended(s Start, r Result) error {
 	case r.Outcome == Beaten && s.Race == nil:
 		return fmt.Errorf("start %d was in no race", s.Number)
 	}
-	e := t.of
-	t.next, t.of = nil, nil
+	e := t.whose
+	t.next, t.whose = nil, nil
 	t.starts++
 	e.Starts++
-	e.proposed = false
-	add(&t.spent, r.Cost)
-	add(&e.Cost, r.Cost)
+	t.spent, e.Cost = t.spent.plus(r.Cost), e.Cost.plus(r.Cost)
 	if r.Outcome != Measured {
 		e.Outcome, e.Reason = r.Outcome, r.Reason
 		return nil
 	}
 	t.dearest = Cost{Time: max(t.dearest.Time, r.Cost.Time), Money: max(t.dearest.Money, r.Cost.Money)}
-	e.error = max(e.error, r.Score.Error)
 	e.Outcome = Measured
 	if s.Phase == Final {
 		e.final = append(e.final, math.Log(r.Score.Value))
@@ -517,4 +436,15 @@ func (t *Tuning) Ended(s Start, r Result) error {
 	return nil
 }
 
-func add(sum *Cost, c Cost) { sum.Time, sum.Money = sum.Time+c.Time, sum.Money+c.Money }
+// Lost notes that the start that Next has named last brought no result, through no fault of its candidate, and what it cost.
+// It is made again, as far as the budget has another start.
+func (t *Tuning) Lost(c Cost) {
+	t.next, t.whose = nil, nil
+	t.starts++
+	t.lost++
+	t.spent = t.spent.plus(c)
+}
+
+func (c Cost) plus(other Cost) Cost { return Cost{c.Time + other.Time, c.Money + other.Money} }
+
+func (c Cost) times(n int) Cost { return Cost{time.Duration(n) * c.Time, float64(n) * c.Money} }
