@@ -34,6 +34,9 @@ func base(host string) string {
 	return "https://" + host
 }
 
+// RegistryURL is where the image's registry is asked.
+func (r Ref) RegistryURL() string { return base(r.Registry) }
+
 // Registries asks image registries. The zero value has no logins.
 type Registries struct {
 	Client

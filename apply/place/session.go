@@ -499,9 +499,14 @@ const reachWithin = 20 * time.Second
 
 // Reaches reports why no connection comes about from the place to the server at a URL.
 func (s *Session) Reaches(ctx context.Context, base string) error {
+	return reaches(ctx, s.Reached, Address(base))
+}
+
+// reaches reports why no connection comes about from a place to an address.
+func reaches(ctx context.Context, from Reached, at string) error {
 	ctx, cancel := context.WithTimeout(ctx, reachWithin)
 	defer cancel()
-	conn, err := s.Conn.Dial(ctx, "tcp", Address(base))
+	conn, err := from.Conn.Dial(ctx, "tcp", at)
 	if err != nil {
 		return err
 	}

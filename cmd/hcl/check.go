@@ -36,7 +36,7 @@ func checkVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&f.fabric, "fabric", false, "also have the hosts of each engine that runs over several meet on its ports")
 	c.Flags().BoolVar(&f.measure, "measure", false,
 		"with --fabric: also measure RDMA and an all-reduce between the hosts, in the engine's image")
-	c.Flags().BoolVar(&f.prove, "prove", false, "also find out how small a difference the hosts can show: one engine is started several times")
+	c.Flags().BoolVar(&f.prove, "prove", false, "also measure the hosts, and start one engine several times to find how small a difference they can show")
 	c.Flags().StringVar(&f.engine, "engine", "", "with --prove: start this engine, such as vllm.h200, and not the lab's first")
 	c.Flags().IntVar(&f.starts, "starts", 4, fmt.Sprintf("with --prove: start it `n` times, %d to %d", fewestStarts, mostStarts))
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
@@ -66,6 +66,11 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 		all = append(all, checked{Name: h.Host.Name, at: at, found: h.Findings, err: h.Err})
 	}
 	hosts := len(all)
+	if f.prove {
+		for i, h := range place.Prove(ctx, scope, opt) { // in the same order
+			all[i].found, all[i].err = append(all[i].found, h.Findings...), cmp.Or(all[i].err, h.Err)
+		}
+	}
 	if f.fabric {
 		fabrics, err := f.fabrics(ctx, t, cfg, scope, opt)
 		if err != nil {

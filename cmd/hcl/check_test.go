@@ -79,9 +79,16 @@ engine "sim" "first" {
 engine "sim" "other" { host = host.box }
 `+benchmarkOf("matrix.engine", "\nengine = [engine.sim.first, engine.sim.other]\nconcurrency = [2, 3, 4]\n", 400, "matrix.concurrency", 4))
 	out, said, code := u.run("check", "--prove", "--starts", "3", "--json")
-	var shown struct{ Noise results.Noise }
+	var shown struct {
+		Hosts []struct{ Findings []provision.Finding }
+		Noise results.Noise
+	}
 	if err := json.Unmarshal([]byte(out), &shown); err != nil || code != exitDone && code != exitCells { // a busy machine makes cells suspect
 		t.Fatalf("exit %d, %v\n%s%s", code, err, out, said)
+	}
+	measured := func(f provision.Finding) bool { return f.Check == "memory speed" && strings.HasSuffix(f.Have, " GB/s") }
+	if len(shown.Hosts) != 1 || !slices.ContainsFunc(shown.Hosts[0].Findings, measured) {
+		t.Errorf("the host's memory was not measured: %+v", shown.Hosts)
 	}
 	n := shown.Noise
 	if n.Engine != "sim.first" || n.Starts != 3 || n.Host != "box" || n.Box == "" || n.Spread["median_e2el_ms"] <= 0 || n.Spread["output_throughput"] <= 0 {

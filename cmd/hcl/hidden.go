@@ -82,6 +82,14 @@ func listenersVerb(t *console) *cobra.Command {
 		})
 }
 
+// speedsVerb is what runs on a host that is proved.
+func speedsVerb(t *console) *cobra.Command {
+	return hiddenVerb(look.SpeedsVerb+" PATH...", "Measure memory, and the disks of paths, as JSON", between(0, math.MaxInt, ""),
+		func(ctx context.Context, args []string) error {
+			return json.NewEncoder(t.stdout).Encode(look.MeasureSpeeds(ctx, args))
+		})
+}
+
 // meshVerb is what runs on hosts of one engine, to see whether they reach each other.
 func meshVerb(t *console) *cobra.Command {
 	return hiddenVerb(fabric.MeshVerb, "Meet other hosts as standard input says", atMost(0),
