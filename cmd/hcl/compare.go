@@ -67,26 +67,34 @@ func allowable() []string { return append(compare.Differing(), compare.Suspects)
 
 const nothingInCommon = "the two have no cell in common: cells are the same when their benchmark and all their axes are"
 
+// compared are results that are held against others.
+type compared struct {
+	name  string
+	rows  []results.Row
+	found []results.Capacity // by searches
+}
+
 func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]string) error {
 	limits, err := o.check()
 	if err != nil {
 		return err
 	}
-	var names [2]string
-	var rows [2][]results.Row
+	var of [2]compared
 	for i, what := range sets {
-		if names[i], rows[i], err = o.results(ctx, t, what); err != nil {
+		if of[i], err = o.results(ctx, t, what); err != nil {
 			return err
 		}
 	}
-	d, err := compare.Diff(names[0], rows[0], names[1], rows[1], o.compared(limits))
+	a, b := of[0], of[1]
+	d, err := compare.Diff(a.name, a.rows, b.name, b.rows, o.compared(limits))
 	if err != nil {
 		return &exit{exitUsage, err}
 	}
+	d.Capacities(a.found, b.found)
 	if err := d.Check(limits, o.allowed); err != nil {
 		return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
 	}
-	if len(d.Cells) == 0 && limits == nil {
+	if len(d.Cells) == 0 && len(d.Searches) == 0 && limits == nil {
 		return errors.New(nothingInCommon)
 	}
 	if err := d.Write(t.stdout, o.format, t.width(0)); err != nil {
@@ -131,7 +139,7 @@ func (o compareOptions) check() (limits []compare.GateLimit, err error) {
 func (o compareOptions) compared(limits []compare.GateLimit) []string {
 	metrics := slices.Clone(o.metrics)
 	for _, l := range limits {
-		if l.Metric != "" && !slices.Contains(metrics, l.Metric) {
+		if l.Metric != "" && l.Metric != compare.Capacity && !slices.Contains(metrics, l.Metric) {
 			metrics = append(metrics, l.Metric)
 		}
 	}
@@ -155,7 +163,7 @@ func brokenLimits(failing []compare.Check) error {
 }
 
 // results reads a set of results: a lab's, a file's, or a run's.
-func (o compareOptions) results(ctx context.Context, t *console, what string) (name string, rows []results.Row, err error) {
+func (o compareOptions) results(ctx context.Context, t *console, what string) (c compared, err error) {
 	info, err := os.Stat(what)
 	of := o.lab
 	var store *results.Store
@@ -171,8 +179,7 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 			store, err = of.existing(ctx, t)
 		}
 	case err == nil:
-		rows, err := readRows(what)
-		return what, rows, err
+		return readRows(what)
 	default:
 		return o.ofRun(ctx, t, what)
 	}
@@ -180,87 +187,96 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (n
 		err = nothingIn(what)
 	}
 	if err != nil {
-		return "", nil, err
+		return c, err
 	}
 	defer store.Close()
-	if name = "the newest of " + what; results.IsShared(what) {
-		name = "the newest of " + store.Name() // without the password
+	if c.name = "the newest of " + what; results.IsShared(what) {
+		c.name = "the newest of " + store.Name() // without the password
 	}
-	rows, err = attempts(ctx, t, store, of)
-	return name, rows, err
+	c.rows, c.found, err = attempts(ctx, t, store, of)
+	return c, err
 }
 
-func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (name string, rows []results.Row, err error) {
+func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (c compared, err error) {
 	store, err := o.lab.existing(ctx, t)
 	if err != nil {
-		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
+		return c, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
 	}
 	defer store.Close()
 	run, err := runNamed(ctx, store, "", id)
 	if err != nil {
-		return "", nil, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
+		return c, fmt.Errorf("%s is neither a file nor a lab: %w", id, err)
 	}
 	v := shown{store: store}
-	if err = v.ofRun(ctx, run); err != nil || v.said == nil {
-		return "run " + run.ID, v.rows, err
+	if err := v.ofRun(ctx, run); err != nil {
+		return c, err
 	}
-	owed := slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !slices.Contains(v.said.ToDo, p.ID) })
-	return "run " + run.ID, append(v.rows, figure.Unmeasured(v.rows, owed)...), nil
+	v.warn(t.logger())
+	c = compared{"run " + run.ID, v.rows, v.found}
+	if v.said != nil {
+		owed := slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !slices.Contains(v.said.ToDo, p.ID) })
+		c.rows = append(c.rows, figure.Unmeasured(v.rows, owed)...)
+	}
+	return c, nil
 }
 
 // attempts are the newest attempt at each cell that the lab asks for now, whatever came of it: an older
 // measurement must not hide that there is none any more. Cells without an attempt are among them, as not
 // measured. Without the lab's text it is the newest attempt at everything.
-func attempts(ctx context.Context, t *console, store *results.Store, of labFlags) ([]results.Row, error) {
+func attempts(ctx context.Context, t *console, store *results.Store, of labFlags) (rows []results.Row, found []results.Capacity, err error) {
 	name, err := of.labIn(store)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows, err := store.Rows(ctx, results.Query{Lab: name})
-	if err != nil {
-		return nil, err
+	if rows, err = store.Rows(ctx, results.Query{Lab: name}); err != nil {
+		return nil, nil, err
 	}
 	rows = newest(rows)
+	v := &shown{store: store}
+	v.found, v.damaged = store.Capacities(ctx, results.Query{Lab: name, Latest: true})
+	v.warn(t.logger())
 	l, err := of.read(t)
 	if errors.Is(err, lang.ErrNoLab) {
-		return rows, nil
+		return rows, v.found, nil
 	}
 	if err == nil && l.text == nil { // what is current cannot be said
 		err = l.shown(t)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	cfg, err := l.planned(ctx)
-	if err != nil {
-		return nil, err
+	if v.cfg, err = l.planned(ctx); err != nil {
+		return nil, nil, err
 	}
-	v := &shown{store: store, cfg: cfg}
 	join := func(own, found []results.Row) []results.Row { return newest(append(own, found...)) }
 	_, err = v.underPlan(ctx, rows, name, false, join)
-	return append(v.rows, figure.Unmeasured(v.rows, v.planned)...), err
+	return append(v.rows, figure.Unmeasured(v.rows, v.planned)...), v.found, err
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.
-func readRows(name string) ([]results.Row, error) {
+func readRows(name string) (c compared, err error) {
 	in, err := os.Open(name) // which may be what another command writes: <(ssh box hcl report --json)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	defer in.Close()
 	text, err := door.File(in)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return c, fmt.Errorf("%s: %w", name, err)
 	}
+	c.name = name
 	var ours struct {
-		FormatVersion string        `json:"format_version"`
-		Rows          []results.Row `json:"rows"`
+		FormatVersion string             `json:"format_version"`
+		Rows          []results.Row      `json:"rows"`
+		Capacities    []results.Capacity `json:"capacities"`
 	}
 	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
 		if read, _, _ := strings.Cut(table.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
-			return nil, fmt.Errorf("%s: its format is %s, and results of format %s.x are read", name, plain.Quote(ours.FormatVersion), read)
+			return c, fmt.Errorf("%s: its format is %s, and results of format %s.x are read", name, plain.Quote(ours.FormatVersion), read)
 		}
-		return ours.Rows, nil
+		c.rows, c.found = ours.Rows, ours.Capacities
+		return c, nil
 	}
-	return foreignRows(name)
+	c.rows, err = foreignRows(name)
+	return c, err
 }

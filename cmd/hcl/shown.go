@@ -272,14 +272,19 @@ func (v *shown) pick(s selection) error {
 	return nil
 }
 
+// warn says what cannot be read.
+func (v *shown) warn(log *log.Logger) {
+	if v.damaged != nil {
+		log.Warn("left out what a search has found", "err", v.damaged)
+	}
+}
+
 // hint says what else there is, where that may be what was meant.
 func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selection) {
 	if v.stale > 0 {
 		log.Info("left out what the lab no longer asks for; --all shows it", "results", v.stale)
 	}
-	if v.damaged != nil {
-		log.Warn("left out what a search has found", "err", v.damaged)
-	}
+	v.warn(log)
 	switch {
 	case len(v.rows) > 0:
 	case s.where != "":

@@ -32,6 +32,9 @@ type Difference struct {
 	Notes         []string    `json:"notes,omitempty"`  // what holds of either as a whole
 	Checks        []Check     `json:"checks,omitempty"` // of limits, where there are any
 
+	Searches []CapacityDiff `json:"capacities,omitempty"` // what searches have found, see [Difference.Capacities]
+
+	rowsA, rowsB []results.Row
 	onlyA, onlyB []CellDiff
 	fields       figure.Fields // that a condition may be about
 }
@@ -128,7 +131,7 @@ func Diff(nameA string, a []results.Row, nameB string, b []results.Row, names []
 		}
 		metrics = append(metrics, m)
 	}
-	d := &Difference{FormatVersion: table.FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{},
+	d := &Difference{FormatVersion: table.FormatVersion, A: nameA, B: nameB, Cells: []CellDiff{}, rowsA: a, rowsB: b,
 		fields: figure.NewFields(slices.Concat(a, b))}
 	// What no plan asks for, or others have measured beside a lab, is compared with nothing.
 	kept := func(rows []results.Row) [][]*results.Row {
@@ -389,7 +392,10 @@ func gpusSeen(r *results.Row) string {
 }
 
 // loadOf is what was sent, without how to judge it, how long to wait and where its data lay.
-func loadOf(r *results.Row) string {
+func loadOf(r *results.Row) string { return sent(r, false) }
+
+// sent is what was sent of [loadOf], whatever the load and how long it lasted where only what a request is like counts.
+func sent(r *results.Row, whateverLoad bool) string {
 	t := r.Job
 	w, d := &t.Workload, &t.Workload.Dataset
 	if t.Batch != nil {
@@ -397,6 +403,9 @@ func loadOf(r *results.Row) string {
 		t.Batch, d = &b, &b.Dataset
 	}
 	w.SLO, w.Timeout, w.Stall = nil, 0, 0
+	if whateverLoad {
+		w.Concurrency, w.Rate, w.Requests, w.Duration = 0, 0, 0, 0
+	}
 	for _, file := range []struct {
 		sum  string
 		path *string

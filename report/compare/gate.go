@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -24,12 +25,15 @@ type GateLimit struct {
 	Metric string // whose change it is about; empty: it is a condition
 
 	below bool    // fails when the change is below, else above
-	at    float64 // percent
+	at    float64 // percent, or of a capacity's value the load
+	value bool    // it is about the capacity of B alone
 }
 
 var (
 	changeLimit = regexp.MustCompile(`^\s*([\w.]+)\s*([<>])\s*([^\s%]+)\s*%\s*$`)
-	compared    = regexp.MustCompile(`([\w.]+)\s*(?:==?|!=|<=?|>=?)\s*("[^"]*"|'[^']*'|[^\s()]+)`)
+	// of B alone
+	capacityLimit = regexp.MustCompile(`^\s*capacity\s*([<>])\s*([^\s%]+)\s*$`)
+	compared      = regexp.MustCompile(`([\w.]+)\s*(?:==?|!=|<=?|>=?)\s*("[^"]*"|'[^']*'|[^\s()]+)`)
 )
 
 const limitForms = "write for example 'output_throughput < -5%%' for a change, or 'p99_ttft_ms > 500' for a value"
@@ -42,7 +46,7 @@ func ParseLimit(text string) (GateLimit, error) {
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 			return GateLimit{}, fmt.Errorf("%q is not a limit: %s is no number of percent", text, m[3])
 		}
-		if _, ok := figure.Named(m[1]); !ok {
+		if _, ok := figure.Named(m[1]); !ok && m[1] != Capacity {
 			return GateLimit{}, fmt.Errorf("%q is not a limit: there is no metric %q", text, m[1])
 		}
 		if m[2] == "<" && v <= -100 {
@@ -51,6 +55,17 @@ func ParseLimit(text string) (GateLimit, error) {
 		return GateLimit{Text: text, Metric: m[1], below: m[2] == "<", at: v}, nil
 	}
 	parts := compared.FindAllStringSubmatch(text, -1)
+	if i := slices.IndexFunc(parts, func(p []string) bool { return p[1] == Capacity }); i >= 0 {
+		m := capacityLimit.FindStringSubmatch(text)
+		if m == nil {
+			return GateLimit{}, fmt.Errorf("%q is not a limit: of a capacity write 'capacity < -5%%' for a change or 'capacity < 80', and nothing beside it", text)
+		}
+		v, err := strconv.ParseFloat(m[2], 64)
+		if err != nil || !(v > 0 && v < math.Inf(1)) {
+			return GateLimit{}, fmt.Errorf("%q is not a limit: %s is no load", text, m[2])
+		}
+		return GateLimit{Text: text, Metric: Capacity, below: m[1] == "<", at: v, value: true}, nil
+	}
 	if len(parts) == 0 {
 		return GateLimit{}, fmt.Errorf("%q is not a limit; "+limitForms, text)
 	}
@@ -94,25 +109,40 @@ func (d *Difference) Check(limits []GateLimit, allowed []string) error {
 		if err != nil {
 			return err
 		}
-		said := false
-		for _, c := range slices.Concat(d.Cells, d.onlyA, d.onlyB) {
-			x := Check{Limit: l.Text, Benchmark: c.Benchmark, Cell: c.Name(), Axes: c.Axes}
-			if x.Result, x.Why = c.sound(l, allowed); x.Result == Pass {
-				if l.Metric != "" {
-					x.Result, x.Why = c.change(l)
-				} else {
-					x.Result, x.Why = c.value(d.fields, holds)
-				}
-			}
-			said = said || x.Result != Skipped
-			d.Checks = append(d.Checks, x)
+		var checks []Check
+		if l.Metric == Capacity {
+			checks = d.checkSearches(l, allowed)
+		} else {
+			checks = d.checkCells(l, allowed, holds)
 		}
-		if !said {
+		d.Checks = append(d.Checks, checks...)
+		if !slices.ContainsFunc(checks, func(x Check) bool { return x.Result != Skipped }) {
 			d.Checks = append(d.Checks, Check{Limit: l.Text, Cell: "all cells", Result: Unknown,
 				Why: "none could be held against it"})
 		}
 	}
 	return nil
+}
+
+// checkCells holds every cell against a limit that is about cells.
+func (d *Difference) checkCells(l GateLimit, allowed []string, holds where.Condition) (checks []Check) {
+	for _, c := range slices.Concat(d.Cells, d.onlyA, d.onlyB) {
+		x := Check{Limit: l.Text, Benchmark: c.Benchmark, Cell: c.Name(), Axes: c.Axes}
+		switch x.Result, x.Why = c.sound(l, allowed); {
+		case d.isSearched(&c):
+			x.Result, x.Why = Skipped, "a search has tried it, and left it as soon as it was certain: hold the capacity against a limit"
+		case x.Result != Pass:
+		case l.Metric != "":
+			x.Result, x.Why = c.change(l)
+		default:
+			x.Result, x.Why = c.value(d.fields, holds)
+		}
+		if knee := cmp.Or(d.knee(&c, d.sides()[1]), d.knee(&c, d.sides()[0])); knee != "" && x.Result != Skipped {
+			x.Why = figure.ListedWith("; ", x.Why, knee)
+		}
+		checks = append(checks, x)
+	}
+	return checks
 }
 
 // condition is that of a limit on values. It may be about percentiles that no row has.

@@ -149,6 +149,9 @@ func (d *Difference) Write(w io.Writer, format string, width int) error {
 // common: the tables have the columns in which cells differ.
 func (d *Difference) sheets() (common, titles []string, sheets []*table.Sheet) {
 	common, names := d.Names()
+	if len(d.Searches) > 0 {
+		titles, sheets = append(titles, searchTitle), append(sheets, d.searchSheet())
+	}
 	for _, figures := range d.Figures() {
 		if !slices.ContainsFunc(figures, func(f FigureDiff) bool { return f.Needs == 0 }) {
 			continue
@@ -278,15 +281,21 @@ type side struct {
 	name, of string
 	only     int // cells that the other has not
 	rows     func(CellDiff) []*results.Row
+	search   func(CapacityDiff) *figure.Capacity
 }
 
 func (d *Difference) sides() []side {
-	return []side{{"A", d.A, d.OnlyA, func(c CellDiff) []*results.Row { return c.a }},
-		{"B", d.B, d.OnlyB, func(c CellDiff) []*results.Row { return c.b }}}
+	return []side{{"A", d.A, d.OnlyA, func(c CellDiff) []*results.Row { return c.a },
+		func(c CapacityDiff) *figure.Capacity { return c.a }},
+		{"B", d.B, d.OnlyB, func(c CellDiff) []*results.Row { return c.b },
+			func(c CapacityDiff) *figure.Capacity { return c.b }}}
 }
 
 // verdicts say of each metric in a line how many cells are better and worse.
 func (d *Difference) verdicts() (lines []string) {
+	if text := d.searchVerdict(); text != "" {
+		lines = append(lines, text)
+	}
 	for _, figures := range d.Figures() {
 		n := map[string]int{}
 		for i := range d.Cells {

@@ -76,10 +76,10 @@ func attainment(of []*figure.Capacity, n int) *chart.Panel {
 	for _, x := range of {
 		l := chart.Line{Series: x.Series}
 		for _, t := range x.Outcome.Loads {
-			s := t.Lines[n]
-			if s.Counted == 0 {
+			if n >= len(t.Lines) || t.Lines[n].Counted == 0 {
 				continue
 			}
+			s := t.Lines[n]
 			share := 100 * float64(s.Within) / float64(s.Counted)
 			least = min(least, share)
 			l.Dots = append(l.Dots, chart.Dot{X: t.Load, Y: share, Low: share, High: share, N: 1, Of: 1, Found: string(s.Verdict),

@@ -25,6 +25,7 @@ func Comparison(w io.Writer, d *compare.Difference, about figure.About) error {
 		about.Title = strings.Join(labs, ", ") + " compared"
 	}
 	about.Title = cmp.Or(about.Title, "Comparison")
+	about.Capacities = d.Found()
 	p := newPage(rows, about)
 	fillComparison(d, p, rows, pair)
 	return p.write(w)
@@ -66,6 +67,11 @@ func fillComparison(d *compare.Difference, p *page, rows []results.Row, pair []i
 		}
 		slices.Sort(cells)
 		first, rest := d.Finding(slices.Compact(cells), names)
+		if text := d.SearchFinding(d.Pairs()[of[w.Cells[0]]].Benchmark); text != "" {
+			rest = strings.TrimSpace(first + " " + rest)
+			first = headline(text)
+			rest = strings.TrimSpace(strings.TrimPrefix(text, first) + " " + rest)
+		}
 		w.Headline, w.Finding, w.Tables[0].Finding = first, strings.TrimSpace(first+" "+rest), first
 	}
 }

@@ -99,11 +99,16 @@ func Attainment(l *capacity.LineOutcome) string {
 
 // Question is what a capacity answers: "chat, input tokens 512: what holds TTFT p95 ≤ 2s and TPOT p95 ≤ 50ms".
 func Question(c *figure.Capacity) string {
+	return figure.ListedWith(", ", c.Benchmark, c.LoadAxes()) + ": what holds " + SLO(c)
+}
+
+// SLO are the lines that a capacity is about: "TTFT p95 ≤ 2s and TPOT p95 ≤ 50ms".
+func SLO(c *figure.Capacity) string {
 	var lines []string
 	for _, l := range c.Lines() {
 		lines = append(lines, LineText(l.Name, l.Max))
 	}
-	return figure.ListedWith(", ", c.Benchmark, c.LoadAxes()) + ": what holds " + Listed(lines)
+	return Listed(lines)
 }
 
 // LineText is a line of an SLO: "TTFT p95 ≤ 2s".

@@ -1,0 +1,164 @@
+package compare
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"hclbench/load"
+	"hclbench/report/reporttest"
+	"hclbench/results"
+)
+
+type search = reporttest.Search
+
+// differenceOf is that of what searches of two sides have found, and of the cells beside.
+func differenceOf(t *testing.T, a, b search, change func(c *results.Capacity), beside ...results.Row) *Difference {
+	t.Helper()
+	a.Engine, b.Engine = "vllm.h200", "vllm.h200"
+	rowsA, foundA := reporttest.Searched(a)
+	rowsB, foundB := reporttest.Searched(b)
+	if change != nil {
+		change(&foundB[0])
+	}
+	d, err := Diff("A", append(rowsA, beside...), "B", append(rowsB, beside...), DefaultMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Capacities(foundA, foundB)
+	return d
+}
+
+func to(pass, fail float64) search { return search{Pass: []float64{4, pass}, Fail: []float64{fail}} }
+
+// TestCapacityGate: a limit on a capacity is broken or kept where the bounds of both sides say so whatever the truth between
+// them is, and not decided otherwise.
+func TestCapacityGate(t *testing.T) {
+	drifts := search{Pass: []float64{52}, Fail: []float64{67}, Flaw: "drifting: it failed when it was tried again"}
+	all := search{Pass: []float64{4, 64}, Most: 64}
+	for _, c := range []struct {
+		name, limit string
+		a, b        search
+		change      func(c *results.Capacity)
+		result      Result
+		why         string
+	}{
+		{"certainly less", "capacity < -5%", to(100, 104), to(80, 94), nil, Fail, "changed by −23 % to −6.0 % (100 to 104, now 80 to 94 concurrent)"},
+		{"not certainly less", "capacity < -5%", to(100, 104), to(80, 95), nil, Unknown, "which does not decide it"},
+		{"perhaps less", "capacity < -5%", to(79, 99), to(80, 100), nil, Unknown, "changed by −19 % to +27 %"},
+		{"certainly as much", "capacity < -5%", to(79, 83), to(79, 83), nil, Pass, ""},
+		{"more", "capacity < -5%", to(79, 99), to(120, 140), nil, Pass, ""},
+		{"certainly more", "capacity > 10%", to(79, 83), to(95, 99), nil, Fail, "+14 % to +25 %"},
+		{"perhaps more", "capacity > 10%", to(79, 83), to(85, 99), nil, Unknown, "does not decide"},
+		{"no answer before", "capacity < -5%", drifts, to(79, 99), nil, Unknown, "A has no answer: drifting: it failed"},
+		{"no answer now", "capacity < -5%", to(79, 99), search{Open: []float64{4}}, nil, Unknown, "B has no answer: nothing is certain"},
+		{"all of the range", "capacity < -5%", all, all, nil, Pass, ""},
+		{"all of another range", "capacity < -5%", search{Pass: []float64{128}, Most: 128}, all, nil, Unknown, "does not decide it"},
+		{"all before, less now", "capacity < -5%", all, to(40, 50), nil, Fail, "changed by −22 % or less"},
+		{"nothing before", "capacity < -5%", search{Fail: []float64{1}}, to(40, 50), nil, Pass, ""},
+		{"nothing now", "capacity < -5%", to(40, 50), search{Fail: []float64{1}}, nil, Fail, "now below 1"},
+		{"another SLO", "capacity < -5%", to(79, 83), to(79, 83), func(c *results.Capacity) { c.Outcome.Loads[0].Lines[0].Max *= 2 }, Unknown, "another SLO, TTFT p95 ≤ 2s and TPOT p90 ≤ 50ms was TTFT p95 ≤ 1s and"},
+		{"another confidence", "capacity < -5%", to(100, 104), to(80, 94), func(c *results.Capacity) { c.Outcome.Confidence = 0.9 }, Fail, "A is sure to 95 %, B to 90 %"},
+		{"a value that breaks", "capacity < 80", to(1, 2), to(70, 80), nil, Fail, "it holds 70 to 80 concurrent"},
+		{"a value that holds", "capacity < 80", drifts, to(80, 90), nil, Pass, ""},
+		{"a value between", "capacity < 80", to(1, 2), to(70, 90), nil, Unknown, "it holds 70 to 90 concurrent, which does not decide it"},
+	} {
+		l, err := ParseLimit(c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := differenceOf(t, c.a, c.b, c.change)
+		if err := d.Check([]GateLimit{l}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if x := d.Checks[0]; len(d.Checks) != 1 || x.Result != c.result || !strings.Contains(x.Why, c.why) || (x.Why == "") != (c.why == "") {
+			t.Errorf("%s: %s, %q; want %s, %q", c.name, x.Result, x.Why, c.result, c.why)
+		}
+	}
+	for _, wrong := range []string{"capacity < 80 and engine = vllm", "capacity <= 5", "capacity < soon", "capacity < -5", "capacity < -100%"} {
+		if l, err := ParseLimit(wrong); err == nil {
+			t.Errorf("%s is %+v", wrong, l)
+		}
+	}
+}
+
+// TestCapacityOneSide: who was not searched for in B passes no limit, and who was not in A has nothing to be held against.
+func TestCapacityOneSide(t *testing.T) {
+	rows, found := reporttest.Searched(search{Engine: "vllm.h200", Pass: []float64{4}, Fail: []float64{8}})
+	for _, c := range []struct {
+		a, b []results.Capacity
+		want Result
+	}{{found, nil, Unknown}, {nil, found, Unknown}, {nil, nil, Unknown}} {
+		d, err := Diff("A", rows, "B", rows, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Capacities(c.a, c.b)
+		l, _ := ParseLimit("capacity < -5%")
+		if err := d.Check([]GateLimit{l}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if failing := d.Failing(); len(failing) != 1 || failing[0].Result != c.want {
+			t.Errorf("%+v", d.Checks)
+		}
+	}
+}
+
+// TestPastTheKnee: a limit at a fixed load says when an engine is known to break there, and what a search has tried is held
+// against no limit of its own.
+func TestPastTheKnee(t *testing.T) {
+	fixed := func(concurrency int64) results.Row {
+		r := reporttest.Row("vllm.h200", concurrency, 100, 20)
+		r.DeploymentID = "d-vllm.h200"
+		r.Job.Workload = load.Workload{Requests: 500, Concurrency: int(concurrency), OutputTokens: 128, Dataset: load.Dataset{Kind: load.Random, InputTokens: 1024}}
+		return r
+	}
+	longer := fixed(256) // which no search has sent
+	longer.Job.Workload.Dataset.InputTokens = 8192
+	d := differenceOf(t, to(79, 99), to(80, 100), nil, fixed(16), fixed(128), longer)
+	l, err := ParseLimit("p99_ttft_ms > 150")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check([]GateLimit{l}, nil); err != nil {
+		t.Fatal(err)
+	}
+	const knee = "a load of 128 is past the knee of vllm.h200, which breaks TTFT p95 ≤ 1s and TPOT p90 ≤ 50ms by "
+	said, skipped := 0, 0
+	for _, c := range d.Checks {
+		switch {
+		case c.Benchmark == "chat":
+			skipped++
+			if c.Result != Skipped || !strings.Contains(c.Why, "a search has tried it") {
+				t.Errorf("%+v", c)
+			}
+		case strings.Contains(c.Why, knee):
+			said++
+			if c.Result != Fail || !strings.HasPrefix(c.Why, "p99_ttft_ms is 170; a load") || !strings.Contains(c.Cell, "=128 ") {
+				t.Errorf("%+v", c)
+			}
+		case strings.Contains(c.Why, "knee"):
+			t.Errorf("%+v", c)
+		}
+	}
+	if said != 1 || skipped < 3 {
+		t.Errorf("%d say it, %d are skipped of %+v", said, skipped, d.Checks)
+	}
+	reporttest.Holds(t, strings.Join(d.Notes, "\n"), "A: "+knee+"99 concurrent: ", "B: "+knee)
+}
+
+// TestCapacityShown: both sides stand beside each other, with between which changes the truth lies and whether it is certain.
+func TestCapacityShown(t *testing.T) {
+	d := differenceOf(t, to(79, 99), to(40, 52), nil)
+	write := func(format string) string {
+		return reporttest.Written(t, func(w io.Writer) error { return d.Write(w, format, 120) })
+	}
+	reporttest.Holds(t, write("text"), "capacity: 1 worse\n", searchTitle+"\n",
+		"79 to 99 concurrent  40 to 52 concurrent  −60 % to −34 %  worse\n")
+	reporttest.Holds(t, write("markdown"), "| −60 % to −34 % | worse |")
+	reporttest.Holds(t, write("json"), `"change_percent_at_most": -34.`, `"verdict": "worse"`)
+	reporttest.Check(t, "the finding", "vllm.h200 certainly holds less: 40 to 52 concurrent, was 79 to 99 (−60 % to −34 %).", d.SearchFinding("chat"))
+	d = differenceOf(t, to(79, 99), to(80, 100), nil)
+	reporttest.Check(t, "no finding", "Of vllm.h200 no difference is certain: 80 to 100 concurrent, was 79 to 99 (−19 % to +27 %); the bounds overlap.",
+		d.SearchFinding("chat"))
+}
