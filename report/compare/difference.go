@@ -404,7 +404,7 @@ func sent(r *results.Row, whateverLoad bool) string {
 	}
 	w.SLO, w.Timeout, w.Stall = nil, 0, 0
 	if whateverLoad {
-		w.Concurrency, w.Rate, w.Requests, w.Duration = 0, 0, 0, 0
+		w.Concurrency, w.Rate, w.Requests, w.Duration, w.Warmup, w.Ramp, w.CutBeginning, w.CutEnd = 0, 0, 0, 0, 0, 0, 0, 0
 	}
 	for _, file := range []struct {
 		sum  string

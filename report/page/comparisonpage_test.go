@@ -155,3 +155,37 @@ func twoRuns(t testing.TB) (a, b []results.Row) {
 	})
 	return a, b
 }
+
+// TestSearchesCompared: what engines hold on both sides stands first, with what is certain of the difference.
+func TestSearchesCompared(t *testing.T) {
+	t.Parallel()
+	to := func(pass, fail float64) reporttest.Search {
+		return reporttest.Search{Engine: "vllm.h200", Pass: []float64{4, 16, pass}, Fail: []float64{fail, 128}}
+	}
+	a, foundA := reporttest.Searched(to(79, 99))
+	b, foundB := reporttest.Searched(to(40, 52))
+	d, err := compare.Diff("a", a, "b", b, compare.DefaultMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Capacities(foundA, foundB)
+	name := filepath.Join(t.TempDir(), "compare.html")
+	page := reporttest.Written(t, func(w io.Writer) error { return Comparison(w, d, figure.About{Title: "chat compared"}) })
+	if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tab := testhost.NewBrowser(t).Open(t, "file://"+name, testhost.View{Width: 1440, Height: 900})
+	if *reporttest.Pictures != "" {
+		if err := os.WriteFile(filepath.Join(*reporttest.Pictures, "searches-compared.png"), tab.Picture(t), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	walk(t, tab, [][3]string{
+		{"the finding", `document.getElementById("finding").textContent`, "vllm.h200 certainly holds less: 40 to 52 concurrent, was 79 to 99 (−60\u00a0% to −34\u00a0%)."},
+		{"the bars", `[...document.querySelectorAll("#fig-capacity-chat .wide text")].map(t => t.textContent).join("; ")`, "40 to 52"},
+		{"who is ahead", `document.querySelector("#fig-capacity-chat .note").textContent`, "H200 · vLLM, A holds the most: 79, and H200 · vLLM, B breaks by 52."},
+	})
+	for _, p := range tab.Problems(t) {
+		t.Error(p)
+	}
+}
