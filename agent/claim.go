@@ -40,7 +40,8 @@ type claimNote struct {
 	Members []member         `json:"members"` // what was made, or may have been, and is not taken down
 	Down    provision.Traces `json:"down"`    // what may be left of what is; how the GPUs were before anything was made
 
-	Memory map[string]segment `json:"memory,omitempty"` // that its containers have used of this machine's, by path
+	Memory       map[string]segment `json:"memory,omitempty"` // that its members have used of this machine's, by path
+	MemoryBefore []segment          `json:"memory_before"`    // what was there before anything was made
 }
 
 // member is one container or process of a claim.
@@ -56,6 +57,9 @@ type member struct {
 
 	SharesMemory bool `json:"shares_memory,omitempty"` // a container that sees this machine's /dev/shm
 }
+
+// sharesMemory reports whether it sees this machine's /dev/shm.
+func (m member) sharesMemory() bool { return m.Runtime != provision.Docker || m.SharesMemory }
 
 func (m member) run() string { return m.Labels[provision.LabelRun] }
 
@@ -122,7 +126,8 @@ func openClaim(ctx context.Context, cfg Config, p *processes) *claim {
 	if err := readJSON(c.file(), &c.note); err != nil && !errors.Is(err, os.ErrNotExist) {
 		c.log.Error("read what an earlier agent had under way", "err", err)
 	}
-	c.memory.segments = newSegments(c.note.Memory)
+	c.memory.segments = newSegments(c.note.MemoryBefore, c.note.Memory)
+	c.note.MemoryBefore = slices.AppendSeq([]segment{}, maps.Keys(c.memory.before))
 	for i := range c.note.Members {
 		m := &c.note.Members[i]
 		if m.ID == "" && p.get(m.Name) != nil {
@@ -368,20 +373,20 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 	}
 	m := *c.memberNamed(name)
 	c.mu.Unlock()
-	if m.SharesMemory {
+	if m.sharesMemory() {
 		c.lookAtMemory(ctx, true)
 	}
 	if err := c.remove(ctx, m, grace); err != nil {
 		return err
 	}
-	if m.SharesMemory {
+	if m.sharesMemory() {
 		c.memory.Lock()
 		defer c.memory.Unlock()
 		c.memory.remove()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.SharesMemory {
+	if m.sharesMemory() {
 		c.note.Memory = c.memory.noted()
 	}
 	delete(c.works, name)

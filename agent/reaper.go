@@ -53,7 +53,6 @@ func Reap(in io.Reader) error {
 	var o order
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	memory := newSegments(nil)
 	err := json.NewDecoder(in).Decode(&o)
 	if err == nil {
 		o.Kept.identity, err = o.begin()
@@ -67,17 +66,8 @@ func Reap(in io.Reader) error {
 
 	children := func() []entry { return below(processTable(), os.Getpid()) }
 	go func() {
-		tick := time.NewTicker(segmentPoll)
-		for {
-			select {
-			case <-tick.C:
-				memory.look(children, false)
-			case <-signals:
-				memory.look(children, true)
-				for ; ; time.Sleep(time.Millisecond) { // what they fork meanwhile, too
-					_ = signalAll(children(), syscall.SIGKILL) // the agent tells what does not end
-				}
-			}
+		for <-signals; ; time.Sleep(time.Millisecond) { // what they fork meanwhile, too
+			_ = signalAll(children(), syscall.SIGKILL) // the agent tells what does not end
 		}
 	}()
 	if err != nil {
@@ -87,7 +77,6 @@ func Reap(in io.Reader) error {
 		var status syscall.WaitStatus
 		switch pid, failed := syscall.Wait4(-1, &status, 0, nil); {
 		case failed == syscall.ECHILD:
-			memory.remove()
 			return err
 		case failed == nil && pid == o.Kept.PID:
 			if told := writeJSON(exitName, exited{exitCode(status)}, 0o600); told != nil { // then our own end tells

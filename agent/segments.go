@@ -18,8 +18,8 @@ import (
 const shared = "/dev/shm"
 
 const (
-	segmentPoll  = 2 * time.Second // how often it is looked what has come there
-	segmentLooks = 3               // for its user: looking at all that a process maps costs it time
+	segmentPoll  = 200 * time.Millisecond // how often it is looked whether anything has come there
+	segmentLooks = 3                      // for its user: looking at all that a process maps costs it time
 )
 
 // segment is a file of shared memory, whatever it is called.
@@ -30,15 +30,23 @@ type segment struct {
 
 // segments are those that processes have made and used: they are theirs to remove.
 type segments struct {
-	before map[segment]string // what was there already is somebody else's
+	before map[segment]bool   // what was there already is somebody else's
 	looks  map[segment]int    // at those of which no user was found
 	ours   map[segment]string // paths
+	looked time.Time
 }
 
-// newSegments knows those already, by path, that were noted to be ours.
-func newSegments(noted map[string]segment) *segments {
-	s := &segments{before: ownSegments(), looks: map[segment]int{}, ours: map[segment]string{}}
-	for path, of := range noted {
+// newSegments knows those already that were noted: what was there before anything of ours, nil for what is there now, and
+// what is ours, by path.
+func newSegments(before []segment, ours map[string]segment) *segments {
+	s := &segments{before: map[segment]bool{}, looks: map[segment]int{}, ours: map[segment]string{}}
+	if before == nil {
+		before = slices.Collect(maps.Keys(ownSegments()))
+	}
+	for _, of := range before {
+		s.before[of] = true
+	}
+	for path, of := range ours {
 		s.ours[of] = path
 		delete(s.before, of)
 	}
@@ -62,9 +70,15 @@ func ownSegments() map[segment]string {
 // look notes which of the segments that have come are used by processes; with all, also those of which no user
 // was found so far.
 func (s *segments) look(users func() []entry, all bool) {
+	var dir unix.Stat_t
+	was := s.looked
+	s.looked = time.Now()
+	if unix.Stat(shared, &dir) == nil && !all && time.Unix(dir.Mtim.Unix()).Add(segmentLooks*segmentPoll).Before(was) {
+		return // nothing has come
+	}
 	found := ownSegments()
 	for of := range found {
-		if s.before[of] != "" || s.ours[of] != "" || s.looks[of] >= segmentLooks && !all {
+		if s.before[of] || s.ours[of] != "" || s.looks[of] >= segmentLooks && !all {
 			delete(found, of)
 		}
 	}
@@ -119,8 +133,7 @@ func (s *segments) remove() {
 	}
 }
 
-// watchMemory looks, until ctx ends, what the claim's containers have in this machine's shared memory. To each process
-// its reaper does.
+// watchMemory looks, until ctx ends, what the claim's members have in this machine's shared memory.
 func (c *claim) watchMemory(ctx context.Context) {
 	tick := time.NewTicker(segmentPoll)
 	defer tick.Stop()
@@ -134,10 +147,10 @@ func (c *claim) watchMemory(ctx context.Context) {
 	}
 }
 
-// lookAtMemory is [segments.look] for those containers that see this machine's shared memory.
+// lookAtMemory is [segments.look] for those members that see this machine's shared memory.
 func (c *claim) lookAtMemory(ctx context.Context, all bool) {
 	c.mu.Lock()
-	members := slices.DeleteFunc(slices.Clone(c.note.Members), func(m member) bool { return !m.SharesMemory || m.ID == "" })
+	members := slices.DeleteFunc(slices.Clone(c.note.Members), func(m member) bool { return !m.sharesMemory() || m.ID == "" })
 	c.mu.Unlock()
 	if len(members) == 0 {
 		return
@@ -148,7 +161,9 @@ func (c *claim) lookAtMemory(ctx context.Context, all bool) {
 	c.memory.look(func() (users []entry) {
 		table := processTable()
 		for _, m := range members {
-			if first, err := c.firstProcess(ctx, m); err == nil && first > 0 {
+			if pr := c.processes.get(m.Name); pr != nil {
+				users = append(users, c.processes.tree(pr)...)
+			} else if first, err := c.firstProcess(ctx, m); err == nil && first > 0 {
 				users = append(users, below(table, first)...)
 			}
 		}

@@ -16,7 +16,7 @@ func TestSegments(t *testing.T) {
 		return f
 	}
 	theirs := made()
-	s := newSegments(nil)
+	s := newSegments(nil, nil)
 	ours := made()
 	s.look(func() []entry { return []entry{{identity: identity{PID: os.Getpid()}}} }, true)
 	if noted := s.noted(); len(noted) != 1 || noted[ours.Name()] == (segment{}) {

@@ -245,12 +245,14 @@ func TestLateReaper(t *testing.T) {
 	check(t, stop(a, t.Context(), "p", time.Second))
 }
 
-// TestKilledReaper: without a reaper, what is in its session is found, with or without the mark.
+// TestKilledReaper: without a reaper, what is in its session is found, with or without the mark, and its shared memory goes
+// with it.
 func TestKilledReaper(t *testing.T) {
 	dir := shortDir(t)
 	a, _ := serve(t, dir)
-	file := filepath.Join(dir, "pid")
-	begin(t, a, shell("set -m; env -u "+provision.ProcessMark+" sh -c 'echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait"))
+	file, segment := filepath.Join(dir, "pid"), filepath.Join(shared, segmentOf(dir))
+	defer os.Remove(segment)
+	begin(t, a, shell("set -m; env -u "+provision.ProcessMark+" sh -c 'exec 9>"+segment+"; echo $$ >"+file+".new; mv "+file+".new "+file+"; exec sleep 1000' & wait"))
 	child, leader := noted(t, file), pidOf(t, dir, "p")
 	check(t, reaperOf(t, dir).Kill())
 	if st, err := (Processes{a}).State(t.Context(), "p"); err != nil || !st.Running {
@@ -260,6 +262,9 @@ func TestKilledReaper(t *testing.T) {
 	check(t, stop(a, t.Context(), "p", time.Second))
 	if birth(child) != "" || birth(leader) != "" {
 		t.Error("what the process has started lives")
+	}
+	if _, err := os.Stat(segment); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its shared memory: %v, want that it was removed", err)
 	}
 }
 
