@@ -67,8 +67,8 @@ func (e *engine) launch(ctx context.Context, in plan.Member) (*member, error) {
 	return m, nil
 }
 
-// tail returns the end of the log of the member that has ended first, or of the one that
-// answers.
+// tail returns the end of the log of the member that has ended first, or says why the engine is lost, or of the one
+// that answers.
 func (e *engine) tail(ctx context.Context) []string {
 	if e.objects != nil {
 		return e.objects.tail(ctx)
@@ -79,7 +79,17 @@ func (e *engine) tail(ctx context.Context) []string {
 	if m, _ := firstEnded(ctx, e.members); m != nil {
 		return m.tail(ctx)
 	}
-	return e.front().tail(ctx)
+	var last []string
+	for _, m := range e.members {
+		tail := m.tail(ctx)
+		if e.lostBy(tail) != "" {
+			return tail
+		}
+		if m == e.front() {
+			last = tail
+		}
+	}
+	return last
 }
 
 // front is the member that requests go to. nil: it is not up, or somebody else runs the engine.

@@ -12,6 +12,8 @@ import (
 
 	"hclbench/apply/place"
 	"hclbench/engines"
+	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/provision/reach"
 )
@@ -35,30 +37,37 @@ func (silentHost) Listen(context.Context) (net.Listener, error) { return nil, re
 
 func (silentHost) Close() error { return nil }
 
+// silentMeasurement is a load on a server that does not answer, of an engine whose members all run and have said something.
+func silentMeasurement(t *testing.T, log string) (*measurement, *server) {
+	t.Helper()
+	h := &provision.Host{Name: "box"}
+	conn, err := reach.Through(t.Context(), h, silentHost{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := &place.Session{Host: h, Reached: place.Reached{Conn: conn}}
+	e, prefill, decode := split(engines.VLLM)
+	prefill.at, prefill.rt = at, awake{}
+	decode.at, decode.rt = at, awake{log: log}
+	e.d.Engine, e.at = decode.Engine, sessions{nil: at}
+	e.log = slog.New(slog.DiscardHandler)
+	trial := &trial{engine: e}
+	trial.row.Model = "m"
+	s := newServer("http://127.0.0.1:8000", at, provision.Text{}, e.secrets)
+	t.Cleanup(func() {
+		s.close()
+		conn.Close()
+	})
+	return &measurement{t: trial}, s
+}
+
 // TestHangs: that a silent engine hangs is known when its patience is over, also where its members do not tell their
 // counts any more.
 func TestHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &provision.Host{Name: "box"}
-		conn, err := reach.Through(t.Context(), h, silentHost{}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		at := &place.Session{Host: h, Reached: place.Reached{Conn: conn}}
-		e, prefill, decode := split(engines.VLLM)
-		for _, m := range []*member{prefill, decode} {
-			m.at, m.rt = at, awake{}
-		}
-		e.d.Engine, e.at = decode.Engine, sessions{nil: at}
-		e.log = slog.New(slog.DiscardHandler)
-		trial := &trial{engine: e}
-		trial.row.Model = "m"
-		m := &measurement{t: trial}
-		s := newServer("http://127.0.0.1:8000", at, provision.Text{}, e.secrets)
-		defer s.close()
+		m, s := silentMeasurement(t, "")
 		begun := time.Now()
-		err = m.hangs(t.Context(), s, stillWithin)
+		err := m.hangs(t.Context(), s, stillWithin)
 		if took := time.Since(begun); took > stillWithin+exitPatience+countPatience {
 			t.Errorf("it took %s to know that it hangs, want about %s", took, stillWithin)
 		}
@@ -68,9 +77,46 @@ func TestHangs(t *testing.T) {
 	})
 }
 
+// TestLostButAlive: an engine that is silent and has said in its log that it is lost is not waited for: SGLang lives on for a
+// minute. One that has not said so may be silent until requests have stalled.
+func TestLostButAlive(t *testing.T) {
+	for log, lost := range map[string]bool{
+		"[2026-11-24 13:24:52] Subprocess detokenizer (pid=286) crashed with exit code -9. Triggering SIGQUIT for cleanup...\n": true,
+		"INFO: 127.0.0.1:48624 - \"POST /v1/completions HTTP/1.1\" 200 OK\n":                                                    false,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, s := silentMeasurement(t, log)
+			ctx, cancel := context.WithTimeout(t.Context(), load.DefaultStall)
+			defer cancel()
+			begun := time.Now()
+			running := make(chan struct{})
+			defer func() { <-running }()
+			go func() {
+				defer close(running)
+				for flow.Pause(ctx, time.Second) {
+					m.silent.Store(int64(time.Since(begun)))
+				}
+			}()
+			err := m.watch(ctx, s)
+			took := time.Since(begun)
+			cancel()
+			if lost != (err != nil) || lost != (took < 30*time.Second) {
+				t.Errorf("after %q and %s: %v", log, took, err)
+			}
+		})
+	}
+}
+
 // awake is a runtime whose members all run.
-type awake struct{ place.Runtime }
+type awake struct {
+	place.Runtime
+	log string
+}
 
 func (awake) State(context.Context, string) (provision.State, error) {
 	return provision.State{Running: true}, nil
+}
+
+func (a awake) Logs(context.Context, string, bool, int) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(a.log)), nil
 }

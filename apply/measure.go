@@ -163,10 +163,10 @@ func (m *measurement) tellClocks() {
 }
 
 // watch returns why there is nothing more to measure: the engine has ended, or hangs; nil: the measurement
-// is over. Nothing probes the engine itself while it answers.
+// is over. Nothing probes the engine itself while it answers, and nothing reads its log.
 func (m *measurement) watch(ctx context.Context, server *server) error {
 	stall := cmp.Or(time.Duration(m.out.Job.Workload.Stall), load.DefaultStall)
-	for ask := stall; ; {
+	for ask, read := stall, silence; ; {
 		if !flow.Pause(ctx, time.Second) {
 			return nil
 		}
@@ -176,17 +176,33 @@ func (m *measurement) watch(ctx context.Context, server *server) error {
 		if err := m.t.objects.ended(ctx, watchPoll); err != nil {
 			return err
 		}
-		switch silent := time.Duration(m.silent.Load()); {
-		case silent < stall:
+		silent, patience := time.Duration(m.silent.Load()), time.Duration(0)
+		if silent < stall {
 			ask = stall
+		}
+		if silent < silence {
+			read = silence
+		}
+		switch {
 		case silent >= ask:
-			if err := m.hangs(ctx, server, min(stall, stillWithin)); err != nil {
+			ask, patience = silent+stall, min(stall, stillWithin)
+		case silent >= read:
+			read = 2 * silent
+			if m.t.lostBy(m.t.tail(ctx)) != "" {
+				patience = silence
+			}
+		}
+		if patience > 0 {
+			if err := m.hangs(ctx, server, patience); err != nil {
 				return fmt.Errorf("every request in flight has stalled, with no token for %s, and %w", silent.Round(time.Second), err)
 			}
-			ask = silent + stall
 		}
 	}
 }
+
+// silence is how long no token comes until an engine's log is read: SGLang, whose scheduler or detokenizer has died, waits a
+// minute for what its GPUs dump before it ends.
+const silence = 5 * time.Second
 
 // watchPoll is how often a cluster is asked what became of what the run has made there.
 const watchPoll = 3 * time.Second
