@@ -37,6 +37,7 @@ type Entry struct {
 	Cost    Cost
 
 	search, final []float64 // logarithms of its scores
+	errors        float64   // sum of the squares of the errors within its starts
 	at            string    // the load at which others are raced against it
 	same          *Entry    // that is served the same
 	proposed      bool      // from outside
@@ -53,9 +54,9 @@ func (e *Entry) SameAs() *Entry { return e.same }
 
 // Figure is a score with the interval of the question's confidence, over starts.
 type Figure struct {
-	Value     float64 `json:"value"` // geometric mean
+	Value     float64 // geometric mean
 	Low, High float64 // 0 and +Inf where the noise is not known
-	Starts    int     `json:"starts"` // 0: there is none
+	Starts    int     // 0: there is none
 }
 
 // Searched is what a candidate scored in the search. Of one that was kept it is likely too high: it was picked for it.
@@ -69,7 +70,7 @@ func (t *Tuning) figure(values []float64) Figure {
 		return Figure{}
 	}
 	n, m := t.noise(false), mean(values)
-	half := student((1+t.Confidence)/2, n.Freedom) * n.Spread / math.Sqrt(float64(len(values)))
+	half := n.margin((1+t.Confidence)/2, len(values))
 	return Figure{Value: math.Exp(m), Low: math.Exp(m - half), High: math.Exp(m + half), Starts: len(values)}
 }
 
@@ -93,6 +94,7 @@ func (t *Tuning) Gain(e *Entry) Figure {
 type Answer struct {
 	Winner *Entry   // nil: there is none
 	Tied   []*Entry // candidates that may be the best, where there is no winner: fewest overrides first
+	Leader *Entry   // who is ahead in the finals, be it by luck; nil: nobody
 	Lead   float64  // of the best finalist over the next, as a part of that one's score; by the finals
 	Floor  float64  // the least lead that is no noise, as a part of a score; +Inf: the tuning is not over
 	Shows  float64  // the least difference that such finals find nine times in ten
@@ -144,7 +146,7 @@ func (t *Tuning) Answer() Answer {
 	least := a.Noise.margin((1+t.Confidence)/2, len(best.final), len(next.final))
 	shows := least + a.Noise.margin(found, len(best.final), len(next.final))
 	least, shows = max(least, math.Log1p(t.Floor)), max(shows, math.Log1p(t.Floor))
-	a.Lead, a.Floor, a.Shows = math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
+	a.Leader, a.Lead, a.Floor, a.Shows = best, math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
 	if lead > least {
 		e := t.challenger()
 		if e == nil {

@@ -17,12 +17,14 @@ const (
 	guessedFreedom = 2
 )
 
-// noise is what is known now, of all starts of the same in the same phase. While searching, a guess is counted as a part of it.
+// noise is what is known now, of all starts of the same in the same phase: no less than the error within a start. While searching, a
+// guess is counted as a part of it.
 func (t *Tuning) noise(searching bool) Noise {
 	squares, freedom := t.Known.Spread*t.Known.Spread*float64(t.Known.Freedom), t.Known.Freedom
 	if searching {
 		squares, freedom = squares+guessedSpread*guessedSpread*guessedFreedom, freedom+guessedFreedom
 	}
+	errors, scores := 0.0, 0
 	for _, e := range t.entries {
 		for _, values := range [][]float64{e.search, e.final} {
 			m := mean(values)
@@ -30,26 +32,32 @@ func (t *Tuning) noise(searching bool) Noise {
 				squares += (v - m) * (v - m)
 			}
 			freedom += max(0, len(values)-1)
+			scores += len(values)
 		}
+		errors += e.errors
 	}
 	if freedom == 0 {
 		return Noise{}
 	}
-	return Noise{Spread: math.Sqrt(squares / float64(freedom)), Freedom: freedom}
+	return Noise{Spread: math.Sqrt(max(squares/float64(freedom), errors/float64(max(1, scores)))), Freedom: freedom}
 }
 
-// margin is how far the means of n and m starts of the same lie apart at most in one direction, with that probability, as a
-// difference of logarithms.
-func (n Noise) margin(probability float64, starts, others int) float64 {
-	return student(probability, n.Freedom) * n.Spread * math.Sqrt(1/float64(starts)+1/float64(others))
-}
-
-// student is what a variable of Student's t with so many degrees of freedom stays below with a probability from 0.5 up: by
-// the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
-func student(probability float64, freedom int) float64 {
-	if freedom < 1 {
+// margin is how far the mean of so many starts, or the means of two times so many of the same, lie off in one direction at most, with that
+// probability, as a logarithm. +Inf where the noise is not known.
+func (n Noise) margin(probability float64, starts ...int) float64 {
+	if n.Freedom == 0 {
 		return math.Inf(1)
 	}
+	sum := 0.0
+	for _, s := range starts {
+		sum += 1 / float64(s)
+	}
+	return student(probability, n.Freedom) * n.Spread * math.Sqrt(sum)
+}
+
+// student is what a variable of Student's t with so many degrees of freedom, at least 1, stays below with a probability from 0.5 up: by
+// the finite sums of Abramowitz and Stegun, 26.7.3 and 26.7.4.
+func student(probability float64, freedom int) float64 {
 	below := func(t float64) float64 {
 		angle := math.Atan(t / math.Sqrt(float64(freedom)))
 		cos, sum := math.Cos(angle), 0.0

@@ -36,8 +36,9 @@ type Question struct {
 	// Known is what is known of the noise before the first start.
 	Known Noise
 
-	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Each start of a candidate has
-	// another, so that nothing can be fitted to it before. Whoever proposes candidates must not see FinalSeed.
+	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Each start of the search has another,
+	// as each round of the finals has, so that nothing is fitted to one that is to come: whoever proposes candidates must see
+	// neither Seed nor FinalSeed.
 	Seed, FinalSeed uint64
 
 	// Merge says what a candidate is once its options are put together: an identity, which is the same for two candidates
@@ -68,10 +69,10 @@ type Candidate struct {
 	Proposed string `json:"proposed,omitempty"`
 }
 
-// key is the same for the same candidate.
+// key is the same for the same candidate, and for no other.
 func (c Candidate) key() string {
 	if c.Proposed != "" {
-		return "proposed\x00" + c.Proposed
+		return "\xff" + c.Proposed // no text begins so
 	}
 	return strings.TrimRight(strings.Join(c.Options, "\x00"), "\x00")
 }
@@ -427,6 +428,7 @@ func (t *Tuning) Ended(s Start, r Result) error {
 	}
 	t.dearest = Cost{Time: max(t.dearest.Time, r.Cost.Time), Money: max(t.dearest.Money, r.Cost.Money)}
 	e.Outcome = Measured
+	e.errors += r.Score.Error * r.Score.Error
 	if s.Phase == Final {
 		e.final = append(e.final, math.Log(r.Score.Value))
 	} else {
