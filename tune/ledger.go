@@ -36,11 +36,12 @@ type Entry struct {
 	Starts  int
 	Cost    Cost
 
-	search, final []float64 // logarithms of its scores
-	errors        float64   // sum of the squares of the errors within its starts
-	at            string    // the load at which others are raced against it
-	same          *Entry    // that is served the same
-	proposed      bool      // from outside
+	search, final []float64  // logarithms of its scores
+	errors        float64    // sum of the squares of the errors within its starts
+	at            string     // the load at which others are raced against it
+	same          *Entry     // that is served the same
+	made          *Candidate // of options, that is served the same, be it itself; nil: none is known
+	proposed      bool       // from outside
 }
 
 // waits reports whether a candidate could be started and has not been.
@@ -130,17 +131,11 @@ func (t *Tuning) Answer() Answer {
 		a.Why = "of the baseline itself is to be said: " + string(b.Outcome)
 		return a
 	}
-	var left []*Entry
-	for _, e := range t.finalists() {
-		if len(e.final) >= 2 {
-			left = append(left, e)
-		}
-	}
+	left := t.compared()
 	if len(left) < 2 {
 		a.Tied, a.Why = left, "there are no two candidates to compare"
 		return a
 	}
-	slices.SortStableFunc(left, func(x, y *Entry) int { return cmp.Compare(mean(y.final), mean(x.final)) })
 	best, next := left[0], left[1]
 	lead := mean(best.final) - mean(next.final)
 	least := a.Noise.margin((1+t.Confidence)/2, len(best.final), len(next.final))
@@ -148,12 +143,12 @@ func (t *Tuning) Answer() Answer {
 	least, shows = max(least, math.Log1p(t.Floor)), max(shows, math.Log1p(t.Floor))
 	a.Leader, a.Lead, a.Floor, a.Shows = best, math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
 	if lead > least {
-		e := t.challenger()
+		e := t.challenger(left)
 		if e == nil {
 			a.Winner = best
 			return a
 		}
-		a.Tied, a.Why = []*Entry{best, e}, "the budget is spent, and a candidate that was in no final may yet be the best"
+		a.Tied, a.Why = []*Entry{best, e}, "the budget is spent, and a candidate that was in no finals, or not in all, may yet be the best"
 	} else {
 		a.Why = "the best differ by less than starts of the same do"
 		for _, e := range left {
@@ -237,12 +232,7 @@ type StageStarts struct {
 // Strategy is what the tuning takes at least and at most: what is proposed to it is not counted, and may take what the budget
 // leaves. Time and money between the least start and the budget; 0 where there is none.
 func (t *Tuning) Strategy() Strategy {
-	s := Strategy{AA: baselineStarts, Finals: t.finalStarts(), Least: t.least(), Most: t.mostStarts()}
-	beam := 1
-	for _, x := range t.Stages {
-		s.Stages = append(s.Stages, StageStarts{x.Name, beam * len(x.Options)})
-		beam = min(t.Keep, beam*(1+len(x.Options)))
-	}
+	s := Strategy{AA: baselineStarts, Stages: t.stageStarts(), Finals: t.finalStarts(), Least: t.least(), Most: t.mostStarts()}
 	s.Time = [2]time.Duration{t.Least.times(s.Least).Time, t.Budget.Time}
 	s.Money = [2]float64{t.Least.times(s.Least).Money, t.Budget.Money}
 	return s

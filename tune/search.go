@@ -25,8 +25,8 @@ func (t *Tuning) choose() (*Entry, Phase) {
 	}
 	for t.ranked == nil {
 		stages := 0 // starts that the stages may still take
-		for _, s := range t.Stages[t.stage:] {
-			stages += t.Keep * len(s.Options)
+		for _, s := range t.stageStarts()[t.stage:] {
+			stages += s.Most
 		}
 		if e := first(t.entries, func(e *Entry) bool { return e.proposed }); e != nil && t.affords(stages+t.finalStarts()) {
 			return e, Search
@@ -68,12 +68,11 @@ func first(entries []*Entry, wanted func(*Entry) bool) (best *Entry) {
 // neighbours are candidates with another option of a stage than those.
 func (t *Tuning) neighbours(of []*Entry, stage int) (all []*Entry) {
 	for _, b := range of {
-		from := t.made(b)
-		if from == nil {
+		if b.made == nil {
 			continue // no stage changes what is not made of options
 		}
 		for _, o := range append([]Option{{}}, t.Stages[stage].Options...) {
-			c := from.with(stage, o.ID)
+			c := b.made.with(stage, o.ID)
 			e := t.see(c, t.overrides(c), t.Stages[stage].Name)
 			if e.same != nil {
 				e = e.same
@@ -207,20 +206,30 @@ func (t *Tuning) due() *Entry {
 	if len(next.final) < t.Finals {
 		return next
 	}
-	if e := t.challenger(); e != nil && t.affords(t.Finals-1) {
+	if e := t.challenger(t.compared()); e != nil && t.affords(t.Finals-1) {
 		return e
 	}
 	return nil
 }
 
-// challenger is the candidate beside the finalists that is likeliest to be better than the best of them has turned out to be in the
-// finals; nil: none is likely enough.
-func (t *Tuning) challenger() *Entry {
-	finalists := t.finalists()
-	best := slices.MaxFunc(finalists, func(a, b *Entry) int { return cmp.Compare(mean(a.final), mean(b.final)) })
-	sd := t.noise(true).Spread / math.Sqrt(float64(len(best.final)))
+// compared are the finalists of which the finals tell something, best first.
+func (t *Tuning) compared() (all []*Entry) {
+	for _, e := range t.finalists() {
+		if len(e.final) >= 2 {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *Entry) int { return cmp.Compare(mean(b.final), mean(a.final)) })
+	return all
+}
+
+// challenger is the candidate beside those that is likeliest to be better than the best of them has turned out to be; nil: none is
+// likely enough.
+func (t *Tuning) challenger(compared []*Entry) *Entry {
+	best := compared[0].final
+	known := belief{mean: mean(best), sd: t.noise(true).Spread / math.Sqrt(float64(len(best)))}
 	for _, b := range t.beliefs(t.ranked) {
-		if !slices.Contains(finalists, b.of) && b.exceeds(belief{mean: mean(best.final), sd: sd}) > unlikely {
+		if !slices.Contains(compared, b.of) && b.exceeds(known) > unlikely {
 			return b.of
 		}
 	}
@@ -236,12 +245,21 @@ func (t *Tuning) mostStarts() int {
 	if t.Budget.Starts > 0 {
 		return t.Budget.Starts
 	}
-	most, beam := baselineStarts+t.finalStarts(), 1
-	for _, s := range t.Stages {
-		most += beam * len(s.Options)
-		beam = min(t.Keep, beam*(1+len(s.Options)))
+	most := baselineStarts + t.finalStarts()
+	for _, s := range t.stageStarts() {
+		most += s.Most
 	}
 	return max(most, min(t.of()*t.Finals/2, manyStarts))
+}
+
+// stageStarts is how many candidates each stage starts at most.
+func (t *Tuning) stageStarts() (all []StageStarts) {
+	beam := 1
+	for _, s := range t.Stages {
+		all = append(all, StageStarts{s.Name, beam * len(s.Options)})
+		beam = min(t.Keep, beam*(1+len(s.Options)))
+	}
+	return all
 }
 
 const manyStarts = 10_000 // of a tuning that has no budget of starts

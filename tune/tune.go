@@ -12,6 +12,7 @@
 package tune
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -274,24 +275,11 @@ const (
 func (t *Tuning) of() int {
 	n := t.product
 	for _, e := range t.entries {
-		if e.Candidate.Proposed != "" && e.Fate == NotTried && t.made(e) == nil {
+		if e.Fate == NotTried && e.made == nil {
 			n++
 		}
 	}
 	return n
-}
-
-// made is a candidate of options that is served as this one is; nil: none is known.
-func (t *Tuning) made(e *Entry) *Candidate {
-	if e.Candidate.Proposed == "" {
-		return &e.Candidate
-	}
-	for _, x := range t.entries {
-		if x.same == e && x.Candidate.Proposed == "" {
-			return &x.Candidate
-		}
-	}
-	return nil
 }
 
 // see is what is known of a candidate, which becomes known by that.
@@ -302,11 +290,14 @@ func (t *Tuning) see(c Candidate, overrides int, stage string) *Entry {
 	identity, cannot := t.Merge(c)
 	e := &Entry{Candidate: c, Overrides: overrides, Stage: stage, Predicted: t.predicted[c.key()], Fate: NotTried}
 	t.entries, t.seen[c.key()] = append(t.entries, e), e
+	if c.Proposed == "" {
+		e.made = &e.Candidate
+	}
 	switch same := t.known[identity]; {
 	case cannot != "":
 		e.Fate, e.Why = Pruned, cannot
 	case same != nil:
-		e.Fate, e.same = Duplicate, same
+		e.Fate, e.same, same.made = Duplicate, same, cmp.Or(same.made, e.made)
 	default:
 		t.known[identity] = e
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +290,27 @@ func TestFitted(t *testing.T) {
 	}
 	if got := fates(tuning); !strings.Contains(got, "dominated c,x: in the finals it is surely worse than it was in the search") {
 		t.Error(got)
+	}
+}
+
+// TestScale: in what unit scores are changes nothing.
+func TestScale(t *testing.T) {
+	w := families()[0].draw(rand.New(rand.NewPCG(23, 11)))
+	by := func(scale float64) (*Tuning, []string) {
+		results := w.results(23)
+		return follow(t, Question{Stages: w.stages, Keep: 2, Finals: 4, Confidence: 0.95, Budget: Budget{Starts: 25}}, func(s Start) Result {
+			if s.Race != nil {
+				s.Race = &Race{At: s.Race.At, Least: s.Race.Least / scale}
+			}
+			r := results(s)
+			r.Score.Value *= scale
+			return r
+		})
+	}
+	tuning, path := by(1)
+	tiny, same := by(1e-9)
+	if !slices.Equal(path, same) || fates(tuning) != fates(tiny) {
+		t.Errorf("%s\n%s\nand in another unit\n%s\n%s", path, fates(tuning), same, fates(tiny))
 	}
 }
 
