@@ -351,35 +351,52 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 		}
 	}
 	name, paths := engines.OwnVersion(m.Engine)
-	server := m.server(e)
-	defer server.close()
 	for _, path := range paths {
 		if !m.Answers || versions[name] != "" {
 			break
 		}
-		var told struct{ Version string }
-		err := server.get(ctx, path, &told)
-		if err == nil {
-			err = engines.CheckVersion(told.Version)
-		}
+		text, err := m.told(ctx, e, path)
 		if err != nil {
 			e.debug("its version is not known", err)
 			continue
+		}
+		var told struct{ Version string }
+		json.Unmarshal(text, &told) // what is of another form tells none
+		if engines.CheckVersion(told.Version) != nil {
+			e.tell.say(Warning, "%s", m.says(fmt.Sprintf(noVersion, path, plain.Cut(e.secrets.Line(told.Version), 40))))
+			break
 		}
 		versions[name] = e.secrets.Line(told.Version)
 	}
 	return versions
 }
 
-// served is what a member says that it runs with.
-func (e *engine) served(ctx context.Context, m *member) json.RawMessage {
+// noVersion is said of a server whose version cannot be one.
+const noVersion = "the server tells no version at %s (%q), so its settings were checked by what the lab says of it alone"
+
+// told is what a member's server answers at a path at which it tells of itself. It is asked once.
+func (m *member) told(ctx context.Context, e *engine, path string) (text json.RawMessage, err error) {
+	if text, known := m.tells[path]; known {
+		return text, nil
+	}
 	server := m.server(e)
 	defer server.close()
+	if err := server.get(ctx, path, &text); err != nil {
+		return nil, err
+	}
+	if m.tells == nil {
+		m.tells = map[string]json.RawMessage{}
+	}
+	m.tells[path] = text
+	return text, nil
+}
+
+// served is what a member says that it runs with.
+func (e *engine) served(ctx context.Context, m *member) json.RawMessage {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	for _, path := range engines.ServedConfig(m.Engine) {
-		var said json.RawMessage
-		err := server.get(ctx, path, &said)
+		said, err := m.told(ctx, e, path)
 		if err == nil {
 			said, err = engines.WithoutSecrets(m.Engine, said)
 		}

@@ -143,7 +143,7 @@ func tellSetting(w io.Writer, kind, name string, v setting.Version) error {
 	case j.Fault == setting.Several:
 		return usage("%s is the beginning of several: %s", name, strings.Join(j.Could, ", "))
 	case row == nil:
-		return usage("hcl knows of no %s with %s.%s", strings.ReplaceAll(strings.TrimSuffix(kind, setting.Variables("")), "_", "-"), name, hint)
+		return usage("hcl knows no %[2]s of %[1]s.%[3]s", strings.ReplaceAll(strings.TrimSuffix(kind, setting.Variables("")), "_", "-"), name, hint)
 	}
 	d := setting.Describe(kind, row, v)
 	lines := [][]any{{d.Name}}
