@@ -356,6 +356,10 @@ func TestCacheReset(t *testing.T) {
 	}{
 		{Engine{Kind: SGLang}, "/flush_cache||"},
 		{Engine{Kind: SGLang, Flags: flagsOf("enable-hierarchical-cache", "hicache-storage-backend=file")}, "/flush_cache /hicache/storage-backend/clear||"},
+		{Engine{Kind: SGLang, Version: "0.5.9", Flags: flagsOf("hicache-storage-backend=file")}, "/flush_cache /hicache/storage-backend/clear||"},
+		{Engine{Kind: SGLang, Version: "0.5.8.post1", Flags: flagsOf("hicache-storage-backend=file")}, "/flush_cache /clear_hicache_storage_backend||"},
+		{Engine{Kind: SGLang, Version: "0.5.2", Flags: flagsOf("hicache-storage-backend=file")}, "/flush_cache /clear_hicache_storage_backend||"},
+		{Engine{Kind: SGLang, Version: "0.5.1.post3", Flags: flagsOf("hicache-storage-backend=file")}, "/flush_cache|HiCache keeps what it has stored, which SGLang drops from 0.5.2 on|"},
 		{Engine{Kind: SGLang, Flags: flagsOf("enable-lmcache")}, "/flush_cache|LMCache keeps its own, which SGLang does not drop|"},
 		{Engine{Kind: VLLM, Env: dev}, "/reset_prefix_cache||"},
 		{Engine{Kind: VLLM, Env: dev, Flags: flagsOf(`kv-transfer-config={"kv_connector":"NixlConnector"}`)}, "/reset_prefix_cache||"},

@@ -49,7 +49,14 @@ func sglangResets(e *Engine) (posts []string, kept string) {
 	if said, on := e.Flag("enable-lmcache"); on && said != "false" {
 		return posts, "LMCache keeps its own, which SGLang does not drop"
 	}
-	if _, stores := e.Flag("hicache-storage-backend"); stores {
+	_, stores := e.Flag("hicache-storage-backend")
+	switch {
+	case !stores:
+	case e.before(0, 5, 2):
+		return posts, "HiCache keeps what it has stored, which SGLang drops from 0.5.2 on"
+	case e.before(0, 5, 9): // read out of the packages' http_server.py, as is what is before 0.5.2
+		posts = append(posts, "/clear_hicache_storage_backend")
+	default:
 		posts = append(posts, "/hicache/storage-backend/clear")
 	}
 	return posts, ""
