@@ -218,7 +218,7 @@ func (t *trial) carryOut() {
 func (t *trial) settle(ctx context.Context, err error) {
 	for _, f := range failures(err, ofDeployment) {
 		left := t.left
-		if f.scope > ofCell && (t.fate == nil || f.scope > t.fate.scope) {
+		if (f.scope >= ofHost || f.scope > ofCell && ctx.Err() == nil) && (t.fate == nil || f.scope > t.fate.scope) {
 			t.fate = f
 		}
 		if f.scope >= ofDeployment {

@@ -105,7 +105,10 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			tell.say(Failed, "tune %s: %v", t.Name, err)
 			return
 		}
-		if result == nil { // broken off; a host that is lost, or the budget
+		if result == nil { // a host is lost, or its start does not start, which is told, or it was broken off
+			if failed == nil && ctx.Err() == nil && !d.Until.IsZero() && !free.Before(d.Until) {
+				tell.say(Warning, "tune %s: start %d is broken off: %v", t.Name, start.Number, errBudget)
+			}
 			return
 		}
 		tell.say(Step, "tune %s: %s", t.Name, said(t, tried))

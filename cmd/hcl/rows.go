@@ -120,9 +120,18 @@ func measuredBefore(ctx context.Context, store *results.Store) (opt plan.Options
 	return opt, err
 }
 
+// plannedCells are the cells that a plan asks for, and those that its tunings have made so far.
 func plannedCells(p *plan.Plan) []figure.Planned {
 	all := []figure.Planned{}
-	for _, d := range p.Deployments {
+	deployments := slices.Clone(p.Deployments)
+	for _, t := range p.Tunes {
+		for _, tried := range t.Ledger.Starts {
+			if d, err := t.Deployment(tried.Start); err == nil { // one that cannot be made has no cells
+				deployments = append(deployments, d)
+			}
+		}
+	}
+	for _, d := range deployments {
 		wanted, prices := wanted(d), map[string]float64{}
 		for _, h := range d.Hosts {
 			prices[h.Name] = h.PricePerHour

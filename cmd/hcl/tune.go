@@ -235,7 +235,8 @@ type jsonTune struct {
 	Tried         int             `json:"tried"`
 	Of            int             `json:"of"`
 	Starts        int             `json:"starts"`
-	Spent         tune.Cost       `json:"spent"`
+	Seconds       float64         `json:"seconds"`            // that its hosts were held
+	Cost          float64         `json:"cost_usd,omitempty"` // of that
 	Candidates    []jsonCandidate `json:"candidates"`
 	Ledger        []plan.Tried    `json:"ledger"`
 }
@@ -254,7 +255,7 @@ func answerOf(x *plan.Tune, search *tune.Tuning) jsonTune {
 	a := search.Answer()
 	out := jsonTune{
 		FormatVersion: "1.0", Tune: x.Name, Objective: x.Objective, Figure: x.Figure.Name, Start: x.Start.Label(), Why: a.Why, Lead: a.Lead,
-		Noise: a.Noise.Spread, Tried: a.Tried, Of: a.Of, Starts: a.Starts, Spent: a.Spent, Candidates: []jsonCandidate{}, Ledger: x.Ledger.Starts,
+		Noise: a.Noise.Spread, Tried: a.Tried, Of: a.Of, Starts: a.Starts, Seconds: a.Spent.Time.Seconds(), Cost: a.Spent.Money, Candidates: []jsonCandidate{}, Ledger: x.Ledger.Starts,
 	}
 	if a.Winner != nil {
 		out.Winner = &a.Winner.Candidate
