@@ -1,0 +1,159 @@
+package plan
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"hclbench/tune"
+)
+
+const tuneLab = `
+lab "t" {}
+host "h" {
+  address        = "203.0.113.7"
+  gpus           = "8xH200"
+  price_per_hour = 60
+}
+model "m" { repo = "org/m" }
+engine "vllm" "base" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.7.3"
+  flags = { tensor-parallel-size = 8, max-model-len = 4096 }
+}
+engine "sglang" "other" {
+  host  = host.h
+  model = model.m
+  image = "lmsysorg/sglang:v0.4.3.post2-cu124"
+  flags = { tp = 8 }
+}
+dataset "random" "d" { input_tokens = 1000 }
+benchmark "chat" {
+  matrix { concurrency = [8, 32] }
+  engine   = engine.vllm.base
+  dataset  = dataset.random.d
+  requests = 100
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 256
+  }
+  slo { ttft_p95 = "2s" }
+}
+tune "best" {
+  objective = benchmark.chat
+  start     = engine.vllm.base
+  stage "engine" { engines = [engine.sglang.other] }
+  stage "gpus" { flags = [{ tp = 4 }, { tensor-parallel-size = 8 }, { tensor-parallel-size = 4 }] }
+  stage "chunks" { flags = [{ max-num-batched-tokens = 8192 }] }
+  keep   = 1
+  finals = 2
+  budget {
+    starts = 12
+    time   = "4h"
+    money  = 180
+  }
+}
+`
+
+// tuned tells a tuning of starts until it has nothing more, each of so long; broken is the number of one, counted from 1, that
+// is broken off. It returns how many were made.
+func tuned(t *testing.T, x *Tune, each time.Duration, broken, most int) int {
+	t.Helper()
+	x.Begin(func() uint64 { return 7 })
+	for n := 1; n <= most; n++ {
+		s, err := x.Search()
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, more := s.Next()
+		if _, can := x.Left(); !more || !can {
+			return n - 1
+		}
+		d, err := x.Deployment(start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried := Tried{Start: start, Deployment: d.ID, Cost: x.Cost(each)}
+		if n != broken {
+			score := 100.0
+			if strings.Contains(d.Engine.Label(), "=4") {
+				score = 200
+			}
+			tried.Result = &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: score + float64(n)/10}, Cost: tried.Cost}
+		}
+		x.Ledger.Starts = append(x.Ledger.Starts, tried)
+	}
+	return most
+}
+
+// TestTune: a plan says what a tuning does; its starts are deployments of their own with prompts of their own, and none costs
+// more than the budget, also with one that was broken off; what was tried is known again.
+func TestTune(t *testing.T) {
+	p := New(readLab(t, tuneLab), Options{})
+	text := printed(t, p, false)
+	for _, want := range []string{
+		"objective    output_throughput of benchmark chat, 2 loads in each start, the best of those within ttft_p95 2s",
+		`tp=4 (not on engine.vllm.base: hcl knows of no version of "vllm" with the flag tp`,
+		"tensor-parallel-size=8 (never started by itself: it is engine.vllm.base)",
+		"at most 4h00m; at most $180.00", "next         start 1 (A/A): as it is",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	if p.Empty() {
+		t.Error("a plan with a tuning is empty")
+	}
+
+	x := p.Tunes[0]
+	if n := tuned(t, x, 12*time.Minute, 2, 100); n > 12 || n < 8 {
+		t.Errorf("%d starts, the budget has 12", n)
+	}
+	seen, cells := map[string]bool{}, map[string]bool{}
+	for _, tried := range x.Ledger.Starts {
+		d, err := x.Deployment(tried.Start)
+		if err != nil || d.ID != tried.Deployment {
+			t.Fatalf("start %d is deployment %s, was %s: %v", tried.Number, d.ID, tried.Deployment, err)
+		}
+		for _, c := range d.Cells {
+			if cells[c.ID] && !seen[d.ID] { // a start that was broken off is made again
+				t.Errorf("cell %s is measured in two starts", c.ID)
+			}
+			cells[c.ID] = true
+		}
+		seen[d.ID] = true
+	}
+	s, err := x.Search()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := s.Answer(); a.Winner == nil || !strings.HasSuffix(Settings(a.Winner.Candidate), "=4") {
+		t.Errorf("the answer is %+v", a)
+	}
+
+	kept, err := json.Marshal(x.Ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := New(readLab(t, tuneLab), Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}})
+	if y := again.Tunes[0]; y.ToDo() || len(y.Ledger.Starts) != len(x.Ledger.Starts) {
+		t.Errorf("%d of %d starts are known again, and there is more to do: %v", len(y.Ledger.Starts), len(x.Ledger.Starts), y.ToDo())
+	}
+	other := New(readLab(t, strings.Replace(tuneLab, "8192", "4096", 1)), Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}})
+	if n := len(other.Tunes[0].Ledger.Starts); n != 0 {
+		t.Errorf("%d starts of another question count", n)
+	}
+
+	// Less money, and a start that was broken off: the budget is never exceeded.
+	short := New(readLab(t, strings.Replace(tuneLab, "money  = 180", "money  = 100", 1)), Options{}).Tunes[0]
+	tuned(t, short, 9*time.Minute, 3, 100)
+	spent := 0.0
+	for _, tried := range short.Ledger.Starts {
+		spent += tried.Cost.Money
+	}
+	if spent > 100 || spent == 0 {
+		t.Errorf("$%.2f are spent of 100", spent)
+	}
+}
