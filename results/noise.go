@@ -3,7 +3,10 @@ package results
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +44,29 @@ func (s *Store) PutNoise(ctx context.Context, n Noise) error {
 // Noises are those of all boxes, the newest first. What cannot be read is not among them: proving the box again
 // mends it.
 func (s *Store) Noises(ctx context.Context) (all []Noise, err error) { return readNoises(ctx, s.db) }
+
+// NoiseInput is the input of a run that came in a bundle that has the noise of its boxes: what others know of a box
+// says nothing of what was measured here.
+const NoiseInput = "noise.json"
+
+// noisesFor are those that count for a run.
+func noisesFor(ctx context.Context, db *database, run Run, here []Noise) (all []Noise, err error) {
+	if !run.Bundled {
+		return here, nil
+	}
+	var text []byte
+	err = db.get(ctx, `SELECT content FROM inputs WHERE run_id = ? AND name = ?`, []any{run.ID, NoiseInput}, &text)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the noise of run %s: %w", run.ID, err)
+	}
+	if json.Unmarshal(text, &all) != nil {
+		return nil, nil // nothing is known of it
+	}
+	return all, nil
+}
 
 func readNoises(ctx context.Context, db *database) (all []Noise, err error) {
 	if db.lacks["noise"] {

@@ -189,9 +189,13 @@ func join(ctx context.Context, db *database, rows []Row) error {
 			if err != nil {
 				return err
 			}
+			known, err := noisesFor(ctx, db, runs[r.RunID].thing, noises)
+			if err != nil {
+				return err
+			}
 			for _, d := range of {
 				deployments[r.RunID][d.thing.ID] = d
-				noise[[2]string{r.RunID, d.thing.ID}] = d.thing.noiseOf(noises)
+				noise[[2]string{r.RunID, d.thing.ID}] = d.thing.noiseOf(known)
 			}
 		}
 		run, d := runs[r.RunID], deployments[r.RunID][r.DeploymentID]

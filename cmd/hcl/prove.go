@@ -18,12 +18,6 @@ import (
 // The bounds of --starts: with more the floor hardly falls.
 const fewestStarts, mostStarts = 2, 20
 
-// proven are the metrics that a proof shows; it keeps those of all.
-func proven() []figure.Metric {
-	return []figure.Metric{figure.OutputThroughput, figure.MedianTTFT, figure.Latency(figure.TTFT, "p99"), figure.MedianTPOT,
-		figure.Latency(figure.ITL, "median"), figure.MedianE2EL}
-}
-
 // noise starts one engine of the lab several times as apply does, and keeps how far its starts lie apart.
 func (f checkFlags) noise(ctx context.Context, t *console) (*results.Noise, error) {
 	flags := workFlags{hosts: f.hostFlags}
@@ -65,7 +59,8 @@ func (f checkFlags) noise(ctx context.Context, t *console) (*results.Noise, erro
 		tooFew := &exit{exitFailed, errors.New("fewer than two starts have measured anything: nothing is known of the noise")}
 		return nil, errors.Join(brief(runErr), tooFew)
 	case n.Box == "":
-		const unnamed = "the host has neither GPUs that tell their numbers nor /etc/machine-id: the noise cannot be kept for it"
+		const unnamed = "the noise is not kept: the starts were on several machines, or the machine has neither GPUs that tell " +
+			"their numbers nor /etc/machine-id"
 		t.logger().Warn(unnamed, "host", n.Host)
 	default:
 		err = w.store.PutNoise(kept, n)
@@ -77,7 +72,7 @@ func (f checkFlags) noise(ctx context.Context, t *console) (*results.Noise, erro
 func noiseTable(out io.Writer, n *results.Noise) error {
 	fmt.Fprintf(out, "\n%s %s on %s, %s, run %s\n", n.Engine, n.Version, n.Host, plain.Count(n.Starts, "start"), n.RunID)
 	rows := [][]any{{"  FIGURE", "SPREAD", "CANNOT SHOW LESS THAN"}}
-	for _, m := range proven() {
+	for _, m := range figure.Floors() {
 		if least := figure.LeastShown(n, m); least > 0 {
 			rows = append(rows, []any{"  " + m.Title, number.Share(n.Spread[m.Name]), number.Share(least)})
 		}
@@ -85,6 +80,6 @@ func noiseTable(out io.Writer, n *results.Noise) error {
 	if err := writeTable(out, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", say.Noise(n, proven()))
+	_, err := fmt.Fprintf(out, "\n%s\n", say.Noise(n, figure.Floors()))
 	return err
 }

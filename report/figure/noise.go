@@ -73,8 +73,14 @@ func (e Evidence) Within(from Evidence) bool {
 	return floor > 0 && e.Median > 0 && from.Median > 0 && math.Abs(math.Log(e.Median/from.Median)) < floor
 }
 
+// Floors are the metrics whose floors are shown where nobody asks for others.
+func Floors() []Metric {
+	return []Metric{OutputThroughput, MedianTTFT, Latency(TTFT, "p99"), MedianTPOT, Latency(ITL, "median"), MedianE2EL}
+}
+
 // NoiseOf is how far the starts of a proof lie apart: rows are its cells. Every start has measured every load; a metric is
-// there that all of them know. False: fewer than two starts have measured anything.
+// there that all of them know. False: fewer than two starts have measured anything. Starts on several machines, as pods may be,
+// tell the noise of none: its Box is empty.
 func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 	measured := Those(rows, IsMeasured)
 	starts := Grouped(measured, func(r *results.Row) string { return r.DeploymentID })
@@ -85,6 +91,11 @@ func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 	d := &r.Deployment
 	n = results.Noise{Box: d.Box(), Engine: d.Engine, Kind: d.Kind, Version: d.Versions[d.Kind], Host: d.Host, RunID: r.RunID,
 		Measured: r.Finished, Starts: len(starts), Spread: map[string]float64{}}
+	for _, start := range starts {
+		if start[0].Deployment.Box() != n.Box {
+			n.Box = ""
+		}
+	}
 	for _, m := range AllMetrics(rows) {
 		worst := 0.0
 		for _, load := range Grouped(measured, func(r *results.Row) string { return r.Benchmark + fmt.Sprint(r.Axes) }) {

@@ -127,7 +127,7 @@ func newPage(rows []results.Row, about figure.About) *page {
 		Chips: template.HTML(chart.Symbols(all.All)), Sections: sections,
 		Data: data,
 		Plan: plans(rows, about.Planned), Verdicts: say.VerdictCounts(rows), Doubts: pageDoubts(notes, all),
-		HostChanges: say.HostChanges(rows), Engines: table.Engines(rows)}
+		HostChanges: append(say.HostChanges(rows), say.Noises(rows, figure.Floors())...), Engines: table.Engines(rows)}
 	if len(sections) > 0 && sections[0].ID == draw.CapacityID {
 		p.Capacity, p.Sections = &sections[0], sections[1:]
 	}

@@ -54,7 +54,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
 	alone := figure.Unsearched(rows, capacities)
-	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.ForcedText(rows),
+	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.Noises(rows, figure.Floors()), say.ForcedText(rows),
 		tooFew(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}

@@ -272,6 +272,46 @@ func testBundle(t *testing.T, here, there string) {
 }
 
 // TestBundleCut: of a bundle that ends too early, nothing is stored.
+// TestNoise: a run takes along how noisy its boxes are. Where it comes to, that holds for it alone.
+func TestNoise(t *testing.T) {
+	noise := func(spread float64) results.Noise {
+		return results.Noise{Box: "b", Engine: "vllm.h200", Kind: "vllm", Host: "h200", Starts: 4, Spread: map[string]float64{"output_throughput": spread}}
+	}
+	from, to := open(t, t.TempDir()), open(t, t.TempDir())
+	run := sample(t)
+	for i := range run.Deployments {
+		d := &run.Deployments[i]
+		d.Facts = json.RawMessage(`{"box":"b"}`)
+		for n := range d.Members {
+			d.Members[n].Facts = d.Facts
+		}
+	}
+	measure(t, from, run)
+	check(t, from.PutNoise(t.Context(), noise(0.01)))
+	check(t, to.PutNoise(t.Context(), noise(0.5)))
+	var b bytes.Buffer
+	check(t, Write(t.Context(), &b, from, bundledRun, true, nil))
+	_, err := importInto(t.Context(), to, bytes.NewReader(b.Bytes()))
+	check(t, err)
+	rows, err := to.Rows(t.Context(), results.Query{Run: bundledRun})
+	check(t, err)
+	known := 0
+	for _, r := range rows {
+		if r.Noise != nil {
+			known++
+			if got := r.Noise.Spread["output_throughput"]; got != 0.01 {
+				t.Errorf("cell %s: the spread is %v, want that of the bundle", r.ID, got)
+			}
+		}
+	}
+	if known == 0 {
+		t.Error("no cell of the bundle knows how noisy its box is")
+	}
+	if here, err := to.Noises(t.Context()); err != nil || len(here) != 1 || here[0].Spread["output_throughput"] != 0.5 {
+		t.Errorf("the bundle changed what is known here: %+v, %v", here, err)
+	}
+}
+
 func TestBundleCut(t *testing.T) {
 	_, b := bundled(t, t.TempDir())
 	s := open(t, t.TempDir())

@@ -35,6 +35,8 @@ type contents struct {
 	Recorded    []string             `json:"recorded"` // ids of the cells with a file in records/
 	Events      []results.Event      `json:"events"`
 	Capacities  []results.Capacity   `json:"capacities,omitempty"`
+
+	Noise []results.Noise `json:"-"` // of its boxes: an input
 }
 
 const (
@@ -72,6 +74,11 @@ func write(ctx context.Context, w io.Writer, store *results.Store, run string, p
 	inputs, err := store.Inputs(ctx, run)
 	if err != nil {
 		return err
+	}
+	if all.Noise != nil {
+		if inputs[results.NoiseInput], err = json.Marshal(all.Noise); err != nil {
+			return err
+		}
 	}
 	var index bytes.Buffer
 	enc := json.NewEncoder(&index)
@@ -146,6 +153,10 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 			return all, fmt.Errorf("cell %s: %s", r.ID, r.Damaged)
 		}
 		all.Cells = append(all.Cells, r.Cell)
+		same := func(n results.Noise) bool { return n.Box == r.Noise.Box && n.Engine == r.Noise.Engine }
+		if r.Noise != nil && !slices.ContainsFunc(all.Noise, same) {
+			all.Noise = append(all.Noise, *r.Noise)
+		}
 		// Records have to be whole: a bundle that nobody can read later is no bundle.
 		records, err := store.PackedRecords(ctx, run, r.ID)
 		if err != nil {
