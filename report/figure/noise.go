@@ -16,14 +16,14 @@ type unrest struct {
 
 // unrestOf is that of the rows of a cell.
 func unrestOf(m Metric, rows []*results.Row) (u unrest) {
-	met := map[[2]string]bool{}
 	for _, r := range rows {
-		met[[2]string{r.RunID, r.DeploymentID}] = true
-		if n := r.Noise; n != nil && KindOfRun(r) == "" && n.Spread[m.Name] > u.spread {
+		if n := r.Noise; n != nil && n.Spread[m.Name] > u.spread && KindOfRun(r) == "" {
 			u.of, u.spread = n, n.Spread[m.Name]
 		}
 	}
-	u.starts = len(met)
+	if u.of != nil { // most boxes are not proved
+		u.starts = len(Grouped(rows, func(r *results.Row) [2]string { return [2]string{r.RunID, r.DeploymentID} }))
+	}
 	return u
 }
 
