@@ -369,6 +369,21 @@ func TestJob(t *testing.T) {
 	}
 }
 
+// TestRunUntil: a job that tells of its requests ends once its caller knows enough.
+func TestRunUntil(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	over := 0
+	m, err := a.RunUntil(t.Context(), "job", spec(simulated(t, sim.Config{TTFT: time.Millisecond}), 1_000_000, 1), func(load.Progress) {},
+		func(r *load.Record) bool {
+			over++
+			return over == 20
+		})
+	check(t, err)
+	if n := m.Summary.Completed; over != 20 || n < 20 || n >= 1_000_000 || len(m.Records) != n || m.Summary.Failed > 0 {
+		t.Errorf("%d were told of, %d are over, %d records, %d failed", over, n, len(m.Records), m.Summary.Failed)
+	}
+}
+
 // TestJobIsWatched: what the GPUs and the host say while a job runs comes with
 // its end.
 func TestJobIsWatched(t *testing.T) {

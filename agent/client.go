@@ -431,6 +431,27 @@ func (a *Client) Run(ctx context.Context, id string, spec Job, progress func(loa
 	return m, err
 }
 
+// RunUntil is [Client.Run] of a load that ends before all is sent when enough is known: enough is called with each request
+// that is over, a moment later and without its gaps, and no more are sent once it says so.
+func (a *Client) RunUntil(ctx context.Context, id string, spec Job, progress func(load.Progress), enough func(*load.Record) bool) (Measured, error) {
+	spec.Tell = true
+	known := false
+	m, _, err := Sender{Client: a}.carryOut(ctx, id, spec, func(e Event) {
+		for i := range e.Over {
+			if known {
+				break
+			}
+			if known = enough(&e.Over[i]); known { // whom it does not reach ends by itself
+				a.insist(ctx, func() error { return a.call(ctx, "POST", jobPath(id)+"/enough", nil, nil) })
+			}
+		}
+		if e.Progress != nil {
+			progress(*e.Progress)
+		}
+	})
+	return m, err
+}
+
 func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
 // carryOut is [Client.Run] that tells all events, and returns the last of them too.

@@ -28,6 +28,7 @@ import (
 type Job struct {
 	Load      load.Job       `json:"load"`
 	Telemetry telemetry.Plan `json:"telemetry,omitzero"`
+	Tell      bool           `json:"tell,omitempty"` // of requests that are over, while the load goes on
 }
 
 // Event is one thing that happened to a job. Exactly one event of a job has
@@ -35,6 +36,7 @@ type Job struct {
 type Event struct {
 	Seq      int            `json:"seq"` // from 0, without holes
 	Progress *load.Progress `json:"progress,omitempty"`
+	Over     []load.Record  `json:"over,omitempty"`  // where it is to be told: requests since the last event, without their gaps
 	Ready    bool           `json:"ready,omitempty"` // of a share of a load: it waits for the others
 	Done     bool           `json:"done,omitempty"`
 	Summary  *load.Summary  `json:"summary,omitempty"` // with Done: what was measured, also when Error is set
@@ -172,7 +174,23 @@ func (j *job) run(ctx context.Context, spec Job, secrets plain.Secrets, ours tel
 	if !spec.Load.Share.Whole() {
 		others.Begin = j.wait
 	}
-	result, err := measure.RunWith(ctx, spec.Load, func(p load.Progress) { j.add(Event{Progress: &p}) }, others)
+	var over []load.Record
+	var telling sync.Mutex
+	if spec.Tell {
+		others.Over = func(r *load.Record) {
+			telling.Lock()
+			defer telling.Unlock()
+			told := *r
+			told.Gaps, told.Error = nil, ""
+			over = append(over, told)
+		}
+	}
+	result, err := measure.RunWith(ctx, spec.Load, func(p load.Progress) {
+		telling.Lock()
+		defer telling.Unlock()
+		j.add(Event{Progress: &p, Over: over})
+		over = nil
+	}, others)
 	var m Measured
 	if result != nil {
 		m = Measured{Summary: &result.Summary, Records: result.Records}

@@ -99,8 +99,8 @@ func (w *worker) send(ctx context.Context) {
 		p.failed.Add(1)
 	}
 	p.tally.settle(r)
-	if p.g.over != nil && !p.warmup {
-		p.g.over(r)
+	if p.g.others.Over != nil && !p.warmup {
+		p.g.others.Over(r)
 	}
 	if w.session = nil; t.session.Heard(r.OK(), w.heard) {
 		w.session = t.session

@@ -39,31 +39,23 @@ func Run(ctx context.Context, job load.Job, progress func(load.Progress)) (*load
 func RunUntil(
 	ctx context.Context, job load.Job, progress func(load.Progress), enough func(*load.Record) bool,
 ) (*load.Result, error) {
-	g, err := newGenerator(job, progress)
-	if err != nil {
-		return nil, err
-	}
-	defer g.client.Close()
-	var one sync.Mutex
 	known, end := context.WithCancel(context.Background())
 	defer end()
-	g.others.Enough = known.Done()
-	g.over = func(r *load.Record) {
-		one.Lock()
-		defer one.Unlock()
+	return RunWith(ctx, job, progress, Others{Enough: known.Done(), Over: func(r *load.Record) {
 		if enough(r) {
 			end()
 		}
-	}
-	return g.run(ctx)
+	}})
 }
 
-// Others are the other clients of a load, of which this one sends a share. Its zero value is none.
+// Others are the other clients of a load, of which this one sends a share, and whoever watches it. Its zero value is none.
 type Others struct {
 	// Begin says when the measurement begins of a client that is ready for it. It may wait for them.
 	Begin func(ctx context.Context) (time.Time, error)
-	// Enough is closed when no more is to be sent, as one of them has seen that the engine is overloaded.
+	// Enough is closed when no more is to be sent, as one of them has seen that the engine is overloaded, or knows enough.
 	Enough <-chan struct{}
+	// Over is told of each request of the measurement that is over, one at a time.
+	Over func(*load.Record)
 }
 
 // RunWith is [Run] of a client that sends a share of a load, which it begins with the others.
@@ -73,7 +65,14 @@ func RunWith(ctx context.Context, job load.Job, progress func(load.Progress), ot
 		return nil, err
 	}
 	defer g.client.Close()
-	g.others = others
+	if g.others = others; others.Over != nil {
+		var one sync.Mutex
+		g.others.Over = func(r *load.Record) {
+			one.Lock()
+			defer one.Unlock()
+			others.Over(r)
+		}
+	}
 	return g.run(ctx)
 }
 
@@ -85,7 +84,6 @@ type generator struct {
 	client   wire.Client
 	progress func(load.Progress)
 	others   Others
-	over     func(*load.Record) // is told of each request of the measurement that is over; nil: nobody is
 
 	newSleeper func(context.Context) sleeper // of the schedule of arrivals
 	watched    time.Duration                 // of an open loop, at least, before it is said to pile up
