@@ -37,7 +37,7 @@ var rooms = []room{
 		"is at a host and holds it, whatever for: it knows no plan, and keeps nothing"},
 	{"plan", []string{"hcl", "engines", "tune", "lock", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read, of lock only what its file says"},
-	{"hcl", []string{"hcl/lang", "engines", "tune", "load", "load/metric", "provision", "where", "origin", "plain"},
+	{"hcl", []string{"hcl/lang", "capacity", "engines", "tune", "load", "load/metric", "provision", "where", "origin", "plain"},
 		"fills in their nouns; it knows neither plans nor results, so that text can be checked alone; of origin only how an image's name is read"},
 	{"hcl/lang", []string{"provision", "where", "plain"},
 		"blocks, expressions and mistakes of a text, whatever the text is about; of provision only the text that may be secret"},

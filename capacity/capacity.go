@@ -145,7 +145,7 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	for _, o := range q.SLO {
 		n := float64(s.needs(o))
 		s.least = max(s.least, n)
-		add(2*n*q.perRequest() > q.Budget, "budget", "%s takes %v requests of which none misses it, and as many again at the end: the "+
+		add(2*n*q.perRequest() > q.Budget, "slo."+o.Name(), "%s takes %v requests of which none misses it, and as many again at the end: the "+
 			"budget has not so many", o.Name(), n)
 	}
 	return s, problems

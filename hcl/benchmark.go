@@ -32,6 +32,7 @@ func benchmarkBlock() *lang.BlockType {
 		Blocks: append(lang.MatrixBlocks(),
 			lang.Nested{Type: loadBlock(), Required: true, Part: func(noun any, _ string) any { return &noun.(*draft).Cell }},
 			lang.Part(sloBlock(), func(d *draft) *load.Workload { return &d.Workload }),
+			lang.Part(capacityBlock(), capacityPart),
 			lang.Nested{Type: referenceBlock(), Many: true},
 		),
 		Check: lang.Checks(checkCell),
@@ -133,8 +134,12 @@ func checkCell(b *lang.Block, d *draft) {
 	before := b.Incomplete // the load is looked at whatever is wrong with the engine
 	b.Incomplete = !b.AllValid("engine", "load.headers", "load.from") || !b.Arg("dataset").IsValid()
 	checkIdle(b, d)
-	warnOfPacing(b, d)
-	checkRules(b, d)
+	sent := d.Workload
+	if d.Capacity != nil {
+		sent = checkCapacity(b, d)
+	}
+	warnOfPacing(b, d, &sent)
+	checkRules(b, d, sent)
 	if b.Incomplete = b.Incomplete || before; !b.Incomplete {
 		checkTogether(b, d.Cell)
 	}

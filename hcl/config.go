@@ -9,6 +9,7 @@ package hcl
 import (
 	"time"
 
+	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/load"
 	"hclbench/provision"
@@ -48,6 +49,7 @@ type Cell struct {
 	Offline  bool               // nothing is sent: the engine's own benchmark is given what it takes of the workload
 	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
 	From     []*provision.Host  // where the load is sent from, by all together; nil: the engine's own host
+	Capacity *capacity.Question // what load the engine holds is searched: the workload says nothing of that; nil: it is sent as it is
 }
 
 // Axis is one coordinate of a cell. Value is an int64, a float64, a bool or a

@@ -44,9 +44,8 @@ const (
 )
 
 // warnOfPacing is about arguments of a load that have no effect here.
-func warnOfPacing(b *lang.Block, d *draft) {
+func warnOfPacing(b *lang.Block, d *draft, w *load.Workload) {
 	const offline = "An offline benchmark has all requests at once and no server, so %s has no effect."
-	w := &d.Workload
 	traced := w.Dataset.Timed() && b.Arg("dataset").IsSet()
 	for _, a := range load.Arguments() {
 		x := b.Find(a.Name) // the bounds, in a block of their own
@@ -73,7 +72,7 @@ func warnOfPacing(b *lang.Block, d *draft) {
 			b.Warn(x.At, "No effect", offline, name)
 		}
 	}
-	if !d.Offline {
+	if !d.Offline && d.Capacity == nil {
 		warnOfFew(b, *w)
 	}
 }
@@ -120,8 +119,8 @@ func refusedIDs(e *engines.Engine, w load.Workload) bool {
 
 // checkRules holds a load against its rules. One of which not all is known breaks them by what it lacks alone, and what it
 // lacks and nothing else would do for has been reported.
-func checkRules(b *lang.Block, d *draft) {
-	broken, known := d.Workload.Problems, !b.Incomplete
+func checkRules(b *lang.Block, d *draft, sent load.Workload) {
+	broken, known := sent.Problems, !b.Incomplete
 	if d.Offline {
 		broken = d.Workload.BatchProblems
 	}

@@ -36,8 +36,10 @@ type Argument[N Workload | Dataset] struct {
 	Help    string // of the flag; empty: there is none
 	FlagOff bool   // the flag says the opposite of what a lab says
 
-	Paces   bool // it says when requests are sent, which recorded times say themselves
-	Batched bool // a [Batch] has it; the others have no effect offline
+	Paces bool // it says when requests are sent, which recorded times say themselves
+	// a search for a capacity says it itself, or has no use for it
+	Searched bool
+	Batched  bool // a [Batch] has it; the others have no effect offline
 	// whether it means something to the endpoint; nil: to all
 	at func(endpoint) bool
 	// why it has no effect beside the others, without its name; empty: it has

@@ -82,11 +82,11 @@ type Workload struct {
 func Arguments() []Argument[Workload] { return arguments }
 
 var arguments = []Argument[Workload]{
-	{Name: "requests", Field: func(w *Workload) any { return &w.Requests }, Place: InBenchmark, Batched: true, Least: 1, Most: maxRequests,
+	{Name: "requests", Searched: true, Field: func(w *Workload) any { return &w.Requests }, Place: InBenchmark, Batched: true, Least: 1, Most: maxRequests,
 		Help: "how many requests are measured", words: func(w *Workload) string { return plain.Count(w.Requests, "request") }},
-	{Name: "duration", Field: func(w *Workload) any { return &w.Duration }, Place: InBenchmark, Least: 100 * shortest, Most: longestRun,
+	{Name: "duration", Searched: true, Field: func(w *Workload) any { return &w.Duration }, Place: InBenchmark, Least: 100 * shortest, Most: longestRun,
 		Help: "send for this long instead of a number of requests", phrase: "for %v"},
-	{Name: "rate", Field: func(w *Workload) any { return &w.Rate }, Paces: true,
+	{Name: "rate", Searched: true, Field: func(w *Workload) any { return &w.Rate }, Paces: true,
 		Help: "requests per second, or inf; 0 keeps --concurrency in flight",
 		words: func(w *Workload) string {
 			if w.Rate == Inf {
@@ -94,7 +94,7 @@ var arguments = []Argument[Workload]{
 			}
 			return fmt.Sprintf("%v requests/s", w.Rate)
 		}},
-	{Name: "stages", Field: func(w *Workload) any { return &w.Stages }, Paces: true, Flag: "stage",
+	{Name: "stages", Searched: true, Field: func(w *Workload) any { return &w.Stages }, Paces: true, Flag: "stage",
 		Help:   "a part of the run, `DURATION,rate=N` or DURATION,concurrency=N; may be repeated",
 		counts: func(w *Workload) string { return eachStage(w, ", ", Stage.pair) },
 		words:  func(w *Workload) string { return eachStage(w, ", then ", Stage.words) }},
@@ -106,9 +106,9 @@ var arguments = []Argument[Workload]{
 			}
 			return "shapes the times between arrivals, and without a rate there are none"
 		}, phrase: "burstiness %v"},
-	{Name: "concurrency", Field: func(w *Workload) any { return &w.Concurrency }, Least: 1, Most: maxInFlight,
+	{Name: "concurrency", Searched: true, Field: func(w *Workload) any { return &w.Concurrency }, Least: 1, Most: maxInFlight,
 		Help: "requests in flight: exactly this many, or with --rate at most; 0 is no cap", phrase: "concurrency %v"},
-	{Name: "ramp", Field: func(w *Workload) any { return &w.Ramp }, Paces: true, Least: shortest, Most: longestRun,
+	{Name: "ramp", Searched: true, Field: func(w *Workload) any { return &w.Ramp }, Paces: true, Least: shortest, Most: longestRun,
 		Help: "the pace grows evenly from nothing over this long", phrase: "ramp %v"},
 	{Name: "dataset", Field: func(w *Workload) any { return &w.Dataset }, Place: Elsewhere, Batched: true,
 		counts: func(*Workload) string { return "" }, // its own arguments do
@@ -151,11 +151,11 @@ var arguments = []Argument[Workload]{
 		words:  func(w *Workload) string { return "adapters " + w.Adapting() }},
 	{Name: "warmup_requests", Field: func(w *Workload) any { return &w.Warmup }, Most: maxInFlight,
 		Help: "sent and waited for before the measurement", phrase: "%v to warm up"},
-	{Name: "warmup", Field: func(w *Workload) any { return &w.CutBeginning }, Least: shortest, Most: longestRun,
+	{Name: "warmup", Searched: true, Field: func(w *Workload) any { return &w.CutBeginning }, Least: shortest, Most: longestRun,
 		Help: "this much of the run's beginning does not count", phrase: "without the first %v"},
-	{Name: "cooldown", Field: func(w *Workload) any { return &w.CutEnd }, Least: shortest, Most: longestRun,
+	{Name: "cooldown", Searched: true, Field: func(w *Workload) any { return &w.CutEnd }, Least: shortest, Most: longestRun,
 		Help: "this much of its end does not count", phrase: "without the last %v"},
-	{Name: "stop_when_overloaded", Field: func(w *Workload) any { return &w.StopWhenOverloaded },
+	{Name: "stop_when_overloaded", Searched: true, Field: func(w *Workload) any { return &w.StopWhenOverloaded },
 		Help:   "send no more once the requests of --rate pile up",
 		phrase: "ends when overloaded"},
 	{Name: "timeout", Field: func(w *Workload) any { return &w.Timeout }, Least: shortest, Most: longestRun,

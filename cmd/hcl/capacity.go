@@ -45,8 +45,13 @@ func (f *capacityFlags) add(c *cobra.Command) {
 	for _, flag := range []string{"within", "confidence", "precision", "budget"} {
 		rules = append(rules, noUse{flag, "capacity", false})
 	}
-	for _, flag := range []string{"requests", "duration", "stage", "rate", "concurrency", "ramp", "warmup", "cooldown", "repeat", "from",
-		"stop-when-overloaded"} {
+	others := []string{"repeat", "from"}
+	for _, a := range load.Arguments() {
+		if a.Searched {
+			others = append(others, a.FlagName())
+		}
+	}
+	for _, flag := range others {
 		rules = append(rules, noUse{flag, "capacity", true})
 	}
 	refuses(c, rules...)
