@@ -252,7 +252,7 @@ func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error
 	}
 	what, _, _ := strings.Cut(why.Error(), "\n")
 	for _, c := range cells {
-		m := t.measurement(c)
+		m := t.measurement(c.Cells()[0])
 		m.out.Finished, m.out.Error = m.out.Started, why.Error()
 		if err := t.keep(ctx, m, what); err != nil {
 			return err
@@ -267,15 +267,22 @@ func (t *trial) attempt(ctx context.Context) (err error) {
 		return err
 	}
 	t.row.Phases, t.row.Served, t.row.Stopped = slices.Clone(t.built), nil, time.Time{}
-	if t.left[0].Batch() != nil {
-		return t.cell(ctx, (*measurement).batch)
+	next, err := t.next(ctx)
+	switch {
+	case next == nil:
+		return err
+	case next.Batch() != nil:
+		return t.cell(ctx, next, (*measurement).batch)
 	}
 	defer func() { err = errors.Join(err, t.stop(ctx)) }()
 	if err := t.start(ctx); err != nil {
 		return err
 	}
-	for len(t.left) > 0 {
-		if err := t.cell(ctx, (*measurement).load); err != nil || ctx.Err() != nil {
+	for next != nil {
+		if err := t.cell(ctx, next, (*measurement).load); err != nil || ctx.Err() != nil {
+			return err
+		}
+		if next, err = t.next(ctx); err != nil {
 			return err
 		}
 	}
@@ -299,11 +306,16 @@ func (t *trial) readyAgain(ctx context.Context) error {
 	return nil
 }
 
-// cell measures the next cell and keeps what came of it. It returns what costs more than that.
-func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context) error) error {
-	m := t.measurement(t.left[0])
-	m.tell.about.Number, m.tell.about.Of = t.run.begin()
-	m.tell.tell(Event{Type: Begin})
+// cell measures the next cell, or try of a search, and keeps what came of it. It returns what costs more than that.
+func (t *trial) cell(ctx context.Context, c *plan.Cell, how func(*measurement, context.Context) error) error {
+	m := t.measurement(c)
+	if m.of = t.looking; m.of != nil {
+		m.tell.about.Number, m.tell.about.Of = m.of.tell.about.Number, m.of.tell.about.Of
+		m.tell.tell(Event{Type: Try})
+	} else {
+		m.tell.about.Number, m.tell.about.Of = t.run.begin()
+		m.tell.tell(Event{Type: Begin})
+	}
 	var more []error
 	for _, f := range failures(how(m, ctx), ofCell) {
 		switch f.scope {
@@ -329,7 +341,9 @@ func (t *trial) cell(ctx context.Context, how func(*measurement, context.Context
 	if m.out.Summary == nil && m.out.Error == "" || ctx.Err() != nil && m.out.Summary == nil {
 		return errors.Join(more...) // interrupted: not a measurement, and not a failure
 	}
-	t.left = t.left[1:]
+	if m.of == nil {
+		t.left = t.left[1:]
+	}
 	if m.out.Finished.IsZero() {
 		m.out.Finished = time.Now()
 	}

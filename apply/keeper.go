@@ -49,11 +49,11 @@ func secretsOf(p *plan.Plan, token string) plain.Secrets {
 			texts = append(texts, in.Container.Texts()...)
 		}
 		for _, c := range d.Cells {
-			switch task := c.Task.(type) {
-			case *plan.Batch:
-				texts = append(texts, task.Bench.Container.Texts()...)
-			case *plan.Load:
-				for _, header := range task.Secrets { // a key is repeated without the word before it, too
+			if b := c.Batch(); b != nil {
+				texts = append(texts, b.Bench.Container.Texts()...)
+			}
+			if l := c.Load(); l != nil {
+				for _, header := range l.Secrets { // a key is repeated without the word before it, too
 					words = append(words, header, strings.TrimPrefix(header, load.Bearer("")))
 				}
 			}
@@ -117,6 +117,16 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 		return failed(ofRun, nil, fmt.Errorf("keep cell %s of benchmark %s: %w", out.ID, out.Benchmark, err))
 	}
 	return nil
+}
+
+func (k *keeper) capacity(ctx context.Context, c results.Capacity) error {
+	k.clean(&c.Outcome.Flaw)
+	for i := range c.Outcome.Loads {
+		k.clean(&c.Outcome.Loads[i].Doubt)
+	}
+	ctx, done := flow.Beyond(ctx, storePatience)
+	defer done()
+	return failed(ofRun, nil, k.store.PutCapacity(ctx, c))
 }
 
 func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {

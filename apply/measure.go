@@ -277,10 +277,16 @@ func (m *measurement) send(ctx context.Context, from []*place.Session, server *s
 			m.tell.say(Warning, "the prefix cache is not dropped: %s", m.out.CacheReset)
 		}
 		id := fmt.Sprintf("%s.%s.%d", m.t.row.RunID, m.cell.ID, attempt)
-		got.Measured, err = agent.RunTogether(ctx, id, senders, read, func(p load.Progress) {
+		progress := func(p load.Progress) {
 			m.silent.Store(int64(p.Silent * float64(time.Second)))
 			m.tell.tell(Event{Type: Progress, Progress: &p})
-		})
+		}
+		if m.of != nil { // which is of one sender
+			job := agent.Job{Load: senders[0].Load, Telemetry: read}
+			got.Measured, err = senders[0].RunUntil(ctx, id, job, progress, m.of.try.Watch())
+		} else {
+			got.Measured, err = agent.RunTogether(ctx, id, senders, read, progress)
+		}
 		if attempt == agentLosses || !errors.Is(err, agent.ErrJobLost) || ctx.Err() != nil {
 			return got, err
 		}

@@ -7,6 +7,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply/place"
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/results"
@@ -20,8 +21,10 @@ const (
 	Waiting  = place.Waiting
 	Ready    = "ready"    // an engine has proved that it serves
 	Begin    = "begin"    // a cell is being measured
-	Progress = "progress" // of the cell; Progress is set
-	End      = "end"      // a cell is done; Summary is set unless it failed
+	Try      = "try"      // a load of a search is being sent
+	Tried    = "tried"    // it is over; Summary is set unless it failed, and Capacity
+	Progress = "progress" // of the cell, or the try; Progress is set
+	End      = "end"      // a cell is done; Summary is set unless it failed, or Capacity of a search
 	Down     = place.Down
 	Warning  = place.Warning
 	Failed   = "failed" // of a deployment or a host
@@ -46,6 +49,7 @@ type Event struct {
 	Download  *Fetched                `json:"download,omitempty"`
 	Progress  *load.Progress          `json:"progress,omitempty"`
 	Summary   *load.Summary           `json:"summary,omitempty"`
+	Capacity  *capacity.Outcome       `json:"capacity,omitempty"` // what a search has found, so far or at its end
 	Listener  *results.Listener       `json:"listener,omitempty"` // of an engine that is ready
 }
 

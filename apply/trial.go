@@ -25,6 +25,8 @@ type trial struct {
 
 	left    []*plan.Cell  // that are not dealt with
 	fate    *failure      // the worst that has ended a start of it; nil: nothing has
+	looking *looking      // the search that goes on, the first of those that are left; nil: none does
+	rowKept bool          // the store has the row
 	doubts  []load.Reason // why every measurement of this start is suspect
 	context int           // see [serving.context]
 }
@@ -81,6 +83,7 @@ type measurement struct {
 	records []load.Record
 	tell    teller
 	silent  atomic.Int64 // nanoseconds for which nothing has come, with requests in flight
+	of      *looking     // whose try it is; nil: it stands alone
 }
 
 func (t *trial) measurement(c *plan.Cell) *measurement {
@@ -96,17 +99,24 @@ func (t *trial) measurement(c *plan.Cell) *measurement {
 
 func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
 
-// keep stores what came of a cell, counts it and tells of it.
+// keep stores what came of a cell, counts it and tells of it. A try of a search is a part of that, which counts at its end.
 func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	if err := t.run.keep.cell(ctx, &m.out, m.records); err != nil {
 		return err
 	}
-	t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
-	m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
+	if m.of == nil {
+		t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
+		m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
+		return nil
+	}
+	m.of.take(&m.out, m.records)
+	found := m.of.outcome()
+	m.tell.tell(Event{Type: Tried, Summary: m.out.Summary, Message: what, Capacity: &found})
 	return nil
 }
 
 func (t *trial) keepRow(ctx context.Context) error {
+	t.rowKept = true
 	if len(t.rows) > 0 {
 		t.row.SetMembers(t.rows)
 	}

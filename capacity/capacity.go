@@ -86,6 +86,20 @@ type Try struct {
 	*series
 }
 
+// Watch is told of requests as they are over, and reports whether the load has its verdict, without noting anything: what
+// counts is told when the try is over.
+func (t Try) Watch() func(*load.Record) bool {
+	s := *t.series
+	s.lines = slices.Clone(s.lines)
+	for i := range s.lines {
+		l := &s.lines[i]
+		l.values, l.pass, l.fail = slices.Clone(l.values), slices.Clone(l.pass), slices.Clone(l.fail)
+	}
+	s.inFlight = slices.Clone(s.inFlight)
+	s.Begin()
+	return s.Over
+}
+
 const (
 	first     = 4  // times the least load: what is tried first
 	share     = 20 // the part of the budget that a try may cost: 1/20

@@ -78,7 +78,7 @@ func warnOfTwins(b *lang.Block, cells []Cell) {
 		if err != nil {
 			return
 		}
-		key := fmt.Sprintf("%p %s %v %v %v", c.Engine, load, c.Offline, c.Headers, c.From)
+		key := fmt.Sprintf("%p %s %v %v %v %v", c.Engine, load, c.Offline, c.Headers, c.From, c.Capacity)
 		before, seen := first[key]
 		if !seen {
 			first[key] = c

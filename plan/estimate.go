@@ -43,6 +43,9 @@ func (c *Cell) Work() float64 {
 		return c.takes.Seconds()
 	}
 	all, lanes := c.Task.Stored().Prompts(), sideBySide
+	if s := c.Search(); s != nil {
+		all.Requests = int(s.Question.Budget)
+	}
 	if l := c.Load(); l != nil && l.Workload.Concurrency > 0 {
 		lanes = l.Workload.Concurrency
 	}
@@ -214,6 +217,9 @@ func loop(identity map[string]string) (s shape, lane float64, ok bool) {
 func (h *history) takes(c *Cell) time.Duration {
 	if own := c.Task.Stored().Workload.Takes(); own > 0 {
 		return own
+	}
+	if s := c.Search(); s != nil && s.Question.Timed { // at most
+		return time.Duration(s.Question.Budget / s.speed() * float64(time.Second))
 	}
 	waits := c.Task.Stored().Workload.Waits()
 	s, lane, ok := loop(c.load.pairs)

@@ -90,6 +90,9 @@ func (l *line) coordinates() string {
 			words = append(words, a.name+"="+a.String())
 		}
 	}
+	if l.first.Search() != nil {
+		words = append([]string{"search"}, words...)
+	}
 	if len(words) == 0 {
 		return "one cell"
 	}

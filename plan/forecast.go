@@ -55,8 +55,12 @@ func (f *Forecast) Begin(cell string, at time.Time) {
 	f.cell, f.began, f.progress = cell, at, nil
 }
 
-// Progress tells how far the cell is that is under way.
-func (f *Forecast) Progress(p *load.Progress) { f.progress = p }
+// Progress tells how far a cell is. Of the tries of a search it tells nothing: nobody knows how many there will be.
+func (f *Forecast) Progress(cell string, p *load.Progress) {
+	if cell == f.cell {
+		f.progress = p
+	}
+}
 
 // End tells of a cell that has ended, or that nobody begins any more.
 func (f *Forecast) End(cell string, at time.Time) {

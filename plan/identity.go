@@ -36,6 +36,9 @@ func loadOf(c hcl.Cell, d *Deployment) loadIdentity {
 	for name, value := range counts() {
 		pairs["load."+name] = value
 	}
+	if c.Capacity != nil {
+		pairs[loadCapacity] = c.Capacity.Of()
+	}
 	var clients []string
 	for _, h := range c.From {
 		client := engines.Client(h)

@@ -103,6 +103,32 @@ type jsonCell struct {
 	URL        string           `json:"url,omitempty"`
 	Command    []provision.Text `json:"command,omitempty"`
 	Load       any              `json:"load"`
+	Search     *jsonSearch      `json:"search,omitempty"`
+}
+
+// jsonSearch is how the load is looked for that a deployment holds.
+type jsonSearch struct {
+	Of            string  `json:"of"`
+	Least         float64 `json:"least"` // of the range
+	Most          float64 `json:"most"`
+	Confidence    float64 `json:"confidence"`
+	Precision     float64 `json:"precision"`
+	Seconds       float64 `json:"budget_s,omitempty"`        // of measuring, at most
+	Requests      float64 `json:"budget_requests,omitempty"` // or so many
+	First         float64 `json:"first"`                     // load that is tried
+	MostLoads     int     `json:"most_loads"`
+	LeastRequests int     `json:"least_requests"` // where all is clear
+	Tried         int     `json:"tried"`          // measurements of it that are there
+}
+
+func (s *Search) json() *jsonSearch {
+	q := s.Question
+	out := &jsonSearch{Of: q.Of(), Least: q.Least, Most: q.Most, Confidence: q.Confidence, Precision: q.Precision, Requests: q.Budget,
+		First: s.first, MostLoads: s.loads, LeastRequests: s.least, Tried: len(s.Tries)}
+	if q.Timed {
+		out.Seconds, out.Requests = q.Budget, 0
+	}
+	return out
 }
 
 // JSON writes the plan for programs; docs/plan.md describes the members.
@@ -152,11 +178,12 @@ func (d *Deployment) json() jsonDeployment {
 			ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
 			Status: c.Status, Why: c.Why, Load: c.Task.Stored().Work(),
 		}
+		if l := c.Load(); l != nil && l.From != nil {
+			jc.From, jc.URL = strings.Join(c.clients(), ", "), l.Target.BaseURL
+		}
 		switch t := c.Task.(type) {
-		case *Load:
-			if t.From != nil {
-				jc.From, jc.URL = strings.Join(c.clients(), ", "), t.Target.BaseURL
-			}
+		case *Search:
+			jc.Search = t.json()
 		case *Batch:
 			jc.Command = argv(t.Bench.Container)
 		}

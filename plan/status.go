@@ -41,6 +41,9 @@ func (p *Plan) compare(opt Options) {
 		d.start = past.starts[d.Engine.Label()+" "+d.Where()].Ready
 		for _, c := range d.Cells {
 			c.Status = Measure
+			if s := c.Search(); s != nil {
+				s.Tries = c.tried(opt.Known, opt, seen)
+			}
 			id, k, ok := d.measured(c, opt.Known)
 			if !ok {
 				k, ok := earlier.nearest(c)
@@ -48,10 +51,17 @@ func (p *Plan) compare(opt Options) {
 				if ok {
 					c.Status, c.Why = Stale, difference(k.Identity, c.Identity())
 				}
+				if c.Search() != nil {
+					c.goesOn(nil)
+				}
 				continue
 			}
 			c.takes = cmp.Or(k.Took, past.takes(c))
 			c.known(id, k, opt, seen)
+			if s := c.Search(); s != nil && c.Status == Done && !(k.Capacity.Outcome.Over && k.Capacity.Question == s.Asked()) {
+				c.Status, c.Why = Measure, "it was not over"
+				c.goesOn(k.Capacity)
+			}
 		}
 	}
 }
@@ -68,7 +78,7 @@ func (c *Cell) known(id string, k results.Known, opt Options, seen *seen) {
 	case opt.StrictFacts && len(changed) > 0:
 		c.Status, c.Why = Stale, strings.Join(changed, ", ")
 	default:
-		c.Status, c.ID, c.Digests, c.HostChanged = Done, id, k.Digests, changed
+		c.Status, c.ID, c.Run, c.Digests, c.HostChanged = Done, id, k.RunID, k.Digests, changed
 		if k.Verdict != load.Valid {
 			c.Why += ", " + k.Verdict
 		}

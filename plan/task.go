@@ -33,6 +33,7 @@ type Cell struct {
 	Task       Task
 	Status     Status
 	Why        string // of the status, for people: "measured 2026-11-20, suspect: …", "--tp 8 → 4"
+	Run        string // that has measured it, of one that is done
 	// Of a cell that is done, as far as they are known: the images that it was measured with,
 	// by role, and what its hosts were then.
 	Digests map[string]string
@@ -69,7 +70,7 @@ func text(a results.Axes) string {
 	return string(b)
 }
 
-// Task is what a cell does: a [*Load] or a [*Batch], and nothing else.
+// Task is what a cell does: a [*Load], a [*Batch] or a [*Search], and nothing else.
 type Task interface {
 	// Stored is the task as results keep it.
 	Stored() results.Task
@@ -94,10 +95,15 @@ type Batch struct {
 	started string // the benchmark, or the lab's command of it
 }
 
-// Load is the cell's task when it is one; else nil.
+// Load is what the cell sends, of a search without what that says itself; nil: nothing.
 func (c *Cell) Load() *Load {
-	l, _ := c.Task.(*Load)
-	return l
+	switch t := c.Task.(type) {
+	case *Load:
+		return t
+	case *Search:
+		return &t.Load
+	}
+	return nil
 }
 
 // Batch is the cell's task when it is one; else nil.
@@ -145,6 +151,9 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 	}
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
+	if c.Capacity != nil {
+		return newSearch(Load{job, c.From}, *c.Capacity)
+	}
 	return &Load{job, c.From}, nil
 }
 
@@ -183,9 +192,16 @@ func (c *Cell) sentTo(e *engines.Engine, place func(*provision.Host) *provision.
 	if err != nil {
 		panic(fmt.Sprintf("%v, which was planned. This is a bug in hcl.", err))
 	}
-	out, sent := *c, *l
+	out := *c
 	to.Headers = l.Target.Headers
-	sent.Target, out.Task = to, &sent
+	switch t := c.Task.(type) {
+	case *Load:
+		sent := *t
+		sent.Target, out.Task = to, &sent
+	case *Search:
+		sent := *t
+		sent.Target, out.Task = to, &sent
+	}
 	return &out
 }
 

@@ -208,7 +208,16 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 		cells = append(cells, d.cellsOf(name)...)
 	}
 	shared := common(cells)
-	t.load("      ", commaList(shared))
+	t.named("      ", "load: ", commaList(shared))
+	var searches names
+	for _, c := range cells {
+		if s := c.Search(); s != nil {
+			searches.add(s.String())
+		}
+	}
+	for _, s := range searches {
+		t.named("      ", "search: ", s)
+	}
 	if t.verbose {
 		for _, c := range cells {
 			t.cell(c, shared)
@@ -228,9 +237,8 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 // pageWidth is how long lines of words may be: what else there is has a line for itself.
 const pageWidth = 80
 
-// load writes what is sent, in lines below each other.
-func (t *printer) load(indent, text string) {
-	const name = "load: "
+// named writes a text behind a name, in lines below each other.
+func (t *printer) named(indent, name, text string) {
 	lines := plain.Wrap(plain.Words(text), " ", pageWidth-len(indent)-len(name))
 	t.printf("%s%s%s\n", indent, name, strings.Join(lines, "\n"+indent+strings.Repeat(" ", len(name))))
 }
@@ -370,7 +378,7 @@ func (t *printer) cell(c *Cell, shared []string) {
 	l.id = c.ID
 	t.printf("      %s\n", l)
 	if own := c.differs(shared); own != "" {
-		t.load("        ", own)
+		t.named("        ", "load: ", own)
 	}
 	if b := c.Batch(); b != nil {
 		t.printf("        %s\n", commandLine(c.deployment.Members[0].Runtime, b.Bench.Container))

@@ -18,6 +18,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/report/number"
+	"hclbench/report/say"
 	"hclbench/results"
 )
 
@@ -105,7 +106,7 @@ func (all forecasts) hear(what any) {
 		case apply.Begin:
 			f.Begin(what.Cell, what.Time)
 		case apply.Progress:
-			f.Progress(what.Progress)
+			f.Progress(what.Cell, what.Progress)
 		case apply.End:
 			f.End(what.Cell, what.Time)
 		}
@@ -200,13 +201,20 @@ func (l *lines) tell(what any) {
 	case apply.Begin:
 		l.last["progress "+e.Host+" "+e.Engine] = e.Time // the first line after a while
 		l.log.Info(numbered(e), append(where, "cell", coordinates(e))...)
+	case apply.Try:
+		l.last["progress "+e.Host+" "+e.Engine] = e.Time
+		l.log.Info(numbered(e)+", next load", append(where, "cell", coordinates(e))...)
+	case apply.Tried:
+		l.log.Info(numbered(e)+", "+say.Tried(e.Capacity, loadOf(e.Axes)), where...)
 	case apply.Progress:
 		l.repeat(e, "progress", numbered(e), append(where, "at", advanced(*e.Progress))...)
 	case apply.End:
 		if e.Number == 0 { // why has been told of its engine
 			break
 		}
-		if e.Summary == nil {
+		if e.Capacity != nil {
+			l.log.Info(numbered(e)+" done: "+say.Capacity(e.Capacity), append(where, "cell", coordinates(e))...)
+		} else if e.Summary == nil {
 			l.log.Error(numbered(e)+" failed", append(where, "cell", coordinates(e), "why", e.Message)...)
 		} else {
 			l.log.Info(numbered(e)+" done", append(where, figures(e.Summary)...)...)
@@ -227,6 +235,17 @@ func numbered(e apply.Event) string { return fmt.Sprintf("cell %d of %d", e.Numb
 
 // coordinates of a cell, as in "online: concurrency=4 output_tokens=800".
 func coordinates(e apply.Event) string { return e.Benchmark + ": " + axes(e.Axes) }
+
+// loadOf is the load of a search's try, by its coordinates.
+func loadOf(all results.Axes) float64 {
+	switch v := all[len(all)-1].Value.(type) {
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return 0
+}
 
 func axes(all results.Axes) string {
 	var parts []string

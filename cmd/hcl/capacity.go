@@ -137,7 +137,8 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		x.requests += result.Summary.Requests
 		x.rows = append(x.rows, benchRow(job, len(x.rows)+1, started, result))
 		x.took = time.Since(began)
-		t.logger().Info(x.progress(try))
+		o := x.outcome()
+		t.logger().Info(say.Tried(&o, try.Load))
 		job.Seed++ // no cache knows the prompts of the next
 		if failed == nil {
 			failed = capacity.Lacking(s.SLO, result.Records)
@@ -159,20 +160,6 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		failed = &exit{exitCells, errors.New("there is no answer: " + say.Capacity(&a))}
 	}
 	return errors.Join(err, failed)
-}
-
-// progress is what came of the last try.
-func (x *searched) progress(try capacity.Try) string {
-	o := x.outcome()
-	l, unit := o.At(&try.Load), say.LoadUnit(o.Of)
-	text := fmt.Sprintf("%s %s: %s", number.Exact(l.Load), unit, l.Verdict)
-	if try.Again {
-		text = fmt.Sprintf("%s %s, tried again: %s", number.Exact(l.Load), unit, l.Again)
-	}
-	if l.Doubt != "" {
-		text += ", " + l.Doubt
-	}
-	return text + "; so far " + say.Bounds(&o)
 }
 
 // at is the last measurement of a load; nil: there is none.

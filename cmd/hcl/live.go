@@ -18,6 +18,7 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/report/number"
+	"hclbench/report/say"
 )
 
 // live is the view of a run on a terminal: a line for each host at the bottom, and what is worth keeping
@@ -236,12 +237,14 @@ func (m *model) event(e apply.Event) {
 		r.pull = e.Pull
 	case apply.Download:
 		r.fetched = e.Download
-	case apply.Begin:
+	case apply.Begin, apply.Try:
 		r.setActivity(e, coordinates(e))
 		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
 		m.cells = max(m.cells, e.Of) // a tuning makes them as it goes on
 	case apply.Progress:
 		r.current = e.Progress
+	case apply.Tried:
+		r.current = nil
 	case apply.End:
 		if m.ended++; e.Number > 0 { // else it was never begun; why has been told of its engine
 			r.cell, r.current = "", nil
@@ -254,13 +257,19 @@ func (s styles) eventLine(e apply.Event) string {
 	switch e.Type {
 	case apply.Ready:
 		return s.good.Render("✓") + " " + s.bold.Render(e.Engine) + " " + e.Message
-	case apply.End:
+	case apply.End, apply.Tried:
 		if e.Number == 0 {
 			break
 		}
 		place := s.faint.Render(fmt.Sprintf("%d/%d", e.Number, e.Of))
 		what := fmt.Sprintf(" %s %s  %s  ", place, s.bold.Render(e.Engine), coordinates(e))
 		switch {
+		case e.Type == apply.Tried:
+			return s.faint.Render("·") + what + say.Tried(e.Capacity, loadOf(e.Axes))
+		case e.Capacity != nil && e.Capacity.Holds == nil && e.Capacity.Breaks == nil:
+			return s.warn.Render("!") + what + say.Capacity(e.Capacity)
+		case e.Capacity != nil:
+			return s.good.Render("✓") + what + say.Capacity(e.Capacity)
 		case e.Summary == nil:
 			return s.bad.Render("✗") + what + e.Message
 		case e.Summary.Verdict.Verdict != load.Valid:

@@ -136,7 +136,11 @@ func plannedCells(p *plan.Plan) []figure.Planned {
 		for _, h := range d.Hosts {
 			prices[h.Name] = h.PricePerHour
 		}
+		var cells []*plan.Cell
 		for _, c := range d.Cells {
+			cells = append(cells, c.Cells()...)
+		}
+		for _, c := range cells {
 			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
 			all = append(all, figure.Planned{
 				Row: &results.Row{Cell: cell, Deployment: wanted},
@@ -261,7 +265,11 @@ func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
-			said.ToDo = append(said.ToDo, c.ID)
+			for _, x := range c.Cells() {
+				if x.Status != plan.Done {
+					said.ToDo = append(said.ToDo, x.ID)
+				}
+			}
 		}
 	}
 	text, err := json.Marshal(said)

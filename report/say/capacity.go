@@ -76,6 +76,24 @@ func LineName(name string) string {
 	return fmt.Sprintf("%s p%v", strings.ToUpper(strings.ReplaceAll(o.Metric, "_", " ")), o.Percentile)
 }
 
+// Tried is what came of the last try of a load, and what is known so far: "83 concurrent: PASS; so far holds 83, …".
+func Tried(o *capacity.Outcome, load float64) string {
+	l, so := o.At(&load), "; so far "+Bounds(o)
+	text := number.Exact(load) + " " + LoadUnit(o.Of)
+	switch {
+	case l == nil:
+		return text + so
+	case l.Again != "":
+		text += ", tried again: " + string(l.Again)
+	default:
+		text += ": " + string(l.Verdict)
+	}
+	if l.Doubt != "" {
+		text += ", " + l.Doubt
+	}
+	return text + so
+}
+
 // LoadVerdict is what is certain of a load in words: "PASS, again PASS", "UNRESOLVED, the generator was busy".
 func LoadVerdict(l *capacity.Load) string {
 	text := string(l.Verdict)
