@@ -499,6 +499,26 @@ func TestJobIsStoppedWithItsCaller(t *testing.T) {
 	}
 }
 
+// TestJobOfAnEarlierRun: a job whose caller was killed ends when the next run begins, and one of the run itself does not.
+func TestJobOfAnEarlierRun(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	hold(t, a, lease("first", "store", time.Minute))
+	url := simulated(t, sim.Config{TTFT: time.Millisecond, ITL: time.Minute})
+	endless := jobOrder{Job: spec(url, 1000, 1000), Secrets: nil}
+	check(t, a.call(t.Context(), "PUT", jobPath("old"), endless, nil))
+	hold(t, a, lease("second", "store", time.Minute))
+	check(t, a.call(t.Context(), "PUT", jobPath("new"), endless, nil))
+	_, err := a.Begin(t.Context())
+	check(t, err)
+	if _, err := a.records(t.Context(), jobPath("old")); !unknown(err) {
+		t.Errorf("of the earlier run: %v, want that there is no such job", err)
+	}
+	if _, err := a.records(t.Context(), jobPath("new")); err == nil || unknown(err) {
+		t.Errorf("of the run itself: %v, want that it has no records yet", err)
+	}
+	a.forget(t.Context(), jobPath("new"))
+}
+
 func TestUnknownMembersAreRefused(t *testing.T) {
 	a, _ := serve(t, shortDir(t))
 	err := a.call(t.Context(), "PUT", "/v1/jobs/x", map[string]any{"surprise": 1}, nil)

@@ -49,6 +49,7 @@ type Event struct {
 // job is one run of the generator. Its events stay in memory, its records go to
 // disk when it ends, so that a caller who was away misses nothing.
 type job struct {
+	runID  string // whose it is
 	cancel context.CancelFunc
 	file   string
 	begins chan time.Time // of a share: when it begins; has room for that
@@ -156,7 +157,7 @@ func (js *jobs) put(w http.ResponseWriter, r *http.Request) error {
 		spec, secrets := order.Job, order.secret()
 		spec.Load.Secrets, spec.Load.Calibrated = order.Secrets, js.calibrated
 		ctx, cancel := context.WithCancel(js.works.ctx)
-		j := &job{cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"),
+		j := &job{runID: r.Header.Get(headerRun), cancel: cancel, file: filepath.Join(js.dir, id+".jsonl"),
 			begins: make(chan time.Time, 1), enough: make(chan struct{}), done: make(chan struct{}), more: make(chan struct{})}
 		if !js.works.begin(func() { defer cancel(); j.run(ctx, spec, secrets, js.spent()) }) {
 			cancel()
@@ -293,6 +294,27 @@ func (js *jobs) records(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	http.ServeFile(w, r, j.file)
 	return nil
+}
+
+// endOthers ends the jobs of other runs: their callers were killed, and what they send to a server that somebody else runs
+// would be measured with the run's own.
+func (js *jobs) endOthers(run string) {
+	js.mu.Lock()
+	var all []*job
+	for id, j := range js.all {
+		if j.runID != run {
+			all = append(all, j)
+			delete(js.all, id)
+		}
+	}
+	js.mu.Unlock()
+	for _, j := range all {
+		j.cancel()
+		<-j.done
+		if err := os.RemoveAll(j.file); err != nil {
+			js.log.Error("remove what a job of an earlier run has measured", "err", err)
+		}
+	}
 }
 
 func (js *jobs) forget(w http.ResponseWriter, r *http.Request) error {

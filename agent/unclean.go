@@ -118,6 +118,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(r.Context()), s.claim.mostGrace()+downWithin)
 	defer done()
+	s.jobs.endOthers(held.Run)
 	var said begun
 	var err error
 	said.Removed, _, err = s.claim.end(ctx, extent{of: func(run string) bool { return run != held.Run }})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -29,8 +28,6 @@ import (
 	"hclbench/results"
 	"hclbench/testhost"
 )
-
-func TestMain(m *testing.M) { os.Exit(testhost.Main(m)) }
 
 // bench is a lab directory and a host to apply labs to.
 type bench struct {
