@@ -20,6 +20,7 @@ import (
 
 	"hclbench/apply/place"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/results"
@@ -252,7 +253,15 @@ func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error
 	}
 	what, _, _ := strings.Cut(why.Error(), "\n")
 	for _, c := range cells {
-		m := t.measurement(c.Cells()[0])
+		x := c.Cells()[0]
+		if l := t.looking; l != nil && l.cell == c {
+			x = l.next()
+		}
+		if x.Status == plan.Done { // of a search that goes on later
+			t.run.count(load.Void, t.d.Tuned)
+			continue
+		}
+		m := t.measurement(x)
 		m.out.Finished, m.out.Error = m.out.Started, why.Error()
 		if err := t.keep(ctx, m, what); err != nil {
 			return err

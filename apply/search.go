@@ -58,22 +58,27 @@ func (t *trial) next(ctx context.Context) (*plan.Cell, error) {
 			if found.Holds == nil && found.Breaks == nil {
 				verdict = load.Suspect
 			}
-			t.run.count(verdict)
+			t.run.count(verdict, t.d.Tuned)
 			x.tell.tell(Event{Type: End, Capacity: &found})
 			continue
 		}
 		if x.try = try; !t.takeKnown(ctx, x) {
-			return c.Try(try.Load, try.Most, x.tries[try.Load]+1), nil
+			return x.next(), nil
 		}
 	}
 	return nil, nil
+}
+
+// next is the try that is under way, as a cell.
+func (x *looking) next() *plan.Cell {
+	return x.cell.Try(x.try.Load, x.try.Most, x.tries[x.try.Load]+1)
 }
 
 // takeKnown takes the try from the store, if it is there whole. What is tried again at the end has to be later than all before.
 func (t *trial) takeKnown(ctx context.Context, x *looking) bool {
 	s := x.cell.Search()
 	for {
-		want := x.cell.Try(x.try.Load, 0, x.tries[x.try.Load]+1)
+		want := x.next()
 		i := slices.IndexFunc(s.Tries, func(c *plan.Cell) bool {
 			return c.Status == plan.Done && c.Group == want.Group && c.Repetition == want.Repetition
 		})

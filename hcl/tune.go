@@ -250,6 +250,10 @@ func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
 	at := b.At("objective")
 	for _, c := range t.Loads {
 		switch {
+		case c.Capacity != nil:
+			b.Fail(at, "Nothing to measure", "benchmark.%s searches for a capacity, and candidates are measured at loads that are the "+
+				"same for all. Name one that says its loads.", of.Name)
+			return
 		case c.Offline:
 			b.Fail(at, "Nothing to measure", "benchmark.%s runs offline, and candidates are measured by what is sent to them. "+
 				"Name one that is online.", of.Name)
