@@ -283,7 +283,7 @@ func (w *work) printRun(ctx context.Context) error {
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}
-	if err := printTunes(w.stdout, w.plan); err != nil {
+	if err := printTunes(w.stdout, w.plan, w.width(120)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "\nStored as run %s in %s\n", w.opt.Run.ID, placeOf(w.store))

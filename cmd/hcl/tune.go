@@ -88,7 +88,7 @@ func runTune(ctx context.Context, t *console, o tuneOptions) error {
 	if o.json {
 		err = t.json(answerOf(x, search))
 	} else {
-		err = printTune(t.stdout, x, search)
+		err = printTune(t.stdout, x, search, t.width(120))
 	}
 	if err == nil && o.write != "" {
 		err = writeWinner(t, x, search.Answer(), o.write)
@@ -132,7 +132,7 @@ func tuneFigure(name string, r *results.Row) (float64, bool) {
 }
 
 // printTunes prints what came of the tunings of a plan.
-func printTunes(w io.Writer, p *plan.Plan) error {
+func printTunes(w io.Writer, p *plan.Plan, width int) error {
 	for _, x := range p.Tunes {
 		search, err := x.Search()
 		if err != nil {
@@ -141,7 +141,7 @@ func printTunes(w io.Writer, p *plan.Plan) error {
 		if len(x.Ledger.Starts) == 0 {
 			continue
 		}
-		if err := printTune(w, x, search); err != nil {
+		if err := printTune(w, x, search, width); err != nil {
 			return err
 		}
 	}
@@ -184,17 +184,33 @@ func reason(e tune.Entry) string {
 	return ""
 }
 
-func printTune(w io.Writer, x *plan.Tune, search *tune.Tuning) error {
+// printTune prints every candidate with its fate, why, and what is certain.
+func printTune(w io.Writer, x *plan.Tune, search *tune.Tuning, width int) error {
 	fmt.Fprintf(w, "\ntune %s: %s of benchmark %s, begins with %s\n\n", x.Name, x.Figure.Name, x.Objective, x.Start.Address())
-	rows := [][]any{{"settings", "fate", "starts", "searched", "finals, 95 %", "why"}}
-	for _, e := range search.Ledger() {
-		rows = append(rows, []any{plan.Settings(e.Candidate), e.Fate, e.Starts, spanOf(x, search.Searched(&e)), spanOf(x, search.Finally(&e)), reason(e)})
+	const most = 50 // characters of the settings in the table
+	rows, notes := [][]any{{"", "settings", "fate", "starts", "searched", "finals, 95 %"}}, []string(nil)
+	for i, e := range search.Ledger() {
+		settings := []rune(plan.Settings(e.Candidate))
+		short := string(settings)
+		why := reason(e)
+		if len(settings) > most {
+			short = string(settings[:most-1]) + "…"
+			why = strings.TrimSuffix(string(settings)+": "+why, ": ")
+		}
+		rows = append(rows, []any{i + 1, short, e.Fate, e.Starts, spanOf(x, search.Searched(&e)), spanOf(x, search.Finally(&e))})
+		if why != "" {
+			notes = append(notes, fmt.Sprintf("%d: %s", i+1, why))
+		}
 	}
 	if err := writeTable(w, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s\n", verdictOf(x, search.Answer()))
-	return err
+	for _, text := range append(notes, verdictOf(x, search.Answer())) {
+		if _, err := fmt.Fprintf(w, "\n%s\n", strings.Join(plain.Wrap(plain.Words(text), " ", width), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verdictOf is the answer in words.
