@@ -11,7 +11,6 @@ import (
 	"hclbench/plan"
 	"hclbench/report/figure"
 	"hclbench/report/number"
-	"hclbench/report/say"
 	"hclbench/results"
 )
 
@@ -77,9 +76,9 @@ func noiseTable(out io.Writer, n *results.Noise) error {
 			rows = append(rows, []any{"  " + m.Title, number.Share(n.Spread[m.Name]), number.Share(least)})
 		}
 	}
-	if err := writeTable(out, rows); err != nil {
-		return err
+	err := writeTable(out, rows)
+	if err == nil && n.Box != "" {
+		_, err = fmt.Fprintln(out, "\nKept for this box: hcl compare calls nothing below that a difference.")
 	}
-	_, err := fmt.Fprintf(out, "\n%s\n", say.Noise(n, figure.Floors()))
 	return err
 }

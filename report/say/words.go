@@ -190,24 +190,19 @@ func HostChanges(rows []results.Row) []string {
 func Noises(rows []results.Row, metrics []figure.Metric) (sentences []string) {
 	proved := figure.Those(rows, func(r *results.Row) bool { return r.Noise != nil && figure.KindOfRun(r) == "" })
 	for _, of := range figure.Grouped(proved, func(r *results.Row) [2]string { return [2]string{r.Noise.Box, r.Noise.Engine} }) {
-		sentences = append(sentences, Noise(of[0].Noise, metrics))
-	}
-	return sentences
-}
-
-// Noise says what a box cannot show of these metrics; empty: it shows all of them.
-func Noise(n *results.Noise, metrics []figure.Metric) string {
-	var parts []string
-	for _, m := range metrics {
-		if least := figure.LeastShown(n, m); least > 0 {
-			parts = append(parts, number.Share(least)+" of "+Lower(m.Title))
+		n := of[0].Noise
+		var parts []string
+		for _, m := range metrics {
+			if least := figure.LeastShown(n, m); least > 0 {
+				parts = append(parts, number.Share(least)+" of "+Lower(m.Title))
+			}
+		}
+		if parts != nil {
+			sentences = append(sentences, fmt.Sprintf("Host %s cannot show less than %s: %s started %s on %s.", n.Host, Listed(parts),
+				strings.TrimSpace(n.Engine+" "+n.Version), number.Count(n.Starts, "time"), n.Measured.UTC().Format(time.DateOnly)))
 		}
 	}
-	if parts == nil {
-		return ""
-	}
-	return fmt.Sprintf("Host %s cannot show less than %s: %s started %s on %s.", n.Host, Listed(parts),
-		strings.TrimSpace(n.Engine+" "+n.Version), number.Count(n.Starts, "time"), n.Measured.UTC().Format(time.DateOnly))
+	return sentences
 }
 
 // Dates are the days on which cells were measured; empty: nobody knows.
