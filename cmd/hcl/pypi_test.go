@@ -124,11 +124,10 @@ func newReal(t *testing.T, lab string, engine pypi.Engine) *scene {
 
 // newBoxed is newReal with such a lab's engines in containers, which share the host's /dev/shm as those with GPUs do. The
 // image has nothing but what a program of /usr needs, and its tag tells no version. The model comes from a hub. The
-// engine is given a secret, and a variable that vLLM had once.
-func newBoxed(t *testing.T, lab string, engine pypi.Engine) *scene {
+// engine is given a secret.
+func newBoxed(t *testing.T, lab, image string, engine pypi.Engine) *scene {
 	t.Helper()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	const image = "vllm/vllm-openai:latest"
 	host.PushBare(t, image)
 	files := map[string][]byte{}
 	entries, err := os.ReadDir(engine.Model)
@@ -142,7 +141,7 @@ func newBoxed(t *testing.T, lab string, engine pypi.Engine) *scene {
 	s := newRealOn(t, host, strings.NewReplacer(
 		`runtime = "process"`, "", `version  = "%VERSION%"`, fmt.Sprintf("image = %q", image),
 		`{ repo = "%MODEL%" }`, fmt.Sprintf("{\n  repo     = %q\n  cache    = \"/root/models\"\n  download = true\n}", hub.Repo),
-		"env      = {", `env      = { HF_TOKEN = var.token, VLLM_USE_V1 = "1",`,
+		"env      = {", `env      = { HF_TOKEN = var.token,`,
 		`container { stop_grace = "10s" }`, fmt.Sprintf("container {\n    ipc        = \"host\"\n    mounts     = [\"/usr:/usr:ro\", %q]\n    stop_grace = \"10s\"\n  }", environment+":"+environment),
 	).Replace(lab)+`
 variable "token" {
@@ -238,7 +237,8 @@ func TestPyPIVLLM(t *testing.T) {
 			s.abandon()
 		})
 		t.Run(version+"/container", func(t *testing.T) {
-			s := newBoxed(t, realLab, engine)
+			lab := strings.Replace(realLab, "env      = {", `env      = { VLLM_USE_V1 = "1",`, 1) // which vLLM had once
+			s := newBoxed(t, lab, "vllm/vllm-openai:latest", engine)
 			s.killed("vllm", victims...)
 			s.served(len(victims), engine)
 			if told := s.told(); !strings.Contains(told, "has no variable VLLM_USE_V1 any more") {
@@ -254,8 +254,9 @@ func TestPyPIVLLM(t *testing.T) {
 func TestPyPISGLang(t *testing.T) {
 	t.Parallel()
 	for _, version := range pypi.VersionsOr(pypi.SGLangVersions, pypi.SGLangVersion) {
-		t.Run(version, func(t *testing.T) {
-			s := newReal(t, sglangLab, pypi.SGLang(t, version, tokenizerOfReal))
+		engine := pypi.SGLang(t, version, tokenizerOfReal)
+		t.Run(version+"/process", func(t *testing.T) {
+			s := newReal(t, sglangLab, engine)
 			s.killed("sglang", victim{"launch_server", ""}, victim{"sglang::scheduler", ""})
 			s.reach(midLoad)
 			s.other().tells("destroy --force", exitDone, "Removed 1 engine")
@@ -263,6 +264,14 @@ func TestPyPISGLang(t *testing.T) {
 				t.Errorf("the apply whose engine was destroyed: exit %d\n%s", code, s.told())
 			}
 			s.gone(0)
+		})
+		t.Run(version+"/container", func(t *testing.T) {
+			s := newBoxed(t, sglangLab, "lmsysorg/sglang:latest", engine)
+			victims := []victim{{"sglang::detokenizer", ""}, {"launch_server", ""}}
+			s.killed("sglang", victims...)
+			s.served(len(victims), engine)
+			s.reach(midLoad)
+			s.abandon()
 		})
 	}
 }

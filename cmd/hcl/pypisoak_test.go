@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,19 +24,21 @@ type soaked struct {
 	takes    time.Duration // until its processes end; at first a guess
 }
 
+// soakSeed is the variable of the environment that repeats a soak: its rounds are the same, in whole or, by -run, in part.
+const soakSeed = "HCL_SOAK_SEED"
+
+// lostWithin is how long an apply may take to end after its engine has lost a process: to see it, to stop what is left of
+// the engine with the grace of its lab, and to tell. The machine does much else meanwhile.
+const lostWithin = 45 * time.Second
+
 // TestSoakPyPI kills hcl, its agent, a reaper, or a process of real prefill, decode, servers and routers, at a random moment
-// of its life, one in each of many applies. Whoever it is, nothing is left.
+// of its life, one in each of many applies: each of them once, in an order drawn anew, before any is killed again. Whoever
+// it is, nothing is left.
 func TestSoakPyPI(t *testing.T) {
 	pypi.Room(t, 2)
 	soak := func(name string, takes time.Duration, lab string, engine pypi.Engine, oldnew ...string) *soaked {
 		lab = strings.NewReplacer(append(oldnew, "%ROUTERS%", pypi.Routers(t), "[2, 4]", "[4]", "= 64", "= 96", "= 24", "= 96")...).Replace(lab)
-		s := &soaked{newReal(t, lab, engine), name, 96, takes}
-		t.Cleanup(func() {
-			if t.Failed() {
-				t.Logf("%s: what the last apply has said:\n%s", name, s.told())
-			}
-		})
-		return s
+		return &soaked{newReal(t, lab, engine), name, 96, takes}
 	}
 	vllm, sglang := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal), pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
 	one := soak("vLLM", time.Minute, realLab, vllm, `["a", "b", "c"]`, `["a"]`)
@@ -45,29 +49,37 @@ func TestSoakPyPI(t *testing.T) {
 		of   *soaked
 		word string // in its title
 	}
-	victims := []victim{
-		{one, "hcl"}, {one, " agent "}, {one, " reaper "}, {one, "vllm serve"}, {one, "VLLM::EngineCore"}, {one, "VLLM::Worker"},
-		{split, "hcl"}, {split, "vllm::router"}, {split, "--port 20000"}, {split, "--port 20064"}, {split, "VLLM::"},
+	deck := []victim{
+		{one, "hcl"}, {one, " agent "}, {one, " reaper "}, {one, "vllm serve"}, {one, "VLLM::EngineCore"}, {one, "VLLM::Worker"}, {one, "resource_tracker"},
+		{split, "hcl"}, {split, " agent "}, {split, "vllm::router"}, {split, "--port 20000"}, {split, "--port 20064"}, {split, "VLLM::"},
 		{routed, "hcl"}, {routed, "sglang::router"}, {routed, "VLLM::"},
 		{alone, "hcl"}, {alone, " agent "}, {alone, " reaper "}, {alone, "launch_server"}, {alone, "sglang::scheduler"}, {alone, "sglang::detokenizer"},
 	}
-	killed := map[string]int{}
-	for round, rounds := 0, soaks(t, 6); round < rounds; {
-		if round%len(victims) == 0 {
-			rand.Shuffle(len(victims), func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+	seed, err := strconv.ParseUint(os.Getenv(soakSeed), 10, 64)
+	if err != nil {
+		seed = rand.Uint64()
+	}
+	t.Logf("%s=%d draws the same rounds", soakSeed, seed)
+	order, count := rand.New(rand.NewPCG(seed, 0)), tallies(t)
+	for round := range soaks(t, len(deck)) {
+		if round%len(deck) == 0 {
+			order.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 		}
-		v := victims[round%len(victims)]
-		if !v.of.kills(v.word) {
-			continue // it was gone, as the next moments are earlier
+		v, moment := deck[round%len(deck)], rand.New(rand.NewPCG(seed, uint64(round)+1))
+		name := strings.TrimSpace(v.word) + " of " + v.of.name
+		if !t.Run(fmt.Sprintf("%d/%s", round+1, name), func(t *testing.T) {
+			v.of.T = t
+			for !v.of.kills(v.word, moment, func(left []string, clean time.Duration) { count(t, name, left, clean) }) {
+			} // it was gone, as the next moments are earlier
+		}) {
+			return
 		}
-		round++
-		killed[strings.TrimSpace(v.word)]++
-		t.Logf("round %d of %d, nothing is left; killed so far: %v", round, rounds, killed)
 	}
 }
 
-// kills applies the lab and kills a process whose title has a word. It returns false where that had ended before.
-func (s *soaked) kills(word string) bool {
+// kills applies the lab and kills a process whose title has a word, and counts what was left, and when no more. It returns
+// false where that process had ended before.
+func (s *soaked) kills(word string, moment *rand.Rand, count func(left []string, clean time.Duration)) bool {
 	s.Helper()
 	must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl"))) // of the last round, so that it measures anew
 	begun := time.Now()
@@ -90,26 +102,36 @@ func (s *soaked) kills(word string) bool {
 	}
 	born := time.Since(begun)
 	select {
-	case <-time.After(time.Duration(rand.Float64() * float64(s.takes-born))):
+	case <-time.After(time.Duration(moment.Float64() * float64(s.takes-born))):
 	case <-s.ended:
 	}
-	phase, after, dead, within := s.phase(), time.Since(begun), error(syscall.ESRCH), time.Duration(0)
+	phase, after, dead, within, title := s.phase(), time.Since(begun), error(syscall.ESRCH), time.Duration(0), word
 	if word == "hcl" {
 		dead, within = s.cmd.Process.Kill(), s.lease+time.Minute
 	} else if now := alive(); len(now) > 0 {
-		dead = syscall.Kill(now[rand.IntN(len(now))].PID, syscall.SIGKILL)
+		of := now[moment.IntN(len(now))]
+		dead, title = syscall.Kill(of.PID, syscall.SIGKILL), of.Command
 	}
 	code := s.end(15 * time.Minute)
 	took := time.Since(begun)
-	s.gone(within)
+	left := s.gone(within)
+	clean := time.Since(begun)
 	measured := s.whole(s.requests)
+	s.Logf("%.80s killed (%v) after %.1f s, in %s; exit %d %.1f s later, %d cells measured, all gone after %.1f s\n%s", title, dead,
+		after.Seconds(), phase, code, (took - after).Seconds(), measured, (clean - after).Seconds(), &s.said)
+	if code == exitDone && measured == 0 {
+		s.Error("nothing is measured, and nobody is told")
+	}
+	if code == exitFailed && took-after > lostWithin {
+		s.Errorf("apply has ended %s after its engine was lost", took-after)
+	}
+	if s.Failed() {
+		s.Logf("apply has said:\n%s", s.told())
+	}
 	if dead != nil {
 		s.takes = after // it had ended by then
+		return s.Failed()
 	}
-	s.Logf("%s: %s killed (%v) after %.1f s, in %s; exit %d after %.1f s, %d cells measured, all gone after %.1f s\n%s", s.name, word, dead,
-		after.Seconds(), phase, code, took.Seconds(), measured, time.Since(begun).Seconds(), &s.said)
-	if code == exitDone && measured == 0 {
-		s.Fatal("nothing is measured, and nobody is told")
-	}
-	return dead == nil
+	count(left, clean-after)
+	return true
 }
