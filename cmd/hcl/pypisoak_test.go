@@ -105,20 +105,19 @@ func (s *soaked) kills(word string, moment *rand.Rand, count func(left []string,
 	case <-time.After(time.Duration(moment.Float64() * float64(s.takes-born))):
 	case <-s.ended:
 	}
-	phase, after, dead, within, title := s.phase(), time.Since(begun), error(syscall.ESRCH), time.Duration(0), word
+	phase, after, dead, within := s.phase(), time.Since(begun), error(syscall.ESRCH), time.Duration(0)
 	if word == "hcl" {
 		dead, within = s.cmd.Process.Kill(), s.lease+time.Minute
 	} else if now := alive(); len(now) > 0 {
-		of := now[moment.IntN(len(now))]
-		dead, title = syscall.Kill(of.PID, syscall.SIGKILL), of.Command
+		dead = syscall.Kill(now[moment.IntN(len(now))].PID, syscall.SIGKILL)
 	}
 	code := s.end(15 * time.Minute)
 	took := time.Since(begun)
+	measured := s.whole(s.requests)
+	s.Logf("killed (%v) after %.1f s, in %s; exit %d %.1f s later, %d cells measured\n%s", dead, after.Seconds(), phase, code,
+		(took - after).Seconds(), measured, &s.said)
 	left := s.gone(within)
 	clean := time.Since(begun)
-	measured := s.whole(s.requests)
-	s.Logf("%.80s killed (%v) after %.1f s, in %s; exit %d %.1f s later, %d cells measured, all gone after %.1f s\n%s", title, dead,
-		after.Seconds(), phase, code, (took - after).Seconds(), measured, (clean - after).Seconds(), &s.said)
 	if code == exitDone && measured == 0 {
 		s.Error("nothing is measured, and nobody is told")
 	}
