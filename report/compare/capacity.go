@@ -221,8 +221,11 @@ func (d *Difference) searchSheet() *table.Sheet {
 	var lines [][]string
 	for _, c := range d.Searches {
 		text := func(o *capacity.Outcome) string {
-			if o == nil {
+			switch {
+			case o == nil:
 				return ""
+			case o.Holds == nil && o.Breaks == nil:
+				return say.BoundsShort(o)
 			}
 			return say.BoundsShort(o) + " " + say.LoadUnit(o.Of)
 		}

@@ -91,6 +91,9 @@ func LongestTries(rows []results.Row, all []*Capacity) (kept []results.Row) {
 		case requests(r) > requests(&kept[at-1]):
 			kept[at-1] = *r
 		}
+		if at := longest[place{c, l.Load}]; at > 0 {
+			kept[at-1].Repetition = 1 // tries are none
+		}
 	}
 	return kept
 }

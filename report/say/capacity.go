@@ -58,13 +58,26 @@ func Capacity(o *capacity.Outcome) string {
 	case !o.Over:
 		parts = append(parts, "the search is not over")
 	case o.Holds != nil && o.Breaks != nil && *o.Breaks > *o.Holds*(1+o.Precision):
-		parts = append(parts, fmt.Sprintf("wider than the %s %% asked for, as the budget is spent", number.Exact(100*o.Precision)))
-	default:
-		parts = append(parts, "the budget is spent")
+		parts = append(parts, fmt.Sprintf("wider than the %s %% asked for", number.Exact(100*o.Precision)))
+	case doubtful(o) == 0:
+		parts = append(parts, "the budget tells no more")
+	}
+	if n := doubtful(o); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s in doubt", n, number.Count(len(o.Loads), "load")))
 	}
 	took := time.Duration(o.Took * float64(time.Second)).Round(time.Second)
 	return strings.Join(append(parts, fmt.Sprintf("%s, %s, %s", number.Count(len(o.Loads), "load"), took,
 		number.Count(o.Requests, "request"))), "; ")
+}
+
+// doubtful is how many loads are no evidence.
+func doubtful(o *capacity.Outcome) (n int) {
+	for _, l := range o.Loads {
+		if l.Doubt != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // LineName is a line of an SLO as people call it: "TTFT p95".
