@@ -37,6 +37,7 @@ func Capacities(rows []results.Row, found []results.Capacity) (all []*Capacity) 
 			continue
 		}
 		first[c], c.Engine = c.Rows[0], c.Rows[0].Deployment.Engine
+		c.Benchmark, c.Axes = c.Rows[0].Benchmark, c.withoutLoad(c.Rows[0])
 		slices.SortStableFunc(c.Rows, func(a, b *results.Row) int { return cmp.Compare(c.loadOf(a), c.loadOf(b)) })
 		all = append(all, c)
 	}
@@ -53,11 +54,24 @@ func (c *Capacity) loadOf(r *results.Row) float64 { return Along(r)[c.Outcome.Of
 
 // Tried is what has come of the load of a cell; nil: the search has not tried it.
 func (c *Capacity) Tried(r *results.Row) *capacity.Load {
-	others := slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return a.Name == c.Outcome.Of })
-	if r.Benchmark != c.Benchmark || r.DeploymentID != c.DeploymentID || CellName("", others) != CellName("", c.Axes) {
+	if c.Identity != nil { // whatever the lab calls it now
+		if AxisOf(r.Axes, SideAxis) != AxisOf(c.Axes, SideAxis) {
+			return nil
+		}
+		for name, value := range c.Identity {
+			if name != "repetition" && r.Identity[name] != value {
+				return nil
+			}
+		}
+	} else if r.Benchmark != c.Benchmark || r.DeploymentID != c.DeploymentID || CellName("", c.withoutLoad(r)) != CellName("", c.Axes) {
 		return nil
 	}
 	return c.Outcome.At(new(c.loadOf(r)))
+}
+
+// withoutLoad are the axes of a cell without that of the search.
+func (c *Capacity) withoutLoad(r *results.Row) results.Axes {
+	return slices.DeleteFunc(slices.Clone(r.Axes), func(a results.Axis) bool { return a.Name == c.Outcome.Of })
 }
 
 // TriedBy is what has come of the load of a cell in the search that has tried it; nil: none has.
