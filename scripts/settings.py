@@ -457,7 +457,8 @@ def main():
     before, known = read(a.engine, wheels.open(newest))
     if moved := known - files:
         sys.exit(f"{a.version} has no {' '.join(moved)}: say in ENGINES where its settings are now")
-    if skipped := [str(v) for v in sorted(wheels.links) if newest < v < a.version and not v.is_prerelease]:
+    if skipped := [str(v) for v in sorted(wheels.links)
+                   if newest < v < a.version and not v.is_prerelease and not all(link.is_yanked for link in wheels.links[v])]:
         print(f"What came or went after {newest} is told of {a.version}. Releases between, to be read first if that matters:", " ".join(skipped))
     for name, table in tables.items():
         table.update(str(a.version), found[name], before[name])

@@ -73,7 +73,7 @@ engine "vllm" "one" {
 }
 engine "vllm" "other" {
   inherits = engine.vllm.one
-  env      = { VLLM_CPU_OMP_THREADS_BIND = "1" }
+  env      = { VLLM_CPU_OMP_THREADS_BIND = "%SECOND%" }
 }
 group "split" {
   role "prefill" {
@@ -160,7 +160,7 @@ func newRealOn(t *testing.T, host *testhost.Host, lab string, engine pypi.Engine
 	}
 	slices.Sort(env)
 	lab = strings.NewReplacer("%MODEL%", engine.Model, "%VERSION%", engine.Version, "%BIN%", engine.Bin,
-		"%ENV%", strings.Join(env, ", ")).Replace(lab)
+		"%ENV%", strings.Join(env, ", "), "%SECOND%", pypi.Processor(t, 1)).Replace(lab)
 	s := &scene{person: newPerson(t, host, lab), host: host}
 	s.lease = 40 * time.Second // and what an engine may take to stop, on a machine that does much else
 	before := listening(t, host)

@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -85,7 +86,7 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 			"HF_HUB_OFFLINE":            "1",
 			"VLLM_CACHE_ROOT":           filepath.Join(dir, "cache"),
 			"VLLM_CPU_KVCACHE_SPACE":    "1",
-			"VLLM_CPU_OMP_THREADS_BIND": "0", // threads of several processors spin for each other, where others work too
+			"VLLM_CPU_OMP_THREADS_BIND": Processor(t, 0), // threads of several processors spin for each other, where others work too
 			"VLLM_NO_USAGE_STATS":       "1",
 		},
 	}
@@ -112,6 +113,38 @@ func Routers(t testing.TB) string {
 // VersionsOr are the versions to test with: those that the environment says under a name, or one.
 func VersionsOr(name, version string) []string {
 	return strings.Fields(cmp.Or(strings.TrimSpace(os.Getenv(name)), version))
+}
+
+// Processor is the number of the nth processor, from 0 on, of those that this process may run on; where there are less, of the last.
+func Processor(t testing.TB, nth int) string {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if list, is := strings.CutPrefix(line, "Cpus_allowed_list:"); is {
+			return processor(strings.TrimSpace(list), nth)
+		}
+	}
+	t.Fatal("/proc/self/status does not say which processors this process may run on")
+	return ""
+}
+
+// processor is the nth of a list such as "0-3,8", or the last.
+func processor(list string, nth int) string {
+	last := 0
+	for part := range strings.SplitSeq(list, ",") {
+		var from, to int
+		if n, _ := fmt.Sscanf(part, "%d-%d", &from, &to); n == 1 {
+			to = from
+		}
+		if last = to; nth <= to-from {
+			return strconv.Itoa(from + nth)
+		}
+		nth -= to - from + 1
+	}
+	return strconv.Itoa(last)
 }
 
 // Room ends a test of so many servers at once for which this machine has no memory.

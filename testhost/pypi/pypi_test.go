@@ -97,3 +97,15 @@ func TestPyPIVersions(t *testing.T) {
 		}
 	}
 }
+
+// TestProcessor: a container may have any processors of its machine.
+func TestProcessor(t *testing.T) {
+	for want, x := range map[string]struct {
+		list string
+		nth  int
+	}{"0": {"0-1", 0}, "1": {"0-1", 1}, "4": {"4", 1}, "9": {"3,8-10", 2}, "12": {"3,8-10,12", 7}} {
+		if got := processor(x.list, x.nth); got != want {
+			t.Errorf("processor %d of %s is %s, want %s", x.nth, x.list, got, want)
+		}
+	}
+}
