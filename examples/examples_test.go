@@ -76,6 +76,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 2},
 		cells: eachOf("online", 3, "sim.steady", "sim.batching"),
 	},
+	"capacity-under-slo": {
+		hosts: 1,
+		loads: map[string]int{"here": 2},
+		cells: eachOf("chat", 1, "sim.steady", "sim.cliff"),
+	},
 	"tune-simulated": {
 		hosts: 1,
 		loads: map[string]int{"here": 1},
