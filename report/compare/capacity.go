@@ -371,5 +371,5 @@ func (c *CapacityDiff) check(l GateLimit, allowed []string) (Result, string) {
 	case kept:
 		return Pass, ""
 	}
-	return Unknown, why + ", which does not decide it: a search with a larger budget tells more"
+	return Unknown, why + ", which does not decide it: the bounds are too wide"
 }
