@@ -44,13 +44,18 @@ const (
 // Search is the search for an answer to a question. Make one with [New].
 type Search struct {
 	Question
-	chance float64  // of an error at one load
+	chance float64  // of an error, that is left to loads which were not tried
 	most   int      // loads that may be tried
 	least  float64  // requests of which none misses, to pass all lines
 	loads  []*Tried // sorted
+	last   *Tried   // that was tried
 	spent  float64
-	again  int  // how many were tried again
-	over   bool // Next has had nothing more
+	// lower is what may still be spent on lowering the upper bound, where a share of the budget lowers it no more; below 0: nothing
+	// was set aside for that. lowering says that the last try is for it.
+	lower    float64
+	lowering bool
+	again    int  // how many were tried again
+	over     bool // Next has had nothing more
 }
 
 // Tried is a load that was tried, whatever for and how often.
@@ -60,11 +65,12 @@ type Tried struct {
 	Doubt   string // why what was measured there is no evidence; empty: it is
 	Tries   int
 	Lines   []Line // one for each of the SLO
-	// Again is what came of it when it was tried again at the end, by that alone; empty: it was not.
+	// Again is what came of it in the last try of the search, by that alone; empty: it was not tried then.
 	Again Verdict
 
-	series *series
-	cost   float64
+	*series
+	alone *series // what it was sent since another load was tried; nil: it is not judged by that
+	cost  float64
 }
 
 // Line is how the requests at a load stand to a line of the SLO.
@@ -101,10 +107,20 @@ func (t Try) Watch() func(*load.Record) bool {
 }
 
 const (
-	first     = 4  // times the least load: what is tried first
-	share     = 20 // the part of the budget that a try may cost: 1/20
-	glances   = 3  // tries that together may cost as much
-	mostAgain = 3  // loads are tried again at the end
+	first      = 4    // times the least load: what is tried first
+	share      = 20   // the part of the budget that a load may cost before others are tried: 1/20
+	glances    = 3    // tries that together may cost as much
+	mostAgain  = 3    // loads are tried again at the end
+	again      = 3    // times what a load has cost is kept for that
+	tooOften   = 3    // times as often as may be: such a load does not tell of the others
+	candidates = 24   // loads between the bounds that are thought of
+	worthShare = 0.12 // of how far the bounds are apart: what a try for a share of the budget is to bring them nearer, by what is likely
+	worthRest  = 0.02 // and a larger one
+
+	// Of the chance of an error that is left, a load gets this when it is tried for the first time: what is far from the bounds
+	// is clear however little it has, and what is tried after it needs the more.
+	ofGlance = 1. / 24
+	ofChance = 1. / 5
 )
 
 // Problems are the rules that a question breaks: of its "slo", after a dot the line, of what is "within" its range, and of its
@@ -155,7 +171,7 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	if q.Whole {
 		loads = min(loads, q.Most-q.Least+1)
 	}
-	s = &Search{Question: q, most: int(loads), chance: (1 - q.Confidence) / loads}
+	s = &Search{Question: q, most: int(loads), chance: 1 - q.Confidence, lower: -1}
 	for _, o := range q.SLO {
 		n := float64(s.needs(o))
 		s.least = max(s.least, n)
@@ -211,7 +227,7 @@ func (q Question) Workload(w load.Workload, at, most float64) load.Workload {
 func (s *Search) needs(o load.Objective) int {
 	l := newLine(o)
 	for n := 1; ; n++ {
-		if l.add(0); gain(l.pass) >= -math.Log(s.chance) {
+		if l.add(0); gain(l.pass) >= -math.Log(s.chance*ofGlance) {
 			return n
 		}
 	}
@@ -224,31 +240,217 @@ func (s *Search) Next() (Try, bool) {
 	return t, ok
 }
 
+// choose doubles the load for as long as it leans to the right side. Then the load is tried that brings the bounds nearest to
+// each other by what is likely: one that a share of the budget decides, as long as there are such; then, with half of what
+// is left, such as may break; and at last, with all of it, one that may hold. What has passed before the last try is tried again.
 func (s *Search) choose() (Try, bool) {
-	if a := s.Answer(); a.Flaw != "" {
+	a := s.Answer()
+	if a.Flaw != "" || a.Finished {
 		return Try{}, false
 	}
-	holds, left := s.highest(), s.Budget-s.spent
-	if at, glance, ok := s.next(); ok {
-		i, known := slices.BinarySearchFunc(s.loads, at, func(t *Tried, at float64) int { return cmp.Compare(t.Load, at) })
-		most, end := s.part(at), s.part(at)/2
-		if holds != nil {
-			end = 3 * holds.cost
-		}
-		if glance {
-			most /= glances
-		}
-		if most = min(most, left-end); most >= s.Budget/share/glances && (known || len(s.loads) < s.most) {
-			if !known {
-				s.loads = slices.Insert(s.loads, i, &Tried{Load: at, Verdict: Unresolved, series: s.newSeries(s.chance)})
+	left, least := s.Budget-s.spent, s.Budget/share/glances
+	free := left // of what the highest that passes takes when it is tried again
+	if a.Holds != nil {
+		free -= again * a.Holds.cost
+	}
+	if len(s.loads) == 0 {
+		return s.try(s.First(), min(left, s.part(s.First())/glances), ofGlance, false), true
+	}
+	top := s.loads[len(s.loads)-1]
+	at := min(2*top.Load, s.Most)
+	if glance := s.part(at) / glances; a.Breaks == nil && top.leans() && top.Load < at && free >= glance {
+		return s.try(at, glance, ofGlance, false), true
+	}
+	if free >= least {
+		o := s.outlook(a)
+		ofShare := func(x float64) float64 {
+			if t := s.known(x); t != nil {
+				return min(free, s.part(x)-t.cost)
 			}
-			return Try{Load: at, Most: most, of: s.loads[i], series: s.loads[i].series}, true
+			return min(free, s.part(x))
+		}
+		if at, gain := o.best(ofShare, true, true); gain >= worthShare {
+			s.lowering = false
+			return s.try(at, max(ofShare(at), least), ofChance, false), true
+		}
+		if s.lower < 0 {
+			s.lower = free / 2
+		}
+		lower := min(s.lower, free)
+		if at, gain := o.best(func(float64) float64 { return lower }, false, true); gain >= worthRest && lower >= least {
+			s.lowering = true
+			return s.try(at, lower, ofChance, false), true
+		}
+		if at, gain := o.best(func(float64) float64 { return free }, true, false); gain >= worthRest {
+			s.lowering = false
+			return s.try(at, max(free/2, least), ofChance, true), true
 		}
 	}
-	if holds == nil || holds.Again != "" || s.again == mostAgain || left < s.Budget/share/glances {
+	if a.Holds == nil || a.Holds.Again != "" || s.again == mostAgain || left < least {
 		return Try{}, false
 	}
-	return Try{Load: holds.Load, Most: max(left/2, min(left, s.Budget/share)), Again: true, of: holds, series: s.newSeries((1 - s.Confidence) / mostAgain / 2)}, true
+	t := s.try(a.Holds.Load, left, ofChance, true)
+	t.Again = true
+	return t, true
+}
+
+// try is a try of a load, which gets that part of the chance of an error if it is a new one. last says that it may be the last
+// try of all, so that the load is to pass by it alone too.
+func (s *Search) try(at, most, part float64, last bool) Try {
+	t := s.known(at)
+	if t == nil {
+		t = &Tried{Load: at, Verdict: Unresolved, series: s.newSeries(s.chance * part)}
+		t.alone = t.series
+		s.chance -= t.chance
+		i, _ := slices.BinarySearchFunc(s.loads, at, (*Tried).to)
+		s.loads = slices.Insert(s.loads, i, t)
+	} else if s.last != t {
+		t.alone = nil
+	}
+	if t.alone == nil && last {
+		t.alone = s.newSeries(math.Ldexp(1-s.Confidence, -1-s.again))
+	}
+	if t.also = nil; t.alone != t.series {
+		t.also = t.alone
+	}
+	for i := range s.SLO {
+		t.lines[i].elsewhere = s.inflationNear(at, i)
+		if t.also != nil {
+			t.also.lines[i].elsewhere = t.lines[i].elsewhere
+		}
+	}
+	return Try{Load: at, Most: most, of: t, series: t.series}
+}
+
+// inflationNear is the inflation of a line at the load nearest to another that misses it often, and not by far too often; 0: there
+// is none.
+func (s *Search) inflationNear(at float64, line int) (inflation float64) {
+	nearest := math.Inf(1)
+	for _, t := range s.loads {
+		if t.Load == at || t.Tries == 0 {
+			continue
+		}
+		l := t.Lines[line]
+		missed := float64(l.Counted - l.Within)
+		if d := math.Abs(math.Log(t.Load / at)); missed >= fewMisses && missed <= tooOften*(1-l.asked)*float64(l.Counted) && d < nearest {
+			nearest, inflation = d, l.Inflation
+		}
+	}
+	return inflation
+}
+
+// to compares a load with another.
+func (t *Tried) to(at float64) int { return cmp.Compare(t.Load, at) }
+
+// known is a load that was tried; nil: it was not.
+func (s *Search) known(at float64) *Tried {
+	if i, ok := slices.BinarySearchFunc(s.loads, at, (*Tried).to); ok {
+		return s.loads[i]
+	}
+	return nil
+}
+
+// outlook is what may come of the loads between the bounds.
+type outlook struct {
+	*Search
+	low, high    float64
+	from, to     float64 // between them, and not at them, are the loads to try
+	rises, falls float64 // what the first bound of each side is worth: as much as a doubling
+	apart        float64
+	loads        []float64
+	curves       []*curve
+}
+
+func (s *Search) outlook(a Answer) outlook {
+	o := outlook{Search: s, low: s.Least, high: s.Most, from: math.Nextafter(s.Least, 0), to: math.Inf(1)}
+	if a.Holds != nil {
+		o.low, o.from = a.Holds.Load, a.Holds.Load
+	} else {
+		o.rises = math.Ln2
+	}
+	if a.Breaks == nil {
+		o.falls = math.Ln2
+	}
+	for _, t := range slices.Backward(s.loads) {
+		if t.Load >= o.low && (t.Doubt != "" || t == a.Breaks) {
+			o.high, o.to = t.Load, t.Load
+		}
+	}
+	if a.Holds != nil && o.high <= o.low*(1+s.Precision) {
+		return o // the bounds are as near as was asked
+	}
+	o.apart = o.rises + math.Log(o.high/o.low) + o.falls
+	for i := range candidates + 1 {
+		o.loads = append(o.loads, s.round(o.low*math.Pow(o.high/o.low, float64(i)/candidates)))
+	}
+	for _, t := range s.loads {
+		o.loads = append(o.loads, t.Load)
+	}
+	for i := range s.SLO {
+		o.curves = append(o.curves, s.curve(i, o.low/2, 2*o.high))
+	}
+	return o
+}
+
+// best is the load that brings the bounds nearest to each other, by passing or by failing, and how much nearer, as a part of how
+// far they are apart, on average over what is likely. Each may cost no more than most says.
+func (o *outlook) best(most func(at float64) float64, pass, fail bool) (at, brings float64) {
+	for _, x := range o.loads {
+		t := o.known(x)
+		if x <= o.from || x >= o.to || t == nil && len(o.Search.loads) == o.Search.most ||
+			t != nil && (t.Verdict != Unresolved || t.Doubt != "" || t.Again != "") || most(x) < o.Budget/share/glances {
+			continue
+		}
+		near := o.nearest(x)
+		requests, had := most(x)/max(o.perRequest(), near.cost/float64(max(1, len(near.inFlight)))), 0
+		if t != nil {
+			had = len(t.inFlight)
+		}
+		passes, holds := 1.0, 1.0
+		for i, c := range o.curves {
+			inflation := near.Lines[i].Inflation
+			toPass := spread - math.Log(o.chance*ofChance)
+			toFail := toPass + math.Log(float64(len(o.curves)))
+			if t != nil {
+				inflation = max(inflation, math.Sqrt(inflation*t.lines[i].elsewhere))
+				toPass = -math.Log(t.chance) - gain(t.lines[i].pass)/inflation
+				toFail = -math.Log(t.chance/float64(len(o.curves))) - gain(t.lines[i].fail)/inflation
+			}
+			p, f := c.chances(x, requests/inflation, max(0, toPass), max(0, toFail))
+			passes, holds = passes*p, holds*(1-f)
+		}
+		if float64(had)+requests < o.rounds(x) {
+			passes = 0
+		}
+		if g := passes * (o.rises + math.Log(x/o.low)) / o.apart; pass && g > brings {
+			at, brings = x, g
+		}
+		if g := (1 - holds) * (math.Log(o.high/x) + o.falls) / o.apart; fail && g > brings {
+			at, brings = x, g
+		}
+	}
+	return at, brings
+}
+
+// nearest is the load nearest to another that was tried.
+func (s *Search) nearest(x float64) (near *Tried) {
+	for _, t := range s.loads {
+		if t.Tries > 0 && (near == nil || math.Abs(math.Log(t.Load/x)) < math.Abs(math.Log(near.Load/x))) {
+			near = t
+		}
+	}
+	return near
+}
+
+// rounds is how many requests a load takes to pass, whatever comes of them.
+func (s *Search) rounds(at float64) float64 {
+	if s.Whole {
+		return roundsToPass * at
+	}
+	if near := s.nearest(at); near != nil {
+		return roundsOpen * mean(near.inFlight)
+	}
+	return 0
 }
 
 // highest is the highest load that passes; nil: none does.
@@ -269,78 +471,6 @@ func (s *Search) lowest() *Tried {
 	return nil
 }
 
-// next is the load that tells most, and whether a glance at it is enough: loads double for as long as they lean to the
-// right side; then the lower bound is raised, and then the upper one lowered, by geometric midpoints; what is open then is
-// tried further.
-func (s *Search) next() (at float64, glance, ok bool) {
-	if len(s.loads) == 0 {
-		return s.First(), true, true
-	}
-	holds, breaks, top := s.highest(), s.lowest(), s.loads[len(s.loads)-1]
-	if breaks == nil && top.leans() && top.Load < s.Most {
-		return min(2*top.Load, s.Most), true, true
-	}
-	low := 0.0
-	if holds != nil {
-		low = holds.Load
-	}
-	var above, begun *Tried // the lowest that stands in the way, and the highest below that does not
-	for _, t := range s.loads {
-		if above == nil && t.Load > low {
-			if t.leans() && !s.stuck(t) {
-				begun = t
-			} else {
-				above = t
-			}
-		}
-	}
-	switch {
-	case begun != nil:
-		return begun.Load, false, true
-	case holds == nil && s.loads[0].Load > s.Least:
-		return s.Least, false, true
-	case holds == nil && (breaks == s.loads[0] || s.loads[0].Doubt != ""):
-		return 0, false, false // no load meets the SLO, or can be measured
-	}
-	if holds != nil && above != nil {
-		if at, ok := s.between(low, above.Load); ok {
-			return at, false, true
-		}
-	}
-	if breaks == nil && !s.stuck(top) {
-		return top.Load, false, true
-	}
-	if breaks == nil && top.Load < s.Most && top.Doubt == "" {
-		return min(2*top.Load, s.Most), false, true
-	}
-	if i := slices.Index(s.loads, breaks); i > 0 {
-		for ; i > 0 && !s.loads[i-1].leans() && !s.stuck(s.loads[i-1]); i-- {
-			begun = s.loads[i-1]
-		}
-		if begun != nil {
-			return begun.Load, false, true
-		}
-		if at, ok := s.between(s.loads[i-1].Load, breaks.Load); ok {
-			return at, false, true
-		}
-	}
-	var open []*Tried
-	for _, t := range s.loads {
-		idle := t.Verdict != Unresolved || t.Doubt != "" || t.Again != "" || breaks != nil && t.Load > breaks.Load
-		if !idle && (t.Load > low || !t.leans()) {
-			open = append(open, t)
-		}
-	}
-	if len(open) == 0 {
-		return 0, false, false
-	}
-	likelyPass, likelyFail := open[0], open[len(open)-1]
-	if breaks != nil && likelyFail.cost < likelyPass.cost {
-		return likelyFail.Load, false, true
-	}
-	return likelyPass.Load, false, true
-}
-
 // leans reports whether a load passes, or would by what was seen of it.
 func (t *Tried) leans() bool {
 	return t.Verdict == Pass || t.Verdict == Unresolved && t.Doubt == "" && !slices.ContainsFunc(t.Lines, func(l Line) bool {
@@ -348,58 +478,51 @@ func (t *Tried) leans() bool {
 	})
 }
 
-// stuck reports whether a load has its verdict, or has had its part of the budget without one.
-func (s *Search) stuck(t *Tried) bool {
-	return t.Verdict != Unresolved || t.Doubt != "" || t.Again != "" || t.cost >= 0.9*s.part(t.Load)
-}
-
 // part is what a load may cost before others are tried.
 func (s *Search) part(at float64) float64 {
-	most := max(s.Budget/share, 1.5*s.least*s.perRequest())
-	if s.Whole {
-		most = max(most, 1.5*roundsToPass*at*s.perRequest())
-	}
-	return most
+	return max(s.Budget/share, 1.5*max(s.least, s.rounds(at))*s.perRequest())
 }
 
-// between is the geometric midpoint of two loads; false where they are as near as was asked.
-func (s *Search) between(low, high float64) (at float64, ok bool) {
-	if high <= low*(1+s.Precision) {
-		return 0, false
+// round is a load as it can be sent and read: a whole number, or three digits that count.
+func (s *Search) round(at float64) float64 {
+	digits := 1.0
+	if !s.Whole {
+		digits = math.Pow(10, 2-math.Floor(math.Log10(at)))
 	}
-	at = math.Sqrt(low * high)
-	digits := math.Pow(10, 2-math.Floor(math.Log10(at))) // three that count
-	if s.Whole {
-		digits = 1
-	}
-	if near := math.Round(at*digits) / digits; s.Whole || low < near && near < high {
-		at = near
-	}
-	return at, low < at && at < high
+	return min(s.Most, max(s.Least, math.Round(at*digits)/digits))
 }
 
 // Tried notes that a try is over, what it cost, and why it is no evidence, if so. Doubts of whether the load drifts, which
 // a failure stands up to, are told apart.
 func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	s.spent += cost
+	if s.lowering {
+		s.lower -= cost
+	}
+	if s.last != nil && s.last != t.of && s.last.Again == Pass {
+		s.last.Again = "" // it was not the last
+	}
 	x := t.of
+	s.last = x
 	x.Tries++
-	verdict := t.verdict
-	if doubt != "" && !(drifts && verdict == Fail) {
-		x.Doubt, verdict = doubt, Unresolved
+	x.cost += cost
+	stands := func(v Verdict) Verdict {
+		if doubt != "" && !(drifts && v == Fail) {
+			return Unresolved
+		}
+		return v
 	}
-	if !t.Again {
-		x.cost += cost
-		x.Verdict, x.Lines = verdict, t.figures()
-		return
+	if x.Verdict, x.Lines = stands(t.verdict), t.figures(); doubt != "" && x.Verdict != Fail {
+		x.Doubt = doubt
 	}
-	s.again++
-	if x.Again = verdict; verdict == Unresolved {
-		x.Verdict = Unresolved // one load, one verdict: a lower one may pass twice
-	}
-	for i, l := range t.figures() {
-		x.Lines[i].Counted += l.Counted
-		x.Lines[i].Within += l.Within
+	switch {
+	case t.Again:
+		s.again++
+		if x.Again = stands(x.alone.verdict); x.Again == Unresolved {
+			x.Verdict = Unresolved // one load, one verdict: a lower one may pass twice
+		}
+	case x.Verdict == Pass && x.alone != nil && x.alone.verdict == Pass:
+		x.Again = Pass
 	}
 }
 
@@ -426,16 +549,12 @@ func (s *Search) Answer() Answer {
 	case a.Holds != nil && a.Breaks != nil && a.Breaks.Load < a.Holds.Load:
 		a.Flaw = fmt.Sprintf("not monotone: a load of %v passes and one of %v fails", a.Holds.Load, a.Breaks.Load)
 	}
-	low := s.Most
-	if a.Holds != nil {
-		low = a.Holds.Load
-	}
 	high := s.Most
 	if a.Breaks != nil {
 		high = a.Breaks.Load
 	}
-	_, room := s.between(low, high)
-	a.Finished = a.Flaw == "" && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass && !room)
+	a.Finished = a.Flaw == "" && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
+		(high <= a.Holds.Load*(1+s.Precision) || s.Whole && high == a.Holds.Load+1))
 	if a.Breaks != nil {
 		if i := slices.IndexFunc(a.Breaks.Lines, func(l Line) bool { return l.Verdict == Fail }); i >= 0 {
 			a.BoundBy = a.Breaks.Lines[i].Name
@@ -451,7 +570,8 @@ type series struct {
 	closed   bool
 	chance   float64
 	verdict  Verdict
-	look     int // how many there are when they are judged again
+	look     int     // how many there are when they are judged again
+	also     *series // of those requests that were sent since another load was tried; nil: it is not asked
 
 	// Of requests as they are over, in any order: those that are told of before others that were sent earlier wait.
 	waiting map[int]load.Record

@@ -12,12 +12,16 @@ const (
 	roundsToPass = 10 // times as many requests as are in flight: those of one round share their fate
 	roundsOpen   = 40 // and in an open loop, whose queue may build up only now and then
 	roundsToFail = 2
-	surelyToFail = 10 // in an open loop that seems to keep up
-	leastToFail  = load.Batches
+	leastToFail  = 200  // whatever is in flight: what lasts for long shows in it
+	surelyToFail = 10   // in an open loop that seems to keep up
 	looks        = 8    // a load is looked at again when it has had this part more: 1/8
 	farWithin    = 0.25 // of a bound, is what 95 % are within
 	crowd        = 2    // more in flight that are worth a word
 	failed       = 100  // times the bound is what a request took that failed
+	fewMisses    = 50   // do not tell how they come
+	mostWaves    = 24   // that tell how much a number of requests varies, of a load that was sent for long
+	unsure       = 4    // by this over the waves, more of an inflation counts
+	spread       = 1.   // of what is won, as a logarithm, is about what is lost by betting on several at once
 )
 
 // line is what the requests at a load say to one line of the SLO.
@@ -28,6 +32,7 @@ type line struct {
 	within     int
 	pass, fail []bet
 	verdict    Verdict
+	elsewhere  float64 // the inflation at a load near by whose misses are many
 }
 
 // bet is a test of one alternative: the logarithm of how much likelier it is than that the line is just met.
@@ -82,15 +87,17 @@ func (l *line) add(value float64) {
 }
 
 // inflation is how much more the number of requests within a bound varies than that of independent ones, at least 1: of
-// the line's own bound, and of the middle of the values, which shows that requests share their fate before one misses. far
+// the line's own bound, and, for as long as few miss it, of the middle of the values, which shows that requests share their fate
+// before one misses. It is by so many of the longest waves, and what they say beyond 1 counts the more the fewer they are. far
 // says that the values are so far within the bound that neither this nor how they change tells of misses.
-func (l *line) inflation() (most float64, far bool) {
+func (l *line) inflation(waves int) (most float64, far bool) {
 	sorted := slices.Sorted(slices.Values(l.values))
 	most, far = 1, load.Percentile(sorted, 95) < farWithin
 	bounds := []float64{1, load.Percentile(sorted, 50)}
-	if far {
+	if far || len(l.values)-l.within >= fewMisses {
 		bounds = bounds[:1]
 	}
+	batches := min(len(l.values), max(load.Batches, 3*waves))
 	for _, bound := range bounds {
 		above, _ := slices.BinarySearchFunc(sorted, bound, func(v, bound float64) int {
 			if v <= bound {
@@ -103,15 +110,17 @@ func (l *line) inflation() (most float64, far bool) {
 		if p == 0 || p == 1 {
 			continue
 		}
-		var sums [load.Batches]float64
+		sums := make([]float64, batches)
 		for i, v := range l.values {
 			if v <= bound {
-				sums[i*load.Batches/len(l.values)] += 1 - p
+				sums[i*batches/len(l.values)] += 1 - p
 			} else {
-				sums[i*load.Batches/len(l.values)] -= p
+				sums[i*batches/len(l.values)] -= p
 			}
 		}
-		most = max(most, load.LongRun(sums[:], 1, load.Waves)/(n*p*(1-p)))
+		if x := load.LongRun(sums, 1, min(waves, batches-1)) / (n * p * (1 - p)); x > 1 {
+			most = max(most, 1+(x-1)*(1+unsure/float64(waves)))
+		}
 	}
 	return most, far
 }
@@ -125,8 +134,12 @@ func (l *line) judge(leastPass, leastFail float64, crowding func() bool, toPass,
 	if l.verdict != Unresolved || !pass && !fail {
 		return
 	}
-	inflation, far := l.inflation()
-	if pass = pass && gain(l.pass)/inflation >= -math.Log(toPass); !pass {
+	inflation, far := l.inflation(min(mostWaves, max(load.Waves, int(load.Waves/2*n/leastPass))))
+	toll := inflation
+	if !far {
+		toll = max(inflation, math.Sqrt(inflation*l.elsewhere)) // what is seldom may come in crowds though none came
+	}
+	if pass = pass && gain(l.pass)/toll >= -math.Log(toPass); !pass {
 		if fail = fail && gain(l.fail)/inflation >= -math.Log(toFail); !fail {
 			return
 		}
@@ -155,6 +168,9 @@ func inBatches(values []float64, say func([]float64) float64) (all []float64) {
 // add takes the next request in the order sent: how long it took, as a multiple of the bound of each line, NaN of one that
 // has no such value, and how many were in flight as it was sent.
 func (s *series) add(values []float64, inFlight float64) {
+	if s.also != nil {
+		s.also.add(values, inFlight)
+	}
 	for i, v := range values {
 		if !math.IsNaN(v) {
 			s.lines[i].add(v)
@@ -207,7 +223,7 @@ func (s *series) Over(r *load.Record) (decided bool) {
 	for {
 		r, ok := s.waiting[s.next]
 		if !ok {
-			return s.verdict != Unresolved
+			return s.decided()
 		}
 		delete(s.waiting, s.next)
 		s.next++
@@ -246,9 +262,14 @@ func (s *series) figures() (all []Line) {
 		l := &s.lines[i]
 		x := Line{Name: l.name, Counted: len(l.values), Within: l.within, Verdict: l.verdict, asked: l.asked}
 		if x.Counted > 0 {
-			x.Inflation, _ = l.inflation()
+			x.Inflation, _ = l.inflation(load.Waves)
 		}
 		all = append(all, x)
 	}
 	return all
+}
+
+// decided reports whether the load has its verdict.
+func (s *series) decided() bool {
+	return s.verdict != Unresolved && (s.verdict == Fail || s.also == nil || s.also.verdict != Unresolved)
 }

@@ -11,24 +11,34 @@ import (
 	"hclbench/load"
 )
 
-// A world is a server whose truth is known, and a loop that asks it. Its SLO has two lines at p95.
+// A world is a server whose truth is known, and a loop that asks it. Its SLO has two lines at p95, if it says nothing else.
 type world struct {
 	name string
 	// send begins a load after so many requests have been sent to it in all; each call of what it returns is a request:
-	// its values as parts of the bounds, and how many were in flight.
-	send func(rng *rand.Rand, at float64, before int) func() (values [2]float64, inFlight float64)
+	// its values as parts of the bounds, which are overwritten by the next call, and how many were in flight.
+	send func(rng *rand.Rand, at float64, before int) func() (values []float64, inFlight float64)
 	// holds is the highest load that meets the SLO after so many requests.
 	holds func(before int) float64
 	whole bool
+	ask   func(q *Question)        // changes the question; nil: as it is
+	takes func(at float64) float64 // seconds of a request, of which the budget is; nil: it is of requests
 }
 
 const budget = 20_000 // requests of a search
 
 func (w world) question() Question {
-	line := load.Objective{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}
-	other := load.Objective{Metric: "tpot", Percentile: 95, Max: load.Duration(time.Second)}
-	return Question{SLO: []load.Objective{line, other}, Least: 1, Most: 1024, Whole: w.whole, Confidence: 0.95, Precision: 0.05,
-		Budget: budget}
+	q := Question{SLO: lines(95, 95), Least: 1, Most: 1024, Whole: w.whole, Confidence: 0.95, Precision: 0.05, Budget: budget}
+	if w.ask != nil {
+		w.ask(&q)
+	}
+	return q
+}
+
+func lines(percentiles ...float64) (all []load.Objective) {
+	for i, p := range percentiles {
+		all = append(all, load.Objective{Metric: []string{"ttft", "tpot", "e2el"}[i], Percentile: p, Max: load.Duration(time.Second)})
+	}
+	return all
 }
 
 // closed is a closed loop: a request takes, as a part of the bound, what is log-normal, and misses it the likelier the more
@@ -37,9 +47,10 @@ func closed(name string, steep, stalls, shared float64, block int, knee func(bef
 	spread := 0.3
 	holds := func(before int) float64 { return knee(before) }
 	return world{name: "closed " + name, whole: true, holds: holds,
-		send: func(rng *rand.Rand, at float64, before int) func() ([2]float64, float64) {
+		send: func(rng *rand.Rand, at float64, before int) func() ([]float64, float64) {
 			n, common := 0, 0.0
-			return func() (v [2]float64, inFlight float64) {
+			v := make([]float64, 2)
+			return func() ([]float64, float64) {
 				if n%block == 0 {
 					common = rng.NormFloat64()
 				}
@@ -68,10 +79,11 @@ func steady(at float64) func(int) float64 { return func(int) float64 { return at
 func open(name string, stalls float64, gap, service func(rng *rand.Rand, n int) float64, knee func(before int) float64,
 	rate func(before int) float64) world {
 	return world{name: "open " + name, holds: knee,
-		send: func(rng *rand.Rand, at float64, before int) func() ([2]float64, float64) {
+		send: func(rng *rand.Rand, at float64, before int) func() ([]float64, float64) {
 			n, wait, now := 0, 0.0, 0.0
 			var ends []float64
-			return func() (v [2]float64, inFlight float64) {
+			v := make([]float64, 2)
+			return func() ([]float64, float64) {
 				passed := gap(rng, n) / at
 				now += passed
 				wait = max(0, wait-passed)
@@ -79,9 +91,9 @@ func open(name string, stalls float64, gap, service func(rng *rand.Rand, n int) 
 				for len(ends) > 0 && ends[0] <= now {
 					ends = ends[1:]
 				}
-				inFlight = float64(len(ends)) + at/5
+				inFlight := float64(len(ends)) + at/5
 				ends = append(ends, now+wait+took)
-				v = [2]float64{(wait + 0.02) / (limit + 0.02), 0.5}
+				v[0], v[1] = (wait+0.02)/(limit+0.02), 0.5
 				if wait += took; rng.Float64() < stalls {
 					v[0] = 100
 				}
@@ -162,55 +174,63 @@ func worlds() []world {
 	}
 }
 
-// outcome is what came of searches.
-type outcome struct {
-	holds, breaks       float64 // geometric means
-	wrong               int     // a load that breaks the SLO was said to hold, or one that holds it to break
-	outside, unanswered int
-	requests            float64
+// answered is what a search found: its bounds, 0 for one that it lacks, and after how many requests each was in the middle of
+// its last try. An answer is judged by the truth at that moment: it says what it measured last.
+type answered struct {
+	holds, breaks     float64
+	heldAt, brokeAt   int
+	requests          int
+	outside, finished bool
 }
 
-// answer is a search in a world by the tests of this room. at is when what it says must be true: in the middle of its last
-// try, in which it tries again what it says.
-func (w world) answer(seed uint64) (holds, breaks float64, at, sent int, outside bool) {
+// search is a search in a world by the tests of this room.
+func (w world) search(seed uint64) (a answered) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	s, err := New(w.question())
 	if err != nil {
 		panic(err)
 	}
+	tried := map[float64]int{}
+	spent := 0.0
 	for {
 		try, ok := s.Next()
 		if !ok {
 			break
 		}
-		outside = outside || try.Load < s.Least || try.Load > s.Most
-		next, n := w.send(rng, try.Load, sent), 0
-		for try.verdict == Unresolved && n < int(try.Most) {
-			v, inFlight := next()
-			try.add(v[:], inFlight)
-			n++
+		a.outside = a.outside || try.Load < s.Least || try.Load > s.Most
+		costs := 1.0
+		if w.takes != nil {
+			costs = w.takes(try.Load)
 		}
-		at = sent + n/2
-		sent += n
-		s.Tried(try, float64(n), "", false)
+		next, n := w.send(rng, try.Load, a.requests), 0
+		for !try.decided() && float64(n+1)*costs <= try.Most {
+			n++
+			try.add(next())
+		}
+		tried[try.Load] = a.requests + n/2
+		a.requests += n
+		spent += float64(n) * costs
+		s.Tried(try, float64(n)*costs, "", false)
 	}
-	a := s.Answer()
-	if a.Flaw == "" && a.Holds != nil && a.Holds.Again == Pass {
-		holds = a.Holds.Load
+	found := s.Answer()
+	if found.Flaw == "" && found.Holds != nil && found.Holds.Again == Pass {
+		a.holds, a.heldAt = found.Holds.Load, tried[found.Holds.Load]
 	}
-	if a.Flaw == "" && a.Breaks != nil {
-		breaks = a.Breaks.Load
+	if found.Flaw == "" && found.Breaks != nil {
+		a.breaks, a.brokeAt = found.Breaks.Load, tried[found.Breaks.Load]
 	}
-	return holds, breaks, at, sent, outside || sent > budget
+	a.finished = found.Finished
+	a.outside = a.outside || spent > s.Budget
+	return a
 }
 
 // bisect is a search by the point estimate of n requests at each load.
-func (w world) bisect(seed uint64, n int) (holds, breaks float64, at, sent int, outside bool) {
+func (w world) bisect(seed uint64, n int) (a answered) {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	q := w.question()
 	for next := 4.0; ; {
-		at = sent + n/2
-		send, miss := w.send(rng, next, sent), [2]int{}
+		at := a.requests + n/2
+		send, miss := w.send(rng, next, a.requests), make([]int, len(q.SLO))
 		for range n {
 			v, _ := send()
 			for i := range v {
@@ -219,73 +239,90 @@ func (w world) bisect(seed uint64, n int) (holds, breaks float64, at, sent int, 
 				}
 			}
 		}
-		sent += n
-		if float64(max(miss[0], miss[1])) <= 0.05*float64(n) {
-			holds = next
+		a.requests += n
+		met := true
+		for i, o := range q.SLO {
+			met = met && float64(miss[i]) <= (1-o.Percentile/100)*float64(n)
+		}
+		if met {
+			a.holds, a.heldAt = next, at
 		} else {
-			breaks = next
+			a.breaks, a.brokeAt = next, at
 		}
 		switch {
-		case breaks == 0 && holds == q.Most, holds == 0 && breaks == q.Least:
-			return holds, breaks, at, sent, false
-		case breaks == 0:
+		case a.breaks == 0 && a.holds == q.Most, a.holds == 0 && a.breaks == q.Least:
+			return a
+		case a.breaks == 0:
 			next = min(2*next, q.Most)
-		case holds == 0:
+		case a.holds == 0:
 			next = q.Least
-		case breaks <= holds*1.05:
-			return holds, breaks, at, sent, false
+		case a.breaks <= a.holds*(1+q.Precision):
+			return a
 		default:
-			if next = math.Sqrt(holds * breaks); w.whole {
-				if next = math.Round(next); next == holds || next == breaks {
-					return holds, breaks, at, sent, false
+			if next = math.Sqrt(a.holds * a.breaks); w.whole {
+				if next = math.Round(next); next == a.holds || next == a.breaks {
+					return a
 				}
 			}
 		}
 	}
 }
 
-func (w world) searches(n int, by func(seed uint64) (holds, breaks float64, at, sent int, outside bool)) (o outcome) {
-	held, broken := 0.0, 0.0
+// tally is what came of searches in a world.
+type tally struct {
+	holds, breaks float64 // geometric means
+	width         float64 // geometric mean of breaks/holds, where both are
+	wrong         int     // a load that breaks the SLO was said to hold, or one that holds it to break
+	late          int     // the same by the truth as the search ended, which nothing bounds
+	outside, open int     // open: a bound is lacking
+	requests      float64
+}
+
+func (w world) searches(from, n int, by func(seed uint64) answered) (o tally) {
+	held, broken, both := 0.0, 0.0, 0.0
 	for i := range n {
-		holds, breaks, at, sent, outside := by(uint64(i) + 1)
-		now, always := w.holds(at), min(w.holds(0), w.holds(sent))
-		if holds > now || breaks > 0 && breaks <= always {
+		a := by(uint64(from + i))
+		if a.holds > w.holds(a.heldAt) || a.breaks > 0 && a.breaks <= w.holds(a.brokeAt) {
 			o.wrong++
 		}
-		if outside {
+		if last := w.holds(a.requests); a.holds > last || a.breaks > 0 && a.breaks <= last {
+			o.late++
+		}
+		if a.outside {
 			o.outside++
 		}
-		if holds == 0 || breaks == 0 {
-			o.unanswered++
+		if a.holds == 0 || a.breaks == 0 {
+			o.open++
+		} else {
+			o.width, both = o.width+math.Log(a.breaks/a.holds), both+1
 		}
-		if holds > 0 {
-			o.holds, held = o.holds+math.Log(holds), held+1
+		if a.holds > 0 {
+			o.holds, held = o.holds+math.Log(a.holds), held+1
 		}
-		if breaks > 0 {
-			o.breaks, broken = o.breaks+math.Log(breaks), broken+1
+		if a.breaks > 0 {
+			o.breaks, broken = o.breaks+math.Log(a.breaks), broken+1
 		}
-		o.requests += float64(sent) / float64(n)
+		o.requests += float64(a.requests) / float64(n)
 	}
-	o.holds, o.breaks = math.Exp(o.holds/held), math.Exp(o.breaks/broken)
+	o.holds, o.breaks, o.width = math.Exp(o.holds/held), math.Exp(o.breaks/broken), math.Exp(o.width/both)
 	return o
 }
 
 // TestErrors: of 40 searches in a world, at most 3 name a load that breaks the SLO as one that holds it, or the other way
 // round, and none leaves the range or the budget.
-func TestErrors(t *testing.T) { errorsOf(t, 40, 3) }
+func TestErrors(t *testing.T) { errorsOf(t, worlds(), 40, 3) }
 
 // TestSlowErrors: at most 12 of 400. By point estimates most answers are wrong where the truth has no cliff. The log has the
 // rows of the table of docs/capacity.md.
-func TestSlowErrors(t *testing.T) {
-	errorsOf(t, 400, 12)
-}
+func TestSlowErrors(t *testing.T) { errorsOf(t, worlds(), 400, 12) }
 
-func errorsOf(t *testing.T, searches, most int) {
-	for _, w := range worlds() {
+func errorsOf(t *testing.T, worlds []world, searches, most int) {
+	for _, w := range worlds {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			o := w.searches(searches, w.answer)
-			row := fmt.Sprintf("| %s | %.3g | %.3g to %.3g | %.0f | %d | %d |", w.name, w.holds(0), o.holds, o.breaks, o.requests, o.wrong, o.unanswered)
+			o := w.searches(1, searches, w.search)
+			row := fmt.Sprintf("| %s | %.3g | %.3g to %.3g | %.2f | %.0f | %d | %d |", w.name, w.holds(0), o.holds, o.breaks, o.width,
+				o.requests, o.wrong, o.open)
 			if o.wrong > most {
 				t.Errorf("%d of %d answers are wrong", o.wrong, searches)
 			}
@@ -294,7 +331,7 @@ func errorsOf(t *testing.T, searches, most int) {
 			}
 			for _, n := range []int{100, 1000} {
 				const few = 50
-				p := w.searches(few, func(seed uint64) (float64, float64, int, int, bool) { return w.bisect(seed, n) })
+				p := w.searches(1, few, func(seed uint64) answered { return w.bisect(seed, n) })
 				row += fmt.Sprintf(" %.0f | %.0f %% |", p.requests, 100*float64(p.wrong)/few)
 				if !strings.HasSuffix(w.name, "cliff") && p.wrong <= few*most/searches {
 					t.Errorf("bisection by %d requests is wrong in %d of %d searches", n, p.wrong, few)

@@ -160,6 +160,13 @@ var flags = []ownFlag{
 			p.cfg.Table, err = openTable(v)
 			return err
 		}},
+	{"spread", "SIGMA", "spread of the time to the first token: of its logarithm, which is normal", func(p *parser, v string) (err error) {
+		p.cfg.Spread, err = strconv.ParseFloat(v, 64)
+		if err != nil || !(p.cfg.Spread >= 0 && p.cfg.Spread <= 3) {
+			return errors.New("not a number from 0 to 3")
+		}
+		return nil
+	}},
 	{"speed", "FACTOR", "do all that so many times faster (default 1)", func(p *parser, v string) (err error) {
 		p.cfg.Speed, err = strconv.ParseFloat(v, 64)
 		if err != nil || !(p.cfg.Speed > 0) || math.IsInf(p.cfg.Speed, 0) {

@@ -10,6 +10,8 @@ package sim
 
 import (
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
@@ -40,6 +42,9 @@ type Config struct {
 	ITL   time.Duration // between tokens; 0 means [DefaultITL], negative none at all
 	Table Table         // times by concurrency; when set, TTFT and ITL are not used
 	Speed float64       // everything above happens so many times faster; 0 means 1
+	// Spread is the standard deviation of the logarithm of the time to the first token, which is normal with the TTFT above as
+	// its median; 0: every one is the same.
+	Spread float64
 
 	// TokensPerChunk is how many tokens travel in one chunk, as with speculative
 	// decoding; 0 means 1.
@@ -206,7 +211,11 @@ func (s *Server) admit() (Point, *ledger) {
 	defer s.mu.Unlock()
 	s.inFlight++
 	s.ledger.enter(s.inFlight)
-	return s.cfg.Table.At(s.inFlight), s.ledger
+	p := s.cfg.Table.At(s.inFlight)
+	if s.cfg.Spread > 0 {
+		p.TTFT = time.Duration(float64(p.TTFT) * math.Exp(s.cfg.Spread*rand.NormFloat64()))
+	}
+	return p, s.ledger
 }
 
 func (s *Server) leave() {

@@ -384,6 +384,7 @@ func TestCommand(t *testing.T) {
 		{"--adapters sql,chat", Config{As: VLLM, Adapters: []string{"sql", "chat"}}, "127.0.0.1:8000"},
 		{"", Config{As: VLLM}, "127.0.0.1:8000"},
 		{"--speed 20", Config{As: VLLM, Speed: 20}, "127.0.0.1:8000"},
+		{"--spread 0.3", Config{As: VLLM, Spread: 0.3}, "127.0.0.1:8000"},
 		{"--as sglang --model M --port 0 --ttft 5ms --itl 0s --stop-after 3 --table 1:1ms/2ms",
 			Config{As: SGLang, Model: "M", TTFT: 5 * time.Millisecond, ITL: -1, StopAfter: 3, Table: Table{{1, time.Millisecond, 2 * time.Millisecond}}}, "127.0.0.1:0"},
 	} {
@@ -393,7 +394,7 @@ func TestCommand(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0", "--speed 0", "--speed inf",
+		"--nonsense 1", "model", "--port", "--port x", "--port 70000", "--as other", "--ttft 5", "--itl -5ms", "--stop-after 0", "--speed 0", "--speed inf", "--spread -1", "--spread NaN",
 		"--table nowhere.csv", "--lie tp", "vllm serve", "vllm serve M --port x", "vllm serve M --itl soon", "trtllm-serve",
 	} {
 		if _, _, err := Command(strings.Fields(bad)); err == nil {

@@ -110,7 +110,7 @@ func Tried(o *capacity.Outcome, load float64) string {
 // LoadVerdict is what is certain of a load in words: "PASS, again PASS", "UNRESOLVED, the generator was busy".
 func LoadVerdict(l *capacity.Load) string {
 	text := string(l.Verdict)
-	if l.Again != "" {
+	if l.Again != "" && l.Tries > 1 {
 		text += ", again " + string(l.Again)
 	}
 	if l.Doubt != "" {
