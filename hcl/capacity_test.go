@@ -66,7 +66,7 @@ func TestWrongCapacity(t *testing.T) {
 		"no room":         {searching("dataset = dataset.random.d", of+"\nwithin = [8, 8]", slo, tokens), []string{"within = [8, 8]: There is no room in the range from 8 to 8"}},
 		"half a request":  {searching("dataset = dataset.random.d", of+"\nwithin = [0.5, 8]", slo, tokens), []string{"within = [0.5, 8]: The range from 0.5 to 8 is not of whole numbers"}},
 		"one end":         {searching("dataset = dataset.random.d", of+"\nwithin = [8]", slo, tokens), []string{"within = [8]: the least load and the most, such as [8, 256]"}},
-		"budget":          {searching("dataset = dataset.random.d", of+"\nbudget = 300", slo+"\ntpot_p99 = \"1s\"", tokens), []string{"tpot_p99 = \"1s\": Tpot_p99 takes 738 requests of which none misses it"}},
+		"budget":          {searching("dataset = dataset.random.d", of+"\nbudget = 300", slo+"\ntpot_p99 = \"1s\"", tokens), []string{"tpot_p99 = \"1s\": Tpot_p99 takes 748 requests of which none misses it"}},
 		"no budget":       {searching("dataset = dataset.random.d", of+"\nbudget = \"0s\"", slo, tokens), []string{"budget = \"0s\": It must be longer than nothing."}},
 		"no SLO":          {searching("dataset = dataset.random.d", of, "", tokens), []string{"slo {: A capacity is what a server holds under an SLO, and there is none."}},
 		"nothing varied":  {searching("dataset = dataset.random.d", "", slo, tokens), []string{"capacity {: A capacity block needs the argument \"of\"."}},
