@@ -19,9 +19,9 @@ import (
 )
 
 // errBudget is why a start is broken off that would cost more than the budget has.
-var errBudget = errors.New("its budget is spent")
+var errBudget = errors.New("it has cost what the budget has for it")
 
-// downWithin is what is left of a budget of time for taking the last engine down.
+// downWithin is what is left of a start's time for taking the last engine down.
 const downWithin = 2 * time.Minute
 
 // tune carries a tuning out: one start after the other, each of which is known when the one before has ended. Whatever comes
@@ -30,20 +30,16 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 	defer r.sched.give(t.Hold)
 	tell := r.at(t.Hold.Host)
 	t.Begin(rand.Uint64)
-	search, err := t.Search()
-	if err != nil {
-		tell.say(Failed, "%v", err)
-		return
-	}
 	var free time.Time // when its hosts were given back to it; zero: it has not had them yet
 	for ctx.Err() == nil {
+		search, err := t.Search()
+		if err != nil {
+			tell.say(Failed, "%v", err)
+			return
+		}
 		start, more := search.Next()
-		left, can := t.Left()
-		if !more || !can {
-			if more {
-				tell.say(Warning, "tune %s: %v", t.Name, errBudget)
-			}
-			break
+		if !more {
+			return
 		}
 		d, err := t.Deployment(start)
 		if err != nil {
@@ -71,8 +67,8 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 				free = time.Now()
 			}
 			tried.Began = free
-			if left > 0 {
-				d.Until = free.Add(max(left/2, left-downWithin))
+			if within := t.Within(start.Most); within > 0 {
+				d.Until = free.Add(max(within/2, within-downWithin))
 			}
 			tell.say(Step, "tune %s: start %d (%s): %s", t.Name, start.Number, start.Phase, tried.Settings)
 			err := note(r.plan.Lab.Lease)
@@ -105,13 +101,17 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			tell.say(Failed, "tune %s: %v", t.Name, err)
 			return
 		}
-		if result == nil { // a host is lost, or its start does not start, which is told, or it was broken off
-			if failed == nil && ctx.Err() == nil && !d.Until.IsZero() && !free.Before(d.Until) {
-				tell.say(Warning, "tune %s: start %d is broken off: %v", t.Name, start.Number, errBudget)
+		switch {
+		case result != nil:
+			tell.say(Step, "tune %s: %s", t.Name, said(t, tried))
+		case failed == nil && ctx.Err() == nil && !d.Until.IsZero() && !free.Before(d.Until):
+			tell.say(Warning, "tune %s: start %d is broken off: %v", t.Name, start.Number, errBudget)
+			if start.Phase == tune.AA {
+				return
 			}
+		default: // a host is lost, or its start does not start, which is told, or it was broken off
 			return
 		}
-		tell.say(Step, "tune %s: %s", t.Name, said(t, tried))
 	}
 }
 
@@ -136,7 +136,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	if err != nil {
 		return nil, err
 	}
-	best, why := 0.0, ""
+	best, why, missed := 0.0, "", []string(nil)
 	for _, c := range d.Cells {
 		l := plan.TriedLoad{Cell: c.ID, Axes: c.Axes}
 		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
@@ -160,7 +160,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 		case l.Figure == 0:
 			why = "nothing was measured of " + t.Figure.Name
 		case l.Missed != nil:
-			why = "at no load is it within the SLO: " + strings.Join(l.Missed, ", ") + " missed"
+			missed = append(missed, l.Missed...)
 		default:
 			best = max(best, score(t, l.Figure))
 		}
@@ -179,6 +179,9 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
 	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
 		return nil, nil
+	case !broken && best == 0 && missed != nil:
+		slices.Sort(missed)
+		return &tune.Result{Outcome: tune.MissedSLO, Reason: strings.Join(slices.Compact(missed), ", ")}, nil
 	case broken || best == 0:
 		return &tune.Result{Outcome: tune.NotMeasurable, Reason: why}, nil
 	}

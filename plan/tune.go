@@ -174,7 +174,7 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 	}
 	for _, tried := range t.Ledger.Starts {
 		if tried.Result == nil {
-			s.Budget = lessened(s.Budget, tried.Cost)
+			s.Lost(tried.Cost)
 			continue
 		}
 		if _, ok := s.Next(); !ok {
@@ -187,39 +187,15 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 	return s, nil
 }
 
-// lessened is a budget after a start that brought no result. Nothing is left as the least there is: 0 is no limit.
-func lessened(b tune.Budget, c tune.Cost) tune.Budget {
-	if b.Starts > 0 {
-		b.Starts = max(1, b.Starts-1)
-	}
-	if b.Time > 0 {
-		b.Time = max(1, b.Time-c.Time)
-	}
-	if b.Money > 0 {
-		b.Money = max(1e-9, b.Money-c.Money)
-	}
-	return b
-}
-
-// Left is what the budget has left after all that was tried, and whether that is enough to start anything; 0 of what has
-// no budget. Time is the lesser of the budget's and of what its money buys.
-func (t *Tune) Left() (left time.Duration, ok bool) {
-	var spent tune.Cost
-	for _, tried := range t.Ledger.Starts {
-		spent.Time, spent.Money = spent.Time+tried.Cost.Time, spent.Money+tried.Cost.Money
-	}
-	ok = t.Budget.Starts == 0 || len(t.Ledger.Starts) < t.Budget.Starts
-	if t.Budget.Time > 0 {
-		left = t.Budget.Time - spent.Time
-		ok = ok && left > 0
-	}
-	if price := t.Price(); t.Budget.Money > 0 && price > 0 {
-		buys := time.Duration((t.Budget.Money - spent.Money) / price * float64(time.Hour))
-		if ok = ok && buys > 0; left == 0 || buys < left {
-			left = buys
+// Within is how long a start may take by what it may cost; 0: there is no limit.
+func (t *Tune) Within(most tune.Cost) time.Duration {
+	d := most.Time
+	if price := t.Price(); most.Money > 0 && price > 0 {
+		if buys := max(1, time.Duration(most.Money/price*float64(time.Hour))); d == 0 || buys < d {
+			d = buys
 		}
 	}
-	return left, ok
+	return d
 }
 
 // Price is what all of its hosts cost together, in USD an hour.
@@ -242,8 +218,7 @@ func (t *Tune) ToDo() bool {
 		return true // which apply says
 	}
 	_, more := s.Next()
-	_, can := t.Left()
-	return more && can
+	return more
 }
 
 const tuningLine = "  %-12s %s\n"
@@ -288,11 +263,7 @@ func (t *printer) tuning(x *Tune) {
 		t.printf(tuningLine, "so far", plain.Count(n, "start"))
 	}
 	if next, ok := s.Next(); ok {
-		if _, can := x.Left(); can {
-			t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, Settings(next.Candidate)))
-			return
-		}
-		t.printf(tuningLine, "next", "nothing: its budget is spent")
+		t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, Settings(next.Candidate)))
 		return
 	}
 	t.printf(tuningLine, "next", fmt.Sprintf("nothing; hcl tune --tune %s shows the answer", x.Name))
@@ -316,8 +287,7 @@ func (t *Tune) json() (jsonTune, error) {
 		}
 		out.Stages = append(out.Stages, x)
 	}
-	next, more := s.Next()
-	if _, can := t.Left(); more && can {
+	if next, more := s.Next(); more {
 		out.Next = Settings(next.Candidate)
 	}
 	return out, nil

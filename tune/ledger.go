@@ -13,13 +13,14 @@ type Fate string
 // The fates.
 const (
 	Won       Fate = "won"
-	Tied      Fate = "tied"      // in the finals, by less than the floor
-	Dominated Fate = "dominated" // surely worse than the best, or it lost a race
-	Behind    Fate = "behind"    // it measured lower than those which were kept, though chance may have done it
-	Failed    Fate = "failed"    // Outcome and Reason say how: did not start, out of memory, broke answers, failed accuracy, cannot be measured
-	Pruned    Fate = "pruned"    // it cannot be started; Why says why
-	Duplicate Fate = "duplicate" // it would be served as SameAs is
-	NotTried  Fate = "not tried" // the budget was spent
+	Tied      Fate = "tied"           // in the finals, by less than the floor
+	Dominated Fate = "dominated"      // surely worse than the best, or it lost a race
+	Behind    Fate = "behind"         // it measured lower than those which were kept, though chance may have done it
+	Missed    Fate = "missed the SLO" // at every load
+	Failed    Fate = "failed"         // Outcome and Reason say how: did not start, out of memory, broke answers, failed accuracy, cannot be measured
+	Pruned    Fate = "pruned"         // it cannot be started; Why says why
+	Duplicate Fate = "duplicate"      // it would be served as SameAs is
+	NotTried  Fate = "not tried"      // the budget was spent
 )
 
 // Entry is what is known of a candidate.
@@ -134,6 +135,9 @@ func (t *Tuning) Answer() Answer {
 	left := t.compared()
 	if len(left) < 2 {
 		a.Tied, a.Why = left, "there are no two candidates to compare"
+		if t.short != "" {
+			a.Why = "the budget of " + t.short + " has no room for the finals of two candidates"
+		}
 		return a
 	}
 	best, next := left[0], left[1]
@@ -194,6 +198,8 @@ func (t *Tuning) Ledger() []Entry {
 		case x.Fate != NotTried || x.Starts == 0:
 		case x.Outcome == Beaten:
 			x.Fate = Dominated
+		case x.Outcome == MissedSLO:
+			x.Fate = Missed
 		case x.out():
 			x.Fate = Failed
 		case e == a.Winner:

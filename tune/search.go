@@ -2,6 +2,7 @@ package tune
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -18,7 +19,7 @@ const (
 // choose is whose start comes next, and what for; nil: nobody's.
 func (t *Tuning) choose() (*Entry, Phase) {
 	if baseline := t.entries[0]; len(baseline.search) < baselineStarts {
-		if baseline.out() || !t.affords(0) {
+		if t.short = t.lacks(t.finalStarts()); t.short != "" || baseline.out() {
 			return nil, ""
 		}
 		return baseline, AA
@@ -28,10 +29,10 @@ func (t *Tuning) choose() (*Entry, Phase) {
 		for _, s := range t.stageStarts()[t.stage:] {
 			stages += s.Most
 		}
-		if e := first(t.entries, func(e *Entry) bool { return e.proposed }); e != nil && t.affords(stages+t.finalStarts()) {
+		if e := first(t.entries, func(e *Entry) bool { return e.proposed }); e != nil && t.lacks(stages+t.finalStarts()) == "" {
 			return e, Search
 		}
-		if !t.affords(t.finalStarts()) {
+		if t.short = t.lacks(t.finalStarts()); t.short != "" {
 			t.ranked = t.rank()
 			break
 		}
@@ -49,8 +50,10 @@ func (t *Tuning) choose() (*Entry, Phase) {
 		t.beam = t.beam[:min(t.Keep, len(t.beam))]
 		t.stage++
 	}
-	if e := t.due(); e != nil && t.affords(0) {
-		return e, Final
+	if e := t.due(); e != nil {
+		if t.short = t.lacks(0); t.short == "" {
+			return e, Final
+		}
 	}
 	return nil, ""
 }
@@ -206,7 +209,7 @@ func (t *Tuning) due() *Entry {
 	if len(next.final) < t.Finals {
 		return next
 	}
-	if e := t.challenger(t.compared()); e != nil && t.affords(t.Finals-1) {
+	if e := t.challenger(t.compared()); e != nil && t.lacks(t.Finals-1) == "" {
 		return e
 	}
 	return nil
@@ -269,12 +272,18 @@ func (t *Tuning) each() Cost {
 	return Cost{Time: max(t.Least.Time, t.dearest.Time), Money: max(t.Least.Money, t.dearest.Money)}
 }
 
-// affords reports whether the budget has one more start beside so many others.
-func (t *Tuning) affords(others int) bool {
+// lacks is the limit that has no room for one more start beside so many others, in words; empty: each has.
+func (t *Tuning) lacks(others int) string {
 	all := t.spent.plus(t.each().times(1 + others))
-	return t.starts+1+others <= t.mostStarts() &&
-		(t.Budget.Time == 0 || all.Time <= t.Budget.Time) &&
-		(t.Budget.Money == 0 || all.Money <= t.Budget.Money)
+	switch {
+	case t.starts+1+others > t.mostStarts():
+		return fmt.Sprintf("%d starts", t.mostStarts())
+	case t.Budget.Time > 0 && all.Time > t.Budget.Time:
+		return t.Budget.Time.String()
+	case t.Budget.Money > 0 && all.Money > t.Budget.Money:
+		return fmt.Sprintf("$%.2f", t.Budget.Money)
+	}
+	return ""
 }
 
 // most is what a start of a phase may cost: what the budget has left but for the finals after it; zero of what has no budget.

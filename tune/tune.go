@@ -92,7 +92,7 @@ func (c Candidate) with(stage int, option string) Candidate {
 type Budget struct {
 	Starts int // 0: half of what each candidate would take that is started as often as a finalist, or what stages and finals take
 	Time   time.Duration
-	Money  float64
+	Money  float64 // USD
 }
 
 // Cost is what a start costs, all told.
@@ -151,11 +151,12 @@ const (
 	OutOfMemory   Outcome = "out of memory"   //
 	Broke         Outcome = "broke answers"   // what it answered is wrong for all to see: empty, cut off, garbage
 	FailedCheck   Outcome = "failed accuracy" // it answers worse than it must
+	MissedSLO     Outcome = "missed the SLO"  // at every load
 	NotMeasurable Outcome = "cannot be measured"
 )
 
 // outcomes are all of them.
-var outcomes = [...]Outcome{Measured, Beaten, DidNotStart, OutOfMemory, Broke, FailedCheck, NotMeasurable}
+var outcomes = [...]Outcome{Measured, Beaten, DidNotStart, OutOfMemory, Broke, FailedCheck, MissedSLO, NotMeasurable}
 
 // Result is what came of a start. What is no fault of the candidate (a host that is lost, an interruption) is no result: the
 // start is made again.
@@ -187,6 +188,7 @@ type Tuning struct {
 	beam      []*Entry           // what the stages before have left
 	ranked    []*Entry           // best first, when the search is over; nil: it is not
 	final     bool               // a final has begun
+	short     string             // the limit that has ended the search or the finals, in words; empty: none has
 	starts    int                // that have ended
 	lost      int                // of them, that brought no result
 	spent     Cost

@@ -246,6 +246,16 @@ func TestOutcomes(t *testing.T) {
 	if a := tuning.Answer(); a.Winner != nil || a.Why != "there are no two candidates to compare" {
 		t.Errorf("%+v", a)
 	}
+	// What keeps the SLO at no load has a fate of its own.
+	tuning, _ = follow(t, small(), func(s Start) Result {
+		if s.Candidate.key() == "b" {
+			return Result{Outcome: MissedSLO, Reason: "ttft_p95"}
+		}
+		return exact(s)
+	})
+	if got := fates(tuning); !strings.Contains(got, "missed the SLO b;") {
+		t.Error(got)
+	}
 }
 
 // TestTies: what does the same has no winner, and the fewest overrides stand first.
@@ -433,6 +443,35 @@ func TestBudget(t *testing.T) {
 		if b.Starts > 0 && (len(path) > b.Starts || finals != 6) || b.Time > 0 && a.Spent.Time > b.Time || b.Money > 0 && a.Spent.Money > b.Money+1e-9 {
 			t.Errorf("seed %d, %+v: %d starts cost %+v, %d finals", seed, b, len(path), a.Spent, finals)
 		}
+	}
+}
+
+// TestShort: where starts cost so much more than was known that the finals do not fit, the answer names the budget, whose starts are
+// not spent for nothing; where nothing was left to try, it does not.
+func TestShort(t *testing.T) {
+	dear := func(s Start) Result {
+		r := scores(good)(s)
+		r.Cost = Cost{Time: time.Hour, Money: 30}
+		return r
+	}
+	for want, b := range map[string]Budget{"2h0m0s": {Time: 2 * time.Hour}, "$60.00": {Money: 60}, "7h30m0s": {Time: 450 * time.Minute}} {
+		q := small()
+		q.Budget = b
+		tuning, path := follow(t, q, dear)
+		if a := tuning.Answer(); a.Winner != nil || a.Why != "the budget of "+want+" has no room for the finals of two candidates" || len(path) != 1 {
+			t.Errorf("%v: %v: %+v", want, path, a)
+		}
+	}
+	q := small()
+	q.Budget = Budget{Starts: 9}
+	tuning, _ := follow(t, q, func(s Start) Result {
+		if s.Candidate.key() != "" {
+			return Result{Outcome: DidNotStart}
+		}
+		return dear(s)
+	})
+	if a := tuning.Answer(); a.Why != "the budget of 9 starts has no room for the finals of two candidates" {
+		t.Errorf("%+v", a)
 	}
 }
 

@@ -176,6 +176,8 @@ func reason(e tune.Entry) string {
 	switch {
 	case e.Fate == tune.Failed:
 		return string(e.Outcome) + ": " + e.Reason
+	case e.Fate == tune.Missed:
+		return "at every load: " + e.Reason
 	case e.Why != "":
 		return e.Why
 	case e.SameAs() != nil:
