@@ -259,10 +259,12 @@ def of_sglang(source, name, field):
 
 
 def called(source, call, kwargs, names={}):
-    """A call of add_argument; None: of a positional, or with a name that is no constant."""
+    """A call of add_argument; None: of a positional, or with a name that is no constant, which is told."""
     try:
         options = [source.value(a, names) for a in call.args]
     except KeyError:
+        if "cls" not in kwargs.values():  # else it adds the fields of its own class, which are read by themselves
+            print(f"Passed over, since its name is no constant (line {call.lineno}): {ast.unparse(call)}", file=sys.stderr)
         return None
     words = {k.arg: k.value for k in call.keywords if k.arg}
     kind, choices, default = "str", "-", "-"
@@ -273,16 +275,21 @@ def called(source, call, kwargs, names={}):
                 if cls in source.classes and name in source.fields(cls):
                     kind, choices, default = of_vllm(source, name, source.field(cls, name))
     action = ast.unparse(words["action"]) if "action" in words else ""
-    if "store_true" in action or "StoreTrue" in action:
+    nargs = words["nargs"].value if isinstance(words.get("nargs"), ast.Constant) else None
+    if re.search(r"store_?true", action, re.I):
         kind, default = "switch", "false"
+    elif re.search(r"store_?false", action, re.I):
+        kind, default = "switch", "true"
+    elif nargs == 0 or re.search(r"store_?const|'(append_const|count|help|version)'", action, re.I):
+        kind = "switch"
     elif "BooleanOptional" in action:
         kind = "switch/no"
     elif action in ("'append'", "'extend'"):
         kind += "..."
     elif "type" in words:
         kind = {"int": "int", "float": "float", "json.loads": "json"}.get(ast.unparse(words["type"]), "str")
-    if "nargs" in words and isinstance(words["nargs"], ast.Constant) and words["nargs"].value is not None:
-        kind = kind.rstrip("+*?") + str(words["nargs"].value)
+    if nargs:
+        kind = kind.rstrip("+*?") + str(nargs)
     if "choices" in words:
         listed = literal(source, words["choices"])
         choices = "|".join(map(str, json.loads(listed))) if listed.startswith("[") else "?"
