@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -121,9 +120,9 @@ type member struct {
 	rt       place.Runtime
 	tell     teller
 	id       string
-	name     string                     // "decode 0 on n2", of a deployment of several; else empty
-	listener *results.Listener          // who answers on its port; nil: not looked up yet
-	tells    map[string]json.RawMessage // what its server has told of itself, by path
+	name     string              // "decode 0 on n2", of a deployment of several; else empty
+	listener *results.Listener   // who answers on its port; nil: not looked up yet
+	tells    map[string]selfTold // what its server has told of itself, by path
 	started  time.Time
 	ahead    time.Duration        // how far its host's clock is ahead of ours, of a deployment of several
 	sockets  []provision.Listener // that were proved to be its own and to take its connections; nil: they could not be seen

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -351,44 +352,55 @@ func (e *engine) versions(ctx context.Context, m *member) map[string]string {
 		}
 	}
 	name, paths := engines.OwnVersion(m.Engine)
+	if !m.Answers || paths == nil || versions[name] != "" {
+		return versions
+	}
+	var why error // of the newest path
 	for _, path := range paths {
-		if !m.Answers || versions[name] != "" {
-			break
-		}
 		text, err := m.told(ctx, e, path)
-		if err != nil {
-			e.debug("its version is not known", err)
-			continue
-		}
-		var told struct{ Version string }
-		json.Unmarshal(text, &told) // what is of another form tells none
-		if engines.CheckVersion(told.Version) != nil {
-			e.tell.say(Warning, "%s", m.says(fmt.Sprintf(noVersion, path, plain.Cut(e.secrets.Line(told.Version), 40))))
+		if err == nil {
+			var told struct{ Version string }
+			json.Unmarshal(text, &told) // what is of another form tells none
+			if engines.CheckVersion(told.Version) == nil {
+				versions[name] = e.secrets.Line(told.Version)
+				return versions
+			}
+			why = fmt.Errorf("at %s it says %q", path, plain.Cut(e.secrets.Line(told.Version), 40))
 			break
 		}
-		versions[name] = e.secrets.Line(told.Version)
+		why = cmp.Or(why, err)
+	}
+	if !errors.Is(ctx.Err(), context.Canceled) {
+		e.tell.say(Warning, "%s", m.says(fmt.Sprintf(noVersion, why)))
 	}
 	return versions
 }
 
-// noVersion is said of a server whose version cannot be one.
-const noVersion = "the server tells no version at %s (%q), so its settings were checked by what the lab says of it alone"
+// noVersion is said of a server that tells no version, or one that cannot be one.
+const noVersion = "the server's version is not known, so its settings were checked by what the lab says of it alone: %v"
 
-// told is what a member's server answers at a path at which it tells of itself. It is asked once.
-func (m *member) told(ctx context.Context, e *engine, path string) (text json.RawMessage, err error) {
-	if text, known := m.tells[path]; known {
-		return text, nil
+// selfTold is what a server answers at a path at which it may tell of itself, or that it has no such path.
+type selfTold struct {
+	text json.RawMessage
+	err  error
+}
+
+// told is what a member's server answers at a path at which it tells of itself. Where it has answered it is not asked again.
+func (m *member) told(ctx context.Context, e *engine, path string) (json.RawMessage, error) {
+	if of, known := m.tells[path]; known {
+		return of.text, of.err
 	}
 	server := m.server(e)
 	defer server.close()
-	if err := server.get(ctx, path, &text); err != nil {
-		return nil, err
+	var of selfTold
+	of.err = server.get(ctx, path, &of.text)
+	if status := new(answerError); of.err == nil || errors.As(of.err, &status) && status.code == http.StatusNotFound {
+		if m.tells == nil {
+			m.tells = map[string]selfTold{}
+		}
+		m.tells[path] = of
 	}
-	if m.tells == nil {
-		m.tells = map[string]json.RawMessage{}
-	}
-	m.tells[path] = text
-	return text, nil
+	return of.text, of.err
 }
 
 // served is what a member says that it runs with.
