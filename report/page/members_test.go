@@ -39,10 +39,12 @@ func TestMembersShown(t *testing.T) {
 	if n := strings.Count(text, "os of n0"); n != 1 {
 		t.Errorf("the facts of one host are told %d times:\n%s", n, text)
 	}
+	hits := 0.25
+	four[0].Telemetry.PrefixHitRate = &hits
 	all := slices.Concat(four, two, one)
 	page := reporttest.Written(t, func(w io.Writer) error { return HTML(w, all, figure.About{}) })
 	reporttest.Holds(t, page, "<b>6</b> cells", "24×H200 · group pd", "Served configuration of decode 0<", "Command of serve 0 rank 1<",
-		"in/prefill GPU")
+		"in/prefill GPU", "cache hits are of the prompts that prefill looked up")
 	waiting := func(host, member string, v ...float64) telemetry.Series {
 		return telemetry.Series{Host: host, Of: member, Name: telemetry.Waiting, At: []float64{0, 1, 2}, Value: v}
 	}

@@ -138,6 +138,17 @@ func ForcedText(rows []results.Row) (sentences []string) {
 		Sentence(figure.ForcedMark), Listed(by))}
 }
 
+// PrefillHits says whose lookups the cache hits are of, where any of the rows has prefill and decode apart.
+func PrefillHits(rows []results.Row) (sentences []string) {
+	for i := range rows {
+		decodes := func(m results.Member) bool { return m.Role == "decode" }
+		if _, known := figure.PrefixHits.Value(&rows[i]); known && slices.ContainsFunc(rows[i].Deployment.Members, decodes) {
+			return []string{"Where prefill and decode are apart, cache hits are of the prompts that prefill looked up: decode takes their KV cache from prefill."}
+		}
+	}
+	return nil
+}
+
 // Noted is a verdict with what else is said of the row, in brackets.
 func Noted(verdict string, words ...string) string {
 	words = slices.DeleteFunc(words, func(word string) bool { return word == "" || word == verdict })

@@ -294,20 +294,23 @@ func (s *Sheet) marks() (marks []string) {
 	return marks
 }
 
-// tooFew explains the marks of percentiles in tables, or which one is left out as no row carries it.
-func tooFew(rows []results.Row, layout *figure.Layout, tables []*Sheet) (sentences []string) {
+// explained are what columns in tables are of, and the marks of percentiles, or which one is left out as no row carries it.
+func explained(rows []results.Row, layout *figure.Layout, tables []*Sheet) (sentences []string) {
 	var marks []string
 	for _, s := range tables {
 		marks = figure.Once(marks, s.marks()...)
+		if sentences == nil && slices.ContainsFunc(s.Columns, func(c Column) bool { return c.Key == figure.PrefixHits.Name }) {
+			sentences = say.PrefillHits(rows)
+		}
 	}
 	if marks != nil {
-		return []string{say.FewerText(marks)}
+		return append(sentences, say.FewerText(marks))
 	}
 	m := figure.Latency(figure.TTFT, figure.TailPercentile(rows))
 	for i := range rows {
 		if n := m.Lacks(&rows[i]); n > 0 && layout.Columns == nil && !figure.AnyValue(rows, m) {
-			return []string{fmt.Sprintf("No %s: it needs %s requests.", m.Short, number.Whole(n))}
+			return append(sentences, fmt.Sprintf("No %s: it needs %s requests.", m.Short, number.Whole(n)))
 		}
 	}
-	return nil
+	return sentences
 }
