@@ -35,7 +35,7 @@ func Prove(cfg *hcl.Config, label string, starts int) (*Plan, error) {
 		loads = []hcl.Benchmark{loads[0], loads[len(loads)-1]}
 	}
 	proof := *cfg
-	proof.Benchmarks = nil
+	proof.Benchmarks, proof.Tunes = nil, nil
 	for range starts {
 		again := *of // which is another engine to a plan, and equal
 		for _, b := range loads {
