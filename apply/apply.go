@@ -219,6 +219,7 @@ func (t *trial) carryOut() {
 func (t *trial) settle(ctx context.Context, err error) {
 	for _, f := range failures(err, ofDeployment) {
 		left := t.left
+		f.came = t.came
 		if (f.scope >= ofHost || f.scope > ofCell && ctx.Err() == nil) && (t.fate == nil || f.scope > t.fate.scope) {
 			t.fate = f
 		}

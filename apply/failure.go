@@ -26,7 +26,17 @@ type failure struct {
 	scope scope
 	host  *provision.Host // the one to blame, of ofTrial and ofHost; nil of the others
 	err   error
+	came  progress // how far its deployment had come; of a cell and of what [trial.settle] has not seen: 0
 }
+
+// progress is how far a deployment has come.
+type progress int
+
+const (
+	preparing progress = iota // files, model and images
+	launching                 // its ports have to be free, and its containers or processes are made
+	running                   // it speaks for itself
+)
 
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
@@ -36,7 +46,7 @@ func failed(of scope, h *provision.Host, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{of, h, err}
+	return &failure{scope: of, host: h, err: err}
 }
 
 // failures are those that errors.Join has joined; an error without a scope gets one.

@@ -32,7 +32,7 @@ func (t *trial) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	t.built = t.row.Phases
+	t.built, t.came = t.row.Phases, launching
 	return nil
 }
 

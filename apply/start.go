@@ -35,6 +35,7 @@ func (t *trial) start(ctx context.Context) error {
 	if err := t.launchAll(ctx, workers); err != nil {
 		return err
 	}
+	t.came = running
 	if err := t.ready(ctx, &now, t.members...); err != nil {
 		if failed, ok := errors.AsType[*waitError](err); ok && t.objects != nil {
 			failed.tail = t.objects.tail(ctx)

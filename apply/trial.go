@@ -23,6 +23,7 @@ type trial struct {
 	parts []plan.Member      // its members, with the images that their tags mean now
 	built []results.Phase    // what came before each start
 
+	came    progress      // how far it has come
 	left    []*plan.Cell  // that are not dealt with
 	fate    *failure      // the worst that has ended a start of it; nil: nothing has
 	looking *looking      // the search that goes on, the first of those that are left; nil: none does
@@ -106,6 +107,9 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	}
 	if m.of == nil {
 		t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
+		if t.d.Enough != nil && t.d.Enough(&results.Row{Cell: m.out, Deployment: t.row}) {
+			t.left = nil
+		}
 		m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
 		return nil
 	}

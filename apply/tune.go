@@ -47,16 +47,18 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			return
 		}
 		r.expect(len(d.Cells))
+		if start.Race != nil {
+			d.Enough = func(row *results.Row) bool {
+				figure, ok := r.opt.Figure(t.Figure.Name, row)
+				return ok && row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
+			}
+		}
 		tried := plan.Tried{Start: start, Engine: d.Engine.Label(), Settings: plan.Settings(start.Candidate), Run: r.opt.Run.ID, Deployment: d.ID}
 		// Until its end is noted a start counts as one that was killed: its hosts clean themselves when the lease is over.
+		n := len(t.Ledger.Starts)
 		note := func(cost time.Duration) error {
 			tried.Cost = t.Cost(cost)
-			n := len(t.Ledger.Starts)
-			if n == 0 || t.Ledger.Starts[n-1].Deployment != tried.Deployment {
-				t.Ledger.Starts = append(t.Ledger.Starts, tried)
-			} else {
-				t.Ledger.Starts[n-1] = tried
-			}
+			t.Ledger.Starts = append(t.Ledger.Starts[:n], tried)
 			return r.keep.ledger(ctx, t)
 		}
 		ticking, stop := context.WithCancel(ctx)
@@ -136,7 +138,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	if err != nil {
 		return nil, err
 	}
-	best, why, missed := 0.0, "", []string(nil)
+	best, at, why, missed := 0.0, "", "", []string(nil)
 	for _, c := range d.Cells {
 		l := plan.TriedLoad{Cell: c.ID, Axes: c.Axes}
 		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
@@ -144,6 +146,9 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			l.Error = "not measured"
 		} else {
 			row := &rows[i]
+			if n := row.Noise; n != nil && n.Spread[t.Figure.Name] > 0 {
+				tried.Noise = &tune.Noise{Spread: n.Spread[t.Figure.Name], Freedom: n.Starts - 1}
+			}
 			l.Error, _, _ = strings.Cut(row.Error, "\n")
 			if row.Summary != nil {
 				for _, a := range row.Summary.Objectives {
@@ -161,14 +166,21 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			why = "nothing was measured of " + t.Figure.Name
 		case l.Missed != nil:
 			missed = append(missed, l.Missed...)
-		default:
-			best = max(best, score(t, l.Figure))
+		case score(t, l.Figure) > best:
+			best, at = score(t, l.Figure), plan.At(d, c)
 		}
 		tried.Loads = append(tried.Loads, l)
+	}
+	if len(d.Cells) == 1 {
+		at = "" // a race would save nothing
 	}
 	broken := slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error != "" })
 	switch {
 	case failed != nil && failed.scope > ofDeployment, broken && failed == nil && ctx.Err() != nil:
+		return nil, nil
+	case failed != nil && !isItsOwn(t, tried, failed):
+		r.at(t.Hold.Host).say(Warning, "tune %s: what start %d has failed by is not among the settings of its candidate; the next apply makes it again",
+			t.Name, tried.Number)
 		return nil, nil
 	case failed != nil:
 		text, _, _ := strings.Cut(failed.Error(), "\n")
@@ -177,6 +189,9 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			outcome = tune.OutOfMemory
 		}
 		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
+	case beaten(t, tried.Race, tried.Loads[0].Figure):
+		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("%s %.4g at %s", t.Figure.Name, tried.Loads[0].Figure, tried.Race.At),
+			Score: tune.Score{Value: score(t, tried.Loads[0].Figure)}}, nil
 	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
 		return nil, nil
 	case !broken && best == 0 && missed != nil:
@@ -185,7 +200,25 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	case broken || best == 0:
 		return &tune.Result{Outcome: tune.NotMeasurable, Reason: why}, nil
 	}
-	return &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: best}}, nil
+	return &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: best}, At: at}, nil
+}
+
+// isItsOwn reports whether a start has failed by what its candidate is. Before its engine runs that can only be another engine, with an
+// image and a model of its own; then it is all but what its log says of the host.
+func isItsOwn(t *plan.Tune, tried *plan.Tried, f *failure) bool {
+	switch f.came {
+	case preparing:
+		return t.Candidate(tried.Candidate.Options).Base != t.Start
+	case launching:
+		return false
+	}
+	return !engines.IsOfHost(f.Error())
+}
+
+// beaten reports whether a candidate with that figure at the load of its race, 0 where there is none, has lost it. What is said of
+// the noise between starts holds the error within one.
+func beaten(t *plan.Tune, race *tune.Race, figure float64) bool {
+	return race != nil && figure > 0 && score(t, figure) < race.Least
 }
 
 // score is a figure of which more is better.

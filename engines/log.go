@@ -74,6 +74,11 @@ func IsOutOfMemory(why string) bool {
 		strings.Contains(why, "kernel killed it: out of memory")
 }
 
+// IsOfHost reports whether why an engine does not serve lies in its host at that moment, whatever its settings are.
+func IsOfHost(why string) bool {
+	return strings.Contains(why, "the port is taken") || strings.Contains(why, "the disk is full")
+}
+
 // Fatal is what a log says after which no server comes up.
 type Fatal struct {
 	Means string // empty: a form that is not known: the line says it

@@ -23,6 +23,9 @@ type Deployment struct {
 	Tuned    bool      // it is a start of a tuning, which an engine that is lost ends
 	Until    time.Time // when it is broken off; zero: never
 
+	// Enough reports whether what a cell has measured makes those after it needless; nil: never.
+	Enough func(*results.Row) bool
+
 	start  time.Duration     // until it serves, estimated; 0: not known
 	byTag  string            // its id when its images were not pinned yet; empty: none is
 	pinned map[string]string // what its images are pinned to then, by role

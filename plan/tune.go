@@ -45,8 +45,9 @@ type Tried struct {
 	Deployment string       `json:"deployment"`
 	Began      time.Time    `json:"began"`
 	Loads      []TriedLoad  `json:"loads,omitempty"`
-	Result     *tune.Result `json:"result"` // nil: it was broken off, and is made again
-	Cost       tune.Cost    `json:"cost"`   // also of one that was broken off
+	Noise      *tune.Noise  `json:"noise,omitempty"` // of its box, as it was proved before; nil: it was not
+	Result     *tune.Result `json:"result"`          // nil: it was broken off, and is made again
+	Cost       tune.Cost    `json:"cost"`            // also of one that was broken off
 }
 
 // TriedLoad is what a start measured at a load.
@@ -123,10 +124,25 @@ func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
 		}
 		x := cell(d, b, c, &Cell{Repetition: 1, load: loadOf(c, d), occurrence: 1, Status: Measure})
 		x.Load().Seed ^= s.Seed
-		d.Cells = append(d.Cells, x)
+		if s.Race != nil && At(d, x) == s.Race.At {
+			d.Cells = slices.Insert(d.Cells, 0, x)
+		} else {
+			d.Cells = append(d.Cells, x)
+		}
 	}
 	d.identify(t.lab)
 	return d, nil
+}
+
+// At names a cell's load, the same in each start of a tuning: "concurrency=8".
+func At(d *Deployment, c *Cell) string {
+	var words []string
+	for _, a := range c.Axes {
+		if a.Value != d.Engine.Label() {
+			words = append(words, fmt.Sprintf("%s=%v", a.Name, a.Value))
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // asked is a hash of what is asked: the stages, what is measured, and by what.
@@ -168,6 +184,11 @@ func (t *Tune) Begin(seed func() uint64) {
 func (t *Tune) Search() (*tune.Tuning, error) {
 	q := t.Question()
 	q.Seed, q.FinalSeed = t.Ledger.Seed, t.Ledger.FinalSeed
+	for _, tried := range t.Ledger.Starts {
+		if tried.Phase == tune.AA && tried.Noise != nil { // a later proof would change what was chosen by then
+			q.Known = *tried.Noise
+		}
+	}
 	s, err := tune.New(q)
 	if err != nil {
 		return nil, err

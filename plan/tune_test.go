@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,10 @@ func TestTune(t *testing.T) {
 		t.Error("a plan with a tuning is empty")
 	}
 
+	if proof, err := Prove(readLab(t, tuneLab), "", 2); err != nil || len(proof.Tunes) != 0 {
+		t.Errorf("a proof tunes, too: %v", err)
+	}
+
 	x := p.Tunes[0]
 	if n := tuned(t, x, 12*time.Minute, 2, 100); n > 12 || n < 8 {
 		t.Errorf("%d starts, the budget has 12", n)
@@ -134,6 +139,25 @@ func TestTune(t *testing.T) {
 	}
 	if a := s.Answer(); a.Winner == nil || !strings.HasSuffix(Settings(a.Winner.Candidate), "=4") {
 		t.Errorf("the answer is %+v", a)
+	}
+
+	// Each other candidate of a stage races at the load of the best so far, which is measured first.
+	race := x.Ledger.Starts[3].Start
+	race.Race = &tune.Race{At: "concurrency=32", Least: 50}
+	d, err := x.Deployment(race)
+	if err != nil || len(d.Cells) != 2 || At(d, d.Cells[0]) != "concurrency=32" || At(d, d.Cells[1]) != "concurrency=8" {
+		t.Errorf("a race at 32 begins with %v: %v", d.Cells, err)
+	}
+	// What was proved of the box before counts as so many more starts.
+	y := *x
+	y.Ledger.Starts = slices.Clone(x.Ledger.Starts)
+	y.Ledger.Starts[0].Noise = &tune.Noise{Spread: 0.2, Freedom: 40}
+	proved, err := y.Search()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, alone := proved.Answer().Noise, s.Answer().Noise; n.Freedom != alone.Freedom+40 || n.Spread < 0.15 || alone.Spread > 0.1 {
+		t.Errorf("the noise is %+v, with a proof %+v", alone, n)
 	}
 
 	kept, err := json.Marshal(x.Ledger)

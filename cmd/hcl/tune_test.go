@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
+	"hclbench/plan"
 	"hclbench/tune"
 )
 
@@ -145,5 +147,100 @@ func TestTune(t *testing.T) {
 	}
 	if _, said, code := u.run("plan", "--detailed-exitcode"); code != exitDone {
 		t.Errorf("a plan with nothing left exits with %d, %s", code, said)
+	}
+}
+
+// raceLab tunes over another engine, whose port the test holds at first, and over a flag that loses its race.
+const raceLab = `
+host "here" {
+  address = "local"
+  runtime = "process"
+}
+
+engine "sim" "slow" {
+  host  = host.here
+  port  = PORT
+  flags = { ttft = "5ms", itl = "20ms" }
+}
+
+engine "sim" "other" {
+  host  = host.here
+  port  = TAKEN
+  flags = { ttft = "5ms", itl = "2ms" }
+}
+
+dataset "random" "d" { input_tokens = 16 }
+
+benchmark "chat" {
+  matrix { concurrency = [8, 16] }
+  engine   = engine.sim.slow
+  dataset  = dataset.random.d
+  requests = 16
+  load {
+    concurrency   = matrix.concurrency
+    output_tokens = 8
+  }
+}
+
+tune "race" {
+  objective = benchmark.chat
+  start     = engine.sim.slow
+  stage "engine" { engines = [engine.sim.other] }
+  stage "pace" { flags = [{ itl = "500ms" }] }
+  keep   = 1
+  finals = 2
+  budget { starts = 10 }
+}
+`
+
+// TestTuneOfWorld: what the box was proved to differ by counts, a port that somebody else has is no fate of the candidate, whose start is
+// made again, and who loses a race is measured at no other load.
+func TestTuneOfWorld(t *testing.T) {
+	t.Parallel()
+	port, err := freePort()
+	must(t, err)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close()
+	lab := strings.Replace(raceLab, "PORT", strconv.Itoa(port), 1)
+	u := newLocal(t, strings.Replace(lab, "TAKEN", strconv.Itoa(taken.Addr().(*net.TCPAddr).Port), 1))
+	out, proof, code := u.run("check", "--prove", "--starts", "2")
+	if code != exitDone && code != exitCells {
+		t.Fatalf("check --prove: exit %d\n%s%s", code, out, proof)
+	}
+	var got struct {
+		Ledger []plan.Tried
+	}
+	last := func() plan.Tried {
+		t.Helper()
+		got.Ledger = nil
+		u.json(&got, "tune", "--json")
+		if len(got.Ledger) < 3 {
+			t.Fatalf("the ledger is %+v", got.Ledger)
+		}
+		return got.Ledger[len(got.Ledger)-1]
+	}
+	_, said, _ := u.run("apply")
+	if x := last(); len(got.Ledger) != 3 || x.Result != nil || !strings.Contains(said, "is not among the settings of its candidate") {
+		t.Errorf("with its port taken it is %+v\n%s", x.Result, said)
+	}
+	if n := got.Ledger[0].Noise; n == nil || n.Freedom != 1 {
+		t.Errorf("of the box that was proved the ledger says %+v:\n%s%s", n, out, proof)
+	}
+	taken.Close()
+	if out, said, code := u.run("apply"); code != exitDone && code != exitCells {
+		t.Fatalf("apply: exit %d\n%s%s", code, out, said)
+	}
+	last()
+	if again, r := got.Ledger[3], got.Ledger[3].Result; again.Number != 3 || r == nil || r.Outcome != tune.Measured || r.At == "" {
+		t.Errorf("the start that had failed is made again as %+v, %+v", again, r)
+	}
+	x := got.Ledger[4]
+	if x.Race == nil || x.Result == nil || len(x.Loads) != 2 || x.Loads[0].Figure == 0 {
+		t.Fatalf("the race is %+v, %+v", x, x.Result)
+	}
+	lost := x.Loads[0].Figure < x.Race.Least // on a busy machine starts of the same may lie so far apart that nobody does
+	if (x.Result.Outcome == tune.Beaten) != lost || (x.Loads[1].Figure == 0) != lost {
+		t.Errorf("against %+v it is %+v with %+v", x.Race, x.Result, x.Loads)
 	}
 }
