@@ -48,7 +48,7 @@ type Search struct {
 	most   int      // loads that may be tried
 	least  float64  // requests of which none misses, to pass all lines
 	loads  []*Tried // sorted
-	last   *Tried   // that was tried
+	last   Try      // the one before; the zero one: there is none
 	spent  float64
 	// lower is what may still be spent on lowering the upper bound, where a share of the budget lowers it no more; below 0: nothing
 	// was set aside for that. lowering says that the last try is for it.
@@ -62,15 +62,18 @@ type Search struct {
 type Tried struct {
 	Load    float64
 	Verdict Verdict
-	Doubt   string // why what was measured there is no evidence; empty: it is
+	Doubt   string // why what was measured there last is no evidence, and counts for nothing; empty: it is
 	Tries   int
 	Lines   []Line // one for each of the SLO
 	// Again is what came of it in the last try of the search, by that alone; empty: it was not tried then.
 	Again Verdict
 
 	*series
-	alone *series // what it was sent since another load was tried; nil: it is not judged by that
-	cost  float64
+	alone  *series // what it was sent since another load was tried; nil: it is not judged by that
+	cost   float64 // of what counts
+	spent  float64 // on it in all
+	sent   int     // requests, for that
+	doubts int     // tries that were in doubt
 }
 
 // Line is how the requests at a load stand to a line of the SLO.
@@ -83,7 +86,7 @@ type Line struct {
 	asked     float64 // of Counted, to be within
 }
 
-// Try is a load to try: its requests are told to it.
+// Try is a load to try: its requests are told to it, and count when the try is over, if they are evidence.
 type Try struct {
 	Load  float64
 	Most  float64 // that it may cost
@@ -95,13 +98,7 @@ type Try struct {
 // Watch is told of requests as they are over, and reports whether the load has its verdict, without noting anything: what
 // counts is told when the try is over.
 func (t Try) Watch() func(*load.Record) bool {
-	s := *t.series
-	s.lines = slices.Clone(s.lines)
-	for i := range s.lines {
-		l := &s.lines[i]
-		l.values, l.pass, l.fail = slices.Clone(l.values), slices.Clone(l.pass), slices.Clone(l.fail)
-	}
-	s.inFlight = slices.Clone(s.inFlight)
+	s := t.series.clone()
 	s.Begin()
 	return s.Over
 }
@@ -111,6 +108,7 @@ const (
 	share      = 20   // the part of the budget that a load may cost before others are tried: 1/20
 	glances    = 3    // tries that together may cost as much
 	mostAgain  = 3    // loads are tried again at the end
+	mostDoubts = 3    // tries of a load are in doubt before it stays so
 	again      = 3    // times what a load has cost is kept for that
 	tooOften   = 3    // times as often as may be: such a load does not tell of the others
 	candidates = 24   // loads between the bounds that are thought of
@@ -240,7 +238,8 @@ func (s *Search) Next() (Try, bool) {
 	return t, ok
 }
 
-// choose doubles the load for as long as it leans to the right side. Then the load is tried that brings the bounds nearest to
+// choose tries a load once more whose last try was in doubt: what disturbed that may be over. Otherwise it doubles the load for as
+// long as it leans to the right side. Then the load is tried that brings the bounds nearest to
 // each other by what is likely: one that a share of the budget decides, as long as there are such; then, with half of what
 // is left, such as may break; and at last, with all of it, one that may hold. What has passed before the last try is tried again.
 func (s *Search) choose() (Try, bool) {
@@ -252,6 +251,17 @@ func (s *Search) choose() (Try, bool) {
 	free := left // of what the highest that passes takes when it is tried again
 	if a.Holds != nil {
 		free -= again * a.Holds.cost
+	}
+	if t := s.last; t.of != nil && t.of.Doubt != "" && t.of.doubts < mostDoubts {
+		most := min(t.Most, free)
+		if t.Again {
+			most = left
+		}
+		if most >= least {
+			again := s.try(t.Load, most, 0, false)
+			again.Again = t.Again
+			return again, true
+		}
 	}
 	if len(s.loads) == 0 {
 		return s.try(s.First(), min(left, s.part(s.First())/glances), ofGlance, false), true
@@ -304,7 +314,7 @@ func (s *Search) try(at, most, part float64, last bool) Try {
 		s.chance -= t.chance
 		i, _ := slices.BinarySearchFunc(s.loads, at, (*Tried).to)
 		s.loads = slices.Insert(s.loads, i, t)
-	} else if s.last != t {
+	} else if s.last.of != t {
 		t.alone = nil
 	}
 	if t.alone == nil && last {
@@ -319,7 +329,7 @@ func (s *Search) try(at, most, part float64, last bool) Try {
 			t.also.lines[i].elsewhere = t.lines[i].elsewhere
 		}
 	}
-	return Try{Load: at, Most: most, of: t, series: t.series}
+	return Try{Load: at, Most: most, of: t, series: t.series.clone()}
 }
 
 // inflationNear is the inflation of a line at the load nearest to another that misses it often, and not by far too often; 0: there
@@ -402,7 +412,7 @@ func (o *outlook) best(most func(at float64) float64, pass, fail bool) (at, brin
 			continue
 		}
 		near := o.nearest(x)
-		requests, had := most(x)/max(o.perRequest(), near.cost/float64(max(1, len(near.inFlight)))), 0
+		requests, had := most(x)/max(o.perRequest(), near.spent/float64(max(1, near.sent))), 0
 		if t != nil {
 			had = len(t.inFlight)
 		}
@@ -492,36 +502,42 @@ func (s *Search) round(at float64) float64 {
 	return min(s.Most, max(s.Least, math.Round(at*digits)/digits))
 }
 
-// Tried notes that a try is over, what it cost, and why it is no evidence, if so. Doubts of whether the load drifts, which
-// a failure stands up to, are told apart.
+// Tried notes that a try is over, what it cost, and why it is no evidence, if so: then the load is as it was before. Doubts of
+// whether the load drifts, which a failure stands up to, are told apart.
 func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
+	x := t.of
 	s.spent += cost
 	if s.lowering {
 		s.lower -= cost
 	}
-	if s.last != nil && s.last != t.of && s.last.Again == Pass {
-		s.last.Again = "" // it was not the last
+	if last := s.last.of; last != nil && last != x && last.Again == Pass {
+		last.Again = "" // it was not the last
 	}
-	x := t.of
-	s.last = x
+	s.last = t
 	x.Tries++
-	x.cost += cost
-	stands := func(v Verdict) Verdict {
-		if doubt != "" && !(drifts && v == Fail) {
-			return Unresolved
+	x.spent += cost
+	x.sent += len(t.inFlight) - len(x.inFlight)
+	if x.Doubt = doubt; doubt == "" || drifts && t.verdict == Fail {
+		if x.Doubt, x.cost = "", x.cost+cost; x.alone == x.series {
+			x.alone = t.series
+		} else {
+			x.alone = t.also
 		}
-		return v
+		x.series = t.series
+	} else {
+		x.doubts++
 	}
-	if x.Verdict, x.Lines = stands(t.verdict), t.figures(); doubt != "" && x.Verdict != Fail {
-		x.Doubt = doubt
-	}
+	x.Verdict, x.Lines = x.verdict, x.figures()
 	switch {
-	case t.Again:
+	case t.Again && (x.Doubt == "" || x.doubts == mostDoubts):
 		s.again++
-		if x.Again = stands(x.alone.verdict); x.Again == Unresolved {
+		if x.Again = x.alone.verdict; x.Doubt != "" {
+			x.Again = Unresolved
+		}
+		if x.Again == Unresolved {
 			x.Verdict = Unresolved // one load, one verdict: a lower one may pass twice
 		}
-	case x.Verdict == Pass && x.alone != nil && x.alone.verdict == Pass:
+	case x.Verdict == Pass && x.Doubt == "" && x.alone != nil && x.alone.verdict == Pass:
 		x.Again = Pass
 	}
 }
@@ -579,6 +595,20 @@ type series struct {
 	begun   time.Duration // when the first was over; those sent before have begun together, and do not count
 	ends    []time.Duration
 	objects []load.Objective
+}
+
+// clone is a series that goes on from there, and leaves this one as it is.
+func (s *series) clone() *series {
+	if s == nil {
+		return nil
+	}
+	c := *s
+	c.lines, c.inFlight, c.also = slices.Clone(s.lines), slices.Clone(s.inFlight), s.also.clone()
+	for i := range c.lines {
+		l := &c.lines[i]
+		l.values, l.pass, l.fail = slices.Clone(l.values), slices.Clone(l.pass), slices.Clone(l.fail)
+	}
+	return &c
 }
 
 func (s *Search) newSeries(chance float64) *series {

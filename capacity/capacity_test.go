@@ -109,7 +109,7 @@ func TestFlaws(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	s, loads := follow(t, line95(1, 64), func(try Try) (bool, string) { return false, "the generator stood still" })
-	if a := s.Answer(); a.Holds != nil || a.Breaks != nil || fmt.Sprint(loads) != "[4 2 1]" {
+	if a := s.Answer(); a.Holds != nil || a.Breaks != nil || fmt.Sprint(loads) != "[4 4 4 2 2 2 1 1 1]" {
 		t.Errorf("%+v of %v", a, loads)
 	}
 	s, err := New(line95(1, 64))
@@ -134,6 +134,61 @@ func TestFlaws(t *testing.T) {
 		if got := s.Loads()[0].Verdict; got != map[bool]Verdict{true: Fail, false: Unresolved}[miss] {
 			t.Errorf("overloaded, missing: %v: %s", miss, got)
 		}
+	}
+}
+
+// TestDoubts: a load whose measurement was in doubt is tried again, also at the end, and what was in doubt counts for nothing:
+// the search ends as it would have without. One that stays in doubt bounds nothing, and what is beyond it is not tried.
+func TestDoubts(t *testing.T) {
+	for _, x := range []struct {
+		name      string
+		of        func(try Try, tries int) bool
+		loads     string
+		low, high float64
+	}{
+		{"the first", func(_ Try, n int) bool { return n == 1 }, "[4 4 8 16 32 64 47 37 43 40 41 40]", 40, 41},
+		{"16, twice", func(_ Try, n int) bool { return n == 4 || n == 3 }, "[4 8 16 16 16 32 64 47 37 43 40 41 40]", 40, 41},
+		{"between", func(_ Try, n int) bool { return n == 7 }, "[4 8 16 32 64 47 37 37 43 40 41 40]", 40, 41},
+		{"at the end", func(_ Try, n int) bool { return n == 11 }, "[4 8 16 32 64 47 37 43 40 41 40 40]", 40, 41},
+		{"from 8 on", func(try Try, _ int) bool { return try.Load >= 8 }, "[4 8 8 8 7]", 7, 0},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			n := 0
+			s, loads := follow(t, line95(1, 1024), func(try Try) (bool, string) {
+				if n++; x.of(try, n) {
+					return try.Load <= 40, "the generator stood still" // the opposite of the truth
+				}
+				return try.Load > 40, ""
+			})
+			a, low, high := s.Answer(), 0.0, 0.0
+			if a.Holds != nil {
+				low = a.Holds.Load
+			}
+			if a.Breaks != nil {
+				high = a.Breaks.Load
+			}
+			if fmt.Sprint(loads) != x.loads || low != x.low || high != x.high || a.Finished != (x.high > 0) || a.Flaw != "" {
+				t.Errorf("%v, holds %v, breaks by %v, %+v", loads, low, high, a)
+			}
+		})
+	}
+}
+
+// TestWatch: what watches a load as it is sent changes nothing of what its requests say when they are told to it.
+func TestWatch(t *testing.T) {
+	s, err := New(line95(1, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := Try{series: s.newSeries(0.05)}
+	try.also = s.newSeries(0.05)
+	watch := try.Watch()
+	for i := range 100 {
+		at := time.Duration(i) * time.Second
+		watch(&load.Record{Seq: i, Sent: at, First: at + 1, Last: at + 1, End: at + 1, OutputTokens: 2})
+	}
+	if len(try.inFlight) != 0 || len(try.also.inFlight) != 0 {
+		t.Errorf("%d requests count, and %d since another load was tried", len(try.inFlight), len(try.also.inFlight))
 	}
 }
 

@@ -34,7 +34,7 @@ func (s *Search) curve(line int, low, high float64) *curve {
 		for _, steep := range steeps {
 			x := shape{knee: math.Exp(low + (high-low)*float64(i)/(knees-1)), steep: steep}
 			for _, t := range s.loads {
-				if t.Doubt == "" && len(t.Lines) > 0 && t.Lines[line].Counted > 0 {
+				if len(t.Lines) > 0 && t.Lines[line].Counted > 0 {
 					l, p := t.Lines[line], c.misses(x, t.Load)
 					x.weight += (float64(l.Counted-l.Within)*math.Log(p) + float64(l.Within)*math.Log1p(-p)) / l.Inflation
 				}

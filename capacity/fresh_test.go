@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The worlds of this file are others than those by which the rules were chosen.
+// The worlds of this file came after those by which the rules were first chosen. They are not all unseen: 19 of the 24 had been looked
+// at before the rules were done, and two rules were changed for what "bistable" showed. Five were looked at only afterwards.
 
 // server is a closed loop at a server of which draw makes what requests take, as a part of the bounds, at a load.
 func server(name string, knee float64, ask func(*Question), draw func(rng *rand.Rand, at float64, before int) func(v []float64)) world {
@@ -187,8 +188,8 @@ func freshWorlds() []world {
 		timed, sudden, heavy, modulated, slow}
 }
 
-// TestSlowFresh: in worlds that no rule was chosen by, with seeds that were run once, at most 4 of 50 searches are wrong. Of two
-// states that come seldom and last for long little shows while the good one lasts, so that more may be.
+// TestSlowFresh: with seeds that were kept aside until the rules were done, at most 4 of 50 searches are wrong. Of two states that
+// come seldom and last for long little shows while the good one lasts, so that more may be.
 func TestSlowFresh(t *testing.T) {
 	const searches = 50
 	for _, w := range freshWorlds() {

@@ -260,7 +260,7 @@ func (s *series) Begin() {
 func (s *series) figures() (all []Line) {
 	for i := range s.lines {
 		l := &s.lines[i]
-		x := Line{Name: l.name, Counted: len(l.values), Within: l.within, Verdict: l.verdict, asked: l.asked}
+		x := Line{Name: l.name, Counted: len(l.values), Within: l.within, Inflation: 1, Verdict: l.verdict, asked: l.asked}
 		if x.Counted > 0 {
 			x.Inflation, _ = l.inflation(load.Waves)
 		}

@@ -312,9 +312,9 @@ func (w world) searches(from, n int, by func(seed uint64) answered) (o tally) {
 // round, and none leaves the range or the budget.
 func TestErrors(t *testing.T) { errorsOf(t, worlds(), 40, 3) }
 
-// TestSlowErrors: at most 12 of 400. By point estimates most answers are wrong where the truth has no cliff. The log has the
-// rows of the table of docs/capacity.md.
-func TestSlowErrors(t *testing.T) { errorsOf(t, worlds(), 400, 12) }
+// TestSlowErrors: at most 6 of 200. By point estimates most answers are wrong where the truth has no cliff. The log has rows such
+// as those of the table of docs/capacity.md, which were made by hand with other seeds and 400 searches each.
+func TestSlowErrors(t *testing.T) { errorsOf(t, worlds(), 200, 6) }
 
 func errorsOf(t *testing.T, worlds []world, searches, most int) {
 	for _, w := range worlds {

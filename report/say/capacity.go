@@ -53,31 +53,46 @@ func Capacity(o *capacity.Outcome) string {
 	if at := o.At(o.Holds); at != nil && at.Again != capacity.Pass {
 		parts = append(parts, "not tried again at the end")
 	}
+	in, stuck := doubtful(o)
 	switch {
 	case o.Flaw != "" || o.Finished:
 	case !o.Over:
 		parts = append(parts, "the search is not over")
+	case stuck != nil:
+		parts = append(parts, fmt.Sprintf("a load of %s stays in doubt, so it ends there", number.Exact(stuck.Load)))
 	case o.Holds != nil && o.Breaks != nil && *o.Breaks > *o.Holds*(1+o.Precision):
 		parts = append(parts, fmt.Sprintf("wider than the %s %% asked for", number.Exact(100*o.Precision)))
-	case doubtful(o) == 0:
+	default:
 		parts = append(parts, "the budget tells no more")
 	}
-	if n := doubtful(o); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s in doubt", n, number.Count(len(o.Loads), "load")))
+	if in > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s in doubt", in, number.Count(len(o.Loads), "load")))
 	}
 	took := time.Duration(o.Took * float64(time.Second)).Round(time.Second)
 	return strings.Join(append(parts, fmt.Sprintf("%s, %s, %s", number.Count(len(o.Loads), "load"), took,
 		number.Count(o.Requests, "request"))), "; ")
 }
 
-// doubtful is how many loads are no evidence.
-func doubtful(o *capacity.Outcome) (n int) {
-	for _, l := range o.Loads {
-		if l.Doubt != "" {
-			n++
+// doubtful is how many loads are in doubt, and which of them left nothing to try between it and the load that holds; nil: none.
+func doubtful(o *capacity.Outcome) (n int, stuck *capacity.Load) {
+	low, near := o.Least, o.Least
+	if o.Holds != nil {
+		low, near = *o.Holds, *o.Holds*(1+o.Precision)
+		if o.Of == capacity.Concurrency {
+			near = max(near, low+1)
 		}
 	}
-	return n
+	for i := range o.Loads {
+		l := &o.Loads[i]
+		if l.Doubt == "" {
+			continue
+		}
+		n++
+		if stuck == nil && l.Load >= low && l.Load <= near && (o.Breaks == nil || l.Load < *o.Breaks) && l.Verdict == capacity.Unresolved {
+			stuck = l
+		}
+	}
+	return n, stuck
 }
 
 // LineName is a line of an SLO as people call it: "TTFT p95".

@@ -1,0 +1,35 @@
+package say
+
+import (
+	"strings"
+	"testing"
+
+	"hclbench/capacity"
+)
+
+// TestSearchEnds: an answer says why it is no narrower: for a load that stays in doubt only where that left nothing to try.
+func TestSearchEnds(t *testing.T) {
+	pass := capacity.Load{Load: 7, Verdict: capacity.Pass, Again: capacity.Pass}
+	at := func(load float64) capacity.Load {
+		return capacity.Load{Load: load, Verdict: capacity.Unresolved, Doubt: "the generator was busy"}
+	}
+	seven, nine, twenty := 7., 9., 20.
+	for _, x := range []struct {
+		holds, breaks *float64
+		loads         []capacity.Load
+		want          string
+	}{
+		{&seven, nil, []capacity.Load{pass, at(8)}, "closed loop; a load of 8 stays in doubt, so it ends there; 1 of 2 loads in doubt; 2 loads"},
+		{&seven, &twenty, []capacity.Load{pass, at(8), {Load: 20, Verdict: capacity.Fail}}, "a load of 8 stays in doubt, so it ends there; 1 of 3 loads"},
+		{&seven, nil, []capacity.Load{pass, at(16)}, "closed loop; the budget tells no more; 1 of 2 loads in doubt; 2 loads"},
+		{&seven, &nine, []capacity.Load{pass, {Load: 9, Verdict: capacity.Fail}, at(16)}, "wider than the 5 % asked for; 1 of 3 loads in doubt; 3 loads"},
+		{nil, nil, []capacity.Load{at(1), at(2)}, "nothing is certain; closed loop; a load of 1 stays in doubt, so it ends there; 2 of 2 loads"},
+		{&seven, nil, []capacity.Load{pass}, "closed loop; the budget tells no more; 1 load"},
+	} {
+		o := capacity.Outcome{Of: capacity.Concurrency, Holds: x.holds, Breaks: x.breaks, Loads: x.loads, Over: true, Confidence: 0.95,
+			Precision: 0.05, Least: 1, Most: 64}
+		if got := Capacity(&o); !strings.Contains(got, x.want) {
+			t.Errorf("%s, want %s", got, x.want)
+		}
+	}
+}
