@@ -105,8 +105,8 @@ func outdated(ctx context.Context, s *Store, which Outdated) (gone map[string]in
 		return nil, err
 	}
 	type group struct { // where measurements count for each other
-		lab       string
-		rehearsed bool
+		lab               string
+		rehearsed, proved bool
 	}
 	gone = map[string]int64{}
 	newer := map[group]int{}
@@ -114,7 +114,7 @@ func outdated(ctx context.Context, s *Store, which Outdated) (gone map[string]in
 		if r.Bundled {
 			continue
 		}
-		g := group{r.Lab, r.Command == "rehearse"}
+		g := group{r.Lab, r.Command == "rehearse", r.Command == Proving}
 		newer[g]++
 		ended := r.Finished
 		if ended.IsZero() {
@@ -133,7 +133,7 @@ func outdated(ctx context.Context, s *Store, which Outdated) (gone map[string]in
 func needed(ctx context.Context, db *database) (runs []string, err error) {
 	of := func(table, latest string) string {
 		return `SELECT c.run_id, row_number() OVER (PARTITION BY r.lab, r.command = 'rehearse', c.id ORDER BY ` + latest + `) AS place
-			FROM ` + table + ` c JOIN runs r ON r.id = c.run_id WHERE r.bundled = 0`
+			FROM ` + table + ` c JOIN runs r ON r.id = c.run_id WHERE r.bundled = 0 AND r.command <> '` + Proving + `'`
 	}
 	from := of("cells", whatCounts)
 	if !db.lacks["capacities"] {

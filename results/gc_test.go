@@ -25,7 +25,8 @@ func testOutdated(t *testing.T, place string) {
 		{"a4", "a", "apply", "x"},
 		{"a5", "a", "rehearse", "x"},
 		{"a6", "a", "apply", "x"},
-		{"a7", "a", "apply", ""}, // goes on
+		{"a7", "a", "apply", ""},    // goes on
+		{"a8", "a", Proving, "x y"}, // no result of the lab, which takes the place of none
 	} {
 		at := noon.Add(time.Duration(i) * time.Hour)
 		run := testRun(r.id)
@@ -44,7 +45,7 @@ func testOutdated(t *testing.T, place string) {
 		which Outdated
 		want  string
 	}{
-		"all":           {Outdated{Before: noon.Add(100 * time.Hour)}, "a1 a3 a4"},
+		"all":           {Outdated{Before: noon.Add(100 * time.Hour)}, "a1 a3 a4 a8"},
 		"old":           {Outdated{Before: noon.Add(4 * time.Hour)}, "a1 a3"},
 		"newest 1":      {Outdated{Keep: 1}, "a1 a3 a4"},
 		"newest 3":      {Outdated{Keep: 3}, "a1 a3"},

@@ -160,7 +160,7 @@ var flags = []ownFlag{
 			p.cfg.Table, err = openTable(v)
 			return err
 		}},
-	{"spread", "SIGMA", "spread of the time to the first token: of its logarithm, which is normal", func(p *parser, v string) (err error) {
+	{"spread", "SIGMA", "spread of the logarithm of the TTFT, which is normal", func(p *parser, v string) (err error) {
 		p.cfg.Spread, err = strconv.ParseFloat(v, 64)
 		if err != nil || !(p.cfg.Spread >= 0 && p.cfg.Spread <= 3) {
 			return errors.New("not a number from 0 to 3")

@@ -274,6 +274,11 @@ func readRows(name string) (c compared, err error) {
 		if read, _, _ := strings.Cut(table.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
 			return c, fmt.Errorf("%s: its format is %s, and results of format %s.x are read", name, plain.Quote(ours.FormatVersion), read)
 		}
+		for i := range ours.Capacities { // what contradicts itself is no answer
+			if err := door.Capacity(&ours.Capacities[i], ours.Capacities[i].RunID); err != nil {
+				return c, fmt.Errorf("%s: %w", name, err)
+			}
+		}
 		c.rows, c.found = ours.Rows, ours.Capacities
 		return c, nil
 	}

@@ -55,7 +55,7 @@ func (f checkFlags) noise(ctx context.Context, t *console) (*results.Noise, erro
 	n, ok := figure.NoiseOf(rows)
 	switch {
 	case !ok:
-		tooFew := &exit{exitFailed, errors.New("fewer than two starts have measured anything: nothing is known of the noise")}
+		tooFew := &exit{exitFailed, errors.New("no load was measured in every start, and in two or more: nothing is known of the noise")}
 		return nil, errors.Join(brief(runErr), tooFew)
 	case n.Box == "":
 		const unnamed = "the noise is not kept: the starts were on several machines, or the machine has neither GPUs that tell " +

@@ -95,16 +95,21 @@ func readSpeed(ctx context.Context, path string) (float64, error) {
 		return 0, fmt.Errorf("its files cannot be read past the page cache: %w", errors.Unwrap(err))
 	}
 	defer f.Close()
+	return speedOf(ctx, f)
+}
+
+// speedOf is how fast a file is read.
+func speedOf(ctx context.Context, f io.Reader) (float64, error) {
 	block := aligned(readBlock)
 	read, start := 0, time.Now()
 	for time.Since(start) < readFor && ctx.Err() == nil {
 		n, err := f.Read(block)
 		read += n
-		if err == io.EOF || n < readBlock { // what is left is no whole block
-			break
-		}
-		if err != nil {
+		if err != nil && err != io.EOF {
 			return 0, err
+		}
+		if n < readBlock { // what is left is no whole block
+			break
 		}
 	}
 	return float64(read) / time.Since(start).Seconds(), ctx.Err()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hclbench/capacity"
+	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/report/say"
@@ -109,10 +110,11 @@ func newCapacityDiff(a, b *figure.Capacity) CapacityDiff {
 		}
 	}
 	lowA, highA, lowB, highB := c.bounds()
-	if c.noAnswer() == "" && lowA > 0 && !math.IsInf(highB, 0) {
+	known := c.noAnswer() == "" && !c.AtLeast() && c.A.Of == c.B.Of
+	if known && lowA > 0 && !math.IsInf(highB, 0) {
 		c.High = new(changeOf(lowA, highB))
 	}
-	if c.noAnswer() == "" && !math.IsInf(highA, 0) {
+	if known && !math.IsInf(highA, 0) {
 		c.Low = new(changeOf(highA, lowB))
 	}
 	switch {
@@ -135,7 +137,7 @@ func (c *CapacityDiff) bounds() (lowA, highA, lowB, highB float64) {
 		switch {
 		case o.Breaks != nil:
 			high = *o.Breaks
-		case o.AtLeast && c.A != nil && c.B != nil && c.A.Most == c.B.Most:
+		case c.AtLeast():
 			high = o.Most
 		}
 		return low, high
@@ -155,7 +157,7 @@ func (c *CapacityDiff) noAnswer() string {
 		name string
 		of   *capacity.Outcome
 	}{{"A", c.A}, {"B", c.B}} {
-		if side.of != nil && side.of.Holds == nil && side.of.Breaks == nil {
+		if side.of != nil && (side.of.Flaw != "" || side.of.Holds == nil && side.of.Breaks == nil) {
 			return side.name + " has no answer: " + strings.TrimPrefix(say.Bounds(side.of), "no answer: ")
 		}
 	}
@@ -265,6 +267,9 @@ func (d *Difference) SearchFinding(benchmark string) string {
 			continue
 		}
 		values := fmt.Sprintf("%s %s, was %s", say.BoundsShort(c.B), say.LoadUnit(c.B.Of), say.BoundsShort(c.A))
+		if c.A.Of != c.B.Of {
+			values += " " + say.LoadUnit(c.A.Of)
+		}
 		if text := c.change(); text != "" {
 			values += " (" + text + ")"
 		}
@@ -315,7 +320,7 @@ func (d *Difference) knee(c *CellDiff, of side) string {
 	for _, r := range of.rows(*c) {
 		for _, s := range d.Searches {
 			switch x := of.search(s); {
-			case x == nil || x.Outcome.Breaks == nil || x.DeploymentID != r.DeploymentID:
+			case x == nil || x.Outcome.Breaks == nil || x.DeploymentID != r.DeploymentID || !inLoop(r, x.Outcome.Of):
 			case figure.Along(r)[x.Outcome.Of] >= *x.Outcome.Breaks && sent(r, true) == sent(x.Rows[0], true):
 				return fmt.Sprintf("a load of %s is past the knee of %s, which breaks %s by %s %s: such loads tell how engines fail, not which is faster",
 					number.Short(figure.Along(r)[x.Outcome.Of]), x.Engine, say.SLO(x), number.Short(*x.Outcome.Breaks), say.LoadUnit(x.Outcome.Of))
@@ -323,6 +328,16 @@ func (d *Difference) knee(c *CellDiff, of side) string {
 		}
 	}
 	return ""
+}
+
+// inLoop reports whether a cell's load is of the loop that a search for such loads is about. What is in flight at most says of
+// an open loop nothing, and holds its rate back.
+func inLoop(r *results.Row, of string) bool {
+	w := &r.Job.Workload
+	if of == capacity.Rate {
+		return w.Concurrency == 0
+	}
+	return w.Rate == 0 || w.Rate == load.Inf
 }
 
 // checkSearches holds what searches have found against a limit.
@@ -356,7 +371,10 @@ func (c *CapacityDiff) check(l GateLimit, allowed []string) (Result, string) {
 			}
 		}
 		least, most = (1+l.at/100)*lowA, (1+l.at/100)*highA
-		why = "changed by " + c.change() + " (" + say.BoundsShort(c.A) + ", now " + say.BoundsShort(c.B) + " " + say.LoadUnit(c.B.Of) + ")"
+		why = say.BoundsShort(c.A) + ", now " + say.BoundsShort(c.B) + " " + say.LoadUnit(c.B.Of)
+		if by := c.change(); by != "" {
+			why = "changed by " + by + " (" + why + ")"
+		}
 	}
 	if text := c.sureness(); text != "" && !l.value {
 		why += "; " + text

@@ -2,9 +2,11 @@ package compare
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/report/reporttest"
 	"hclbench/results"
@@ -54,6 +56,8 @@ func TestCapacityGate(t *testing.T) {
 		{"no answer now", "capacity < -5%", to(79, 99), search{Open: []float64{4}}, nil, Unknown, "B has no answer: nothing is certain"},
 		{"all of the range", "capacity < -5%", all, all, nil, Pass, ""},
 		{"all of another range", "capacity < -5%", search{Pass: []float64{128}, Most: 128}, all, nil, Unknown, "does not decide it"},
+		{"all before, a little less than all now", "capacity < -5%", all, search{Pass: []float64{62}, Fail: []float64{64}, Most: 64}, nil, Unknown, "changed by ±0 % or less (64 or more, now 62 to 64 concurrent)"},
+		{"a little less than all before, all now", "capacity > 10%", search{Pass: []float64{60}, Fail: []float64{62}, Most: 64}, all, nil, Unknown, "changed by +3.2 % or more"},
 		{"all before, less now", "capacity < -5%", all, to(40, 50), nil, Fail, "changed by −22 % or less"},
 		{"nothing before", "capacity < -5%", search{Fail: []float64{1}}, to(40, 50), nil, Pass, ""},
 		{"nothing now", "capacity < -5%", to(40, 50), search{Fail: []float64{1}}, nil, Fail, "now below 1"},
@@ -115,7 +119,10 @@ func TestPastTheKnee(t *testing.T) {
 	}
 	longer := fixed(256) // which no search has sent
 	longer.Job.Workload.Dataset.InputTokens = 8192
-	d := differenceOf(t, to(79, 99), to(80, 100), nil, fixed(16), fixed(128), longer)
+	open := fixed(255) // which is never in flight
+	open.Axes = results.Axes{{Name: "engine", Value: "vllm.h200"}, {Name: "rate", Value: 2.0}}
+	open.Job.Workload.Rate = 2
+	d := differenceOf(t, to(79, 99), to(80, 100), nil, fixed(16), fixed(128), longer, open)
 	l, err := ParseLimit("p99_ttft_ms > 150")
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +165,39 @@ func TestCapacityShown(t *testing.T) {
 	reporttest.Holds(t, write("markdown"), "| −60 % to −34 % | worse |")
 	reporttest.Holds(t, write("json"), `"change_percent_at_most": -34.`, `"verdict": "worse"`)
 	reporttest.Check(t, "the finding", "vllm.h200 certainly holds less: 40 to 52 concurrent, was 79 to 99 (−60 % to −34 %).", d.SearchFinding("chat"))
+	all := search{Pass: []float64{4, 64}, Most: 64}
+	d = differenceOf(t, all, all, nil)
+	reporttest.Check(t, "of all of the range", "Of vllm.h200 no difference is certain: 64 or more concurrent, was 64 or more; both hold all of the range.",
+		d.SearchFinding("chat"))
 	d = differenceOf(t, to(79, 99), to(80, 100), nil)
 	reporttest.Check(t, "no finding", "Of vllm.h200 no difference is certain: 80 to 100 concurrent, was 79 to 99 (−19 % to +27 %); the bounds overlap.",
 		d.SearchFinding("chat"))
+}
+
+// TestAnotherLoop: loads of a closed loop and of an open one are numbers of different things, between which there is no change.
+func TestAnotherLoop(t *testing.T) {
+	d := differenceOf(t, to(79, 99), to(5, 6), func(c *results.Capacity) { c.Outcome.Of = capacity.Rate }, openLoop(to(5, 6))...)
+	c := d.Searches[0]
+	if c.A == nil || c.B == nil || c.Low != nil || c.High != nil || c.Verdict != "unknown" {
+		t.Errorf("%+v", c)
+	}
+	reporttest.Check(t, "the finding", "Of vllm.h200 no difference is certain: 5 to 6 requests/s, was 79 to 99 concurrent; another loop.", d.SearchFinding("chat"))
+}
+
+// openLoop are the cells of a search for a rate.
+func openLoop(s search) (rows []results.Row) {
+	s.Engine = "vllm.h200"
+	rows, _ = reporttest.Searched(s)
+	for i := range rows {
+		r := &rows[i]
+		at := r.Job.Workload.Concurrency
+		r.Job.Workload.Concurrency, r.Job.Workload.Rate = 0, load.Rate(at)
+		r.Axes = slices.Clone(r.Axes)
+		for j := range r.Axes {
+			if r.Axes[j].Name == capacity.Concurrency {
+				r.Axes[j] = results.Axis{Name: capacity.Rate, Value: int64(at)}
+			}
+		}
+	}
+	return rows
 }

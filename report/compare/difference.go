@@ -179,7 +179,7 @@ func figureDiff(m figure.Metric, rowsA, rowsB []*results.Row) (FigureDiff, bool)
 	}
 	f.b.Needs = f.Needs
 	f.Verdict = f.verdict()
-	if !f.Significant && !f.within() {
+	if !f.Significant && !f.Within() {
 		if f.Needed = figure.Needed(a.Values, b.Values); f.Needed == 0 && min(a.N, b.N) < figure.Fewest {
 			f.Needed = figure.Fewest
 		}
@@ -202,11 +202,11 @@ const unsaid = "with too few requests"
 
 // chance reports whether there are enough repetitions to tell the two apart, or a box is known well enough, and they are not.
 func (f FigureDiff) chance() bool {
-	return f.b.Differs(f.a) == figure.NotSo && (f.within() || min(f.A.N, f.B.N) >= figure.Fewest)
+	return f.b.Differs(f.a) == figure.NotSo && (f.Within() || min(f.A.N, f.B.N) >= figure.Fewest)
 }
 
-// within reports whether the change is less than what the boxes can show.
-func (f FigureDiff) within() bool { return f.b.Within(f.a) }
+// Within reports whether the change is less than what the boxes can show.
+func (f FigureDiff) Within() bool { return f.b.Within(f.a) }
 
 // cannotShow says of which change on the boxes say nothing.
 func (f FigureDiff) cannotShow() string {

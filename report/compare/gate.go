@@ -235,7 +235,7 @@ func (c *CellDiff) change(l GateLimit) (Result, string) {
 		return Unknown, fmt.Sprintf("B is judged by %s, A by %s", f.b.Judged, f.a.Judged)
 	case !beyond:
 		return Pass, ""
-	case f.within():
+	case f.Within():
 		return Unknown, why + "; " + f.cannotShow()
 	case f.chance():
 		return Unknown, why + fmt.Sprintf(", which %d+%d repetitions do not tell from chance", f.A.N, f.B.N)

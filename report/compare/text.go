@@ -219,7 +219,7 @@ func (f FigureDiff) text() string {
 func (f FigureDiff) doubt(c CellDiff) string {
 	var words []string
 	switch n := min(f.A.N, f.B.N); {
-	case f.within():
+	case f.Within():
 		words = append(words, f.cannotShow())
 	case f.Significant || n >= figure.Fewest:
 		words = append(words, fmt.Sprintf("p=%.3f n=%d+%d", f.P, f.A.N, f.B.N))

@@ -33,7 +33,7 @@ func Capacities(rows []results.Row, found []results.Capacity) (all []*Capacity) 
 	first := map[*Capacity]*results.Row{}
 	for _, f := range found {
 		c := &Capacity{Capacity: f}
-		if c.Rows = Those(rows, func(r *results.Row) bool { return !r.Stale && c.Tried(r) != nil }); c.Rows == nil {
+		if c.Rows = Those(rows, func(r *results.Row) bool { return c.Tried(r) != nil }); c.Rows == nil {
 			continue
 		}
 		first[c], c.Engine = c.Rows[0], c.Rows[0].Deployment.Engine
@@ -52,8 +52,11 @@ func Capacities(rows []results.Row, found []results.Capacity) (all []*Capacity) 
 // loadOf is the load of a cell, in what the search is about.
 func (c *Capacity) loadOf(r *results.Row) float64 { return Along(r)[c.Outcome.Of] }
 
-// Tried is what has come of the load of a cell; nil: the search has not tried it.
+// Tried is what has come of the load of a cell; nil: the search has not tried it, or the cell is stale, which may be of another.
 func (c *Capacity) Tried(r *results.Row) *capacity.Load {
+	if r.Stale {
+		return nil
+	}
 	if c.Identity != nil { // whatever the lab calls it now
 		if AxisOf(r.Axes, SideAxis) != AxisOf(c.Axes, SideAxis) {
 			return nil

@@ -43,3 +43,32 @@ func TestCapacitiesOf(t *testing.T) {
 		t.Errorf("of the other side there are %+v", all)
 	}
 }
+
+// TestChangedSearch: of a search whose requests the lab has changed since nothing is shown beside the one that took its place,
+// and no stale cell stands for a load that this has tried.
+func TestChangedSearch(t *testing.T) {
+	was, before := reporttest.Searched(reporttest.Search{Engine: "vllm.h200", Pass: []float64{4, 16}, Fail: []float64{32}})
+	rows, found := reporttest.Searched(reporttest.Search{Engine: "vllm.h200", Pass: []float64{4, 64}, Fail: []float64{128}})
+	identify := func(rows []results.Row, found []results.Capacity, tokens string) {
+		found[0].Identity = map[string]string{"load.input_tokens": tokens}
+		for i := range rows {
+			rows[i].Identity = map[string]string{"load.input_tokens": tokens, "load.concurrency": figure.AxisOf(rows[i].Axes, "concurrency")}
+		}
+	}
+	identify(was, before, "100")
+	identify(rows, found, "200")
+	for i := range was {
+		was[i].ID += "-before"
+		was[i].Stale = true
+		was[i].Summary.Requests *= 2
+	}
+	all := figure.Capacities(slices.Concat(rows, was), slices.Concat(before, found))
+	if len(all) != 1 || *all[0].Outcome.Holds != 64 || len(all[0].Rows) != len(rows) {
+		t.Fatalf("%d capacities, the first holds %v", len(all), *all[0].Outcome.Holds)
+	}
+	for i := range was {
+		if c, _ := figure.TriedBy(all, &was[i]); c != nil {
+			t.Errorf("%v, which is stale, is of a search", was[i].Axes)
+		}
+	}
+}

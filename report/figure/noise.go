@@ -79,8 +79,8 @@ func Floors() []Metric {
 }
 
 // NoiseOf is how far the starts of a proof lie apart: rows are its cells. Every start has measured every load; a metric is
-// there that all of them know. False: fewer than two starts have measured anything. Starts on several machines, as pods may be,
-// tell the noise of none: its Box is empty.
+// there that all of them know. False: no two starts have measured the same, so that nothing is known of the noise. Starts on
+// several machines, as pods may be, tell the noise of none: its Box is empty.
 func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 	measured := Those(rows, IsMeasured)
 	starts := Grouped(measured, func(r *results.Row) string { return r.DeploymentID })
@@ -96,6 +96,7 @@ func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 			n.Box = ""
 		}
 	}
+	whole := false
 	for _, m := range AllMetrics(rows) {
 		worst := 0.0
 		for _, load := range Grouped(measured, func(r *results.Row) string { return r.Benchmark + fmt.Sprint(r.Axes) }) {
@@ -106,6 +107,7 @@ func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 				}
 			}
 			if len(logs) == len(starts) {
+				whole = true
 				worst = max(worst, math.Sqrt(variance(logs)))
 			}
 		}
@@ -113,5 +115,5 @@ func NoiseOf(rows []results.Row) (n results.Noise, ok bool) {
 			n.Spread[m.Name] = worst
 		}
 	}
-	return n, true
+	return n, whole
 }

@@ -79,7 +79,11 @@ func TestNoiseOf(t *testing.T) {
 	if got, want := LeastShown(&n, OutputThroughput), math.Expm1(12.706*0.04); math.Abs(got-want) > 1e-9 {
 		t.Errorf("LeastShown = %v, want %v", got, want)
 	}
-	rows[1].Summary = nil
+	rows[1].Summary, rows[2].Summary = nil, nil
+	if n, ok := NoiseOf(rows); ok {
+		t.Errorf("of two starts that have measured another load each: %+v", n)
+	}
+	rows[2].Summary = rows[0].Summary
 	rows[3].Summary = nil
 	if n, ok := NoiseOf(rows); ok {
 		t.Errorf("of one start: %+v", n)

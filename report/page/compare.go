@@ -173,17 +173,25 @@ func (d *data) pair(pairs []compare.CellDiff, pair []int, of *compare.Difference
 		m := same[0].Of
 		change := dataColumn{Key: "change_" + m.Name, Title: "change of " + say.Lower(m.Title), Unit: "%"}
 		p := dataColumn{Key: "p_" + m.Name, Title: "p of " + say.Lower(m.Title)}
-		change.Name, p.Name = change.Title, p.Title
+		floor := dataColumn{Key: "floor_" + m.Name, Title: "least change shown of " + say.Lower(m.Title), Unit: "%"}
+		change.Name, p.Name, floor.Name = change.Title, p.Title, floor.Title
+		below := false
 		for i := range d.Listed {
-			by, chance := math.NaN(), math.NaN()
+			by, chance, least := math.NaN(), math.NaN(), math.NaN()
 			if f := pairs[pair[i]].Figure(m.Name); f != nil && f.Needs == 0 {
 				by = float64(f.Change)
 				if f.Significant || min(f.A.N, f.B.N) >= figure.Fewest { // with fewer it would say nothing
 					chance = f.P
 				}
+				if f.Within() {
+					least, below = float64(f.Floor), true
+				}
 			}
-			change.Values, p.Values = append(change.Values, by), append(p.Values, chance)
+			change.Values, p.Values, floor.Values = append(change.Values, by), append(p.Values, chance), append(floor.Values, least)
 		}
 		d.Columns = append(d.Columns, change, p)
+		if below { // the floor of those alone whose change is below it
+			d.Columns = append(d.Columns, floor)
+		}
 	}
 }

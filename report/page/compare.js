@@ -9,8 +9,8 @@ const pairIn = (c, rows) => {
   if (!a || !b) return null;
   const known = key => columns.get(key + c.key)?.values[rows[0]] ?? null, compared = columns.has("change_" + c.key);
   const by = compared ? known("change_") : a.v ? (b.v - a.v) / Math.abs(a.v) * 100 : null, p = known("p_");
-  const sure = p !== null && p < 0.05, chance = p !== null && !sure;
-  const says = chance ? `~ p=${p.toFixed(3)}` : [by === null ? "from 0" : change(by / 100), ...(sure ? [`p=${p.toFixed(3)}`] : [])].join(", ");
+  const below = known("floor_"), sure = below === null && p !== null && p < 0.05, chance = p !== null && !sure;
+  const says = below !== null ? "~ below the noise" : chance ? `~ p=${p.toFixed(3)}` : [by === null ? "from 0" : change(by / 100), ...(sure ? [`p=${p.toFixed(3)}`] : [])].join(", ");
   return { a, b, by, says, look: sure && c.better ? (by * c.better > 0 ? "better" : "worse") : "" };
 };
 // bothIn are both sides' values, in one unit.

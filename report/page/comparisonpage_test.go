@@ -83,6 +83,37 @@ func TestComparedPage(t *testing.T) {
 	}
 }
 
+// TestBelowTheNoise: what the boxes cannot show is no change on the page either, whatever repetitions say.
+func TestBelowTheNoise(t *testing.T) {
+	t.Parallel()
+	noise := &results.Noise{Box: "b", Engine: "vllm.h200", Host: "h200", Starts: 4, Spread: map[string]float64{"output_throughput": 0.02}}
+	cells := func(values ...float64) []results.Row {
+		rows := reporttest.Repeated("vllm.h200", 4, values...)
+		for i := range rows {
+			rows[i].Noise = noise
+		}
+		return rows
+	}
+	d, err := compare.Diff("a", cells(1000, 1001, 1002, 1003), "b", cells(939, 940, 941, 942), []string{"output_throughput"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f := d.Cells[0].Figures[0]; f.Verdict != "level" || !f.Significant {
+		t.Fatalf("it is %s, and significant %v", f.Verdict, f.Significant)
+	}
+	name := filepath.Join(t.TempDir(), "compare.html")
+	page := reporttest.Written(t, func(w io.Writer) error { return Comparison(w, d, figure.About{}) })
+	if err := os.WriteFile(name, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tab := testhost.NewBrowser(t).Open(t, "file://"+name, testhost.View{Width: 1440, Height: 900})
+	walk(t, tab, [][3]string{
+		{"the change", `document.querySelector("#cells tbody tr").textContent`, "~ below the noise"},
+		{"no look", `document.querySelectorAll("#cells tbody .worse, #cells tbody .better").length`, "0"},
+		{"a pair opened", `(document.querySelector("#cells [data-row]").click(), document.getElementById("cell").textContent)`, "~ below the noise"},
+	})
+}
+
 // TestDifferenceSays: what a page says first of two sets of results.
 func TestDifferenceSays(t *testing.T) {
 	pairs := func(a, b []float64) [2][]results.Row {

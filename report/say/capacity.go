@@ -238,6 +238,25 @@ func Ranking(of []*figure.Capacity) string {
 	if len(front)+len(behind) < 2 {
 		return ""
 	}
+	var others []string // who may hold more than all of them
+	for _, c := range of {
+		if !slices.Contains(front, c) && !slices.Contains(behind, c) {
+			others = append(others, c.Name())
+		}
+	}
+	text := ranking(front, behind, others != nil)
+	if others != nil && len(front) == 1 {
+		text += " Of " + Listed(others) + " nothing is certain."
+	}
+	return text
+}
+
+// ranking says it of those that have an answer, which are not all there are.
+func ranking(front, behind []*figure.Capacity, notAll bool) string {
+	most := "holds the most"
+	if notAll {
+		most = "holds the most of those with an answer"
+	}
 	names := func(all []*figure.Capacity) string {
 		var names []string
 		for _, c := range all {
@@ -250,7 +269,7 @@ func Ranking(of []*figure.Capacity) string {
 	}
 	if len(front) == 1 && len(behind) > 2 {
 		first := slices.MaxFunc(behind, func(a, b *figure.Capacity) int { return cmp.Compare(*a.Outcome.Breaks, *b.Outcome.Breaks) })
-		return fmt.Sprintf("%s holds the most: %s, and of the others %s breaks last, by %s.", names(front), number.Short(*front[0].Outcome.Holds),
+		return fmt.Sprintf("%s %s: %s, and of the others %s breaks last, by %s.", names(front), most, number.Short(*front[0].Outcome.Holds),
 			first.Name(), number.Short(*first.Outcome.Breaks))
 	}
 	if len(front) == 1 {
@@ -258,7 +277,7 @@ func Ranking(of []*figure.Capacity) string {
 		for _, c := range behind {
 			others = append(others, fmt.Sprintf("%s breaks by %s", c.Name(), number.Short(*c.Outcome.Breaks)))
 		}
-		return fmt.Sprintf("%s holds the most: %s, and %s.", names(front), number.Short(*front[0].Outcome.Holds), Listed(others))
+		return fmt.Sprintf("%s %s: %s, and %s.", names(front), most, number.Short(*front[0].Outcome.Holds), Listed(others))
 	}
 	text := fmt.Sprintf("Nobody leads: the bounds of %s overlap.", names(front))
 	for _, same := range figure.Grouped(behind, func(c *figure.Capacity) string { return names(leaders(c)) }) {

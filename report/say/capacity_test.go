@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"hclbench/capacity"
+	"hclbench/report/figure"
+	"hclbench/report/reporttest"
 )
 
 // TestSearchEnds: an answer says why it is no narrower: for a load that stays in doubt only where that left nothing to try.
@@ -32,4 +34,13 @@ func TestSearchEnds(t *testing.T) {
 			t.Errorf("%s, want %s", got, x.want)
 		}
 	}
+}
+
+// TestRankingWithoutAnswer: who has no answer may hold the most.
+func TestRankingWithoutAnswer(t *testing.T) {
+	rows, found := reporttest.Searched(reporttest.Search{Engine: "sglang.h200", Pass: []float64{79}, Fail: []float64{99}},
+		reporttest.Search{Engine: "vllm.h200", Pass: []float64{28}, Fail: []float64{34}},
+		reporttest.Search{Engine: "trtllm.h200", Open: []float64{4, 256}})
+	reporttest.Check(t, "the ranking", "sglang.h200 holds the most of those with an answer: 79, and vllm.h200 breaks by 34. Of trtllm.h200 nothing is certain.",
+		Ranking(figure.Capacities(rows, found)))
 }

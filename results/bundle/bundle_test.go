@@ -396,25 +396,49 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestCapacity: what a search has found goes with its run; one whose bound is no load that was tried does not come in.
+// TestCapacity: what a search has found goes with its run; one that contradicts itself does not come in.
 func TestCapacity(t *testing.T) {
-	holds := 8.0
-	for name, loads := range map[string][]capacity.Load{
-		"whole": {{Load: 8, Verdict: capacity.Pass, Again: capacity.Pass, Tries: 2}}, "without its load": nil,
+	holds, less, most := 8.0, 4.0, 16.0
+	line := func(name string, within int) []capacity.LineOutcome {
+		return []capacity.LineOutcome{{Name: name, Max: load.Duration(time.Second), Counted: 400, Within: within, Verdict: capacity.Pass}}
+	}
+	whole := func() capacity.Outcome {
+		return capacity.Outcome{Of: capacity.Rate, Holds: &holds, Breaks: &most, Least: 1, Most: 64, Confidence: 0.95, Loads: []capacity.Load{
+			{Load: 4, Verdict: capacity.Fail, Tries: 1, Lines: line("ttft_p95", 380)},
+			{Load: 8, Verdict: capacity.Pass, Again: capacity.Pass, Tries: 2, Lines: line("ttft_p95", 400)},
+			{Load: 16, Verdict: capacity.Fail, Tries: 1, Lines: line("ttft_p95", 300)}}}
+	}
+	for name, c := range map[string]struct {
+		change func(o *capacity.Outcome)
+		why    string // empty: it comes in
+	}{
+		"whole":                   {func(o *capacity.Outcome) {}, ""},
+		"without its load":        {func(o *capacity.Outcome) { o.Loads = o.Loads[2:] }, "bound 8 is not a load"},
+		"it breaks below":         {func(o *capacity.Outcome) { o.Breaks = &less }, "it holds 8 and breaks by 4"},
+		"it holds what fails":     {func(o *capacity.Outcome) { o.Loads[1].Verdict = capacity.Fail }, "its bound 8 is FAIL"},
+		"bounds of what is none":  {func(o *capacity.Outcome) { o.Flaw = "drifting" }, "no flaw"},
+		"at least below the most": {func(o *capacity.Outcome) { o.AtLeast = true }, "the most of its range"},
+		"surer than sure":         {func(o *capacity.Outcome) { o.Confidence = 95 }, "its confidence cannot be 95"},
+		"out of its range":        {func(o *capacity.Outcome) { o.Least = 6 }, "its load 4 is out of its range"},
+		"twice":                   {func(o *capacity.Outcome) { o.Loads[0].Load = 8 }, "or of its order"},
+		"more than all":           {func(o *capacity.Outcome) { o.Loads[0].Lines[0].Within = 401 }, "than were counted"},
+		"another SLO":             {func(o *capacity.Outcome) { o.Loads[1].Lines[0].Name = "tpot_p95" }, "has another SLO"},
+		"without lines":           {func(o *capacity.Outcome) { o.Loads[1].Lines = nil }, "has 0 lines"},
 	} {
 		from, to := open(t, t.TempDir()), open(t, t.TempDir())
 		all := owned(t)
 		measure(t, from, all)
+		o := whole()
+		c.change(&o)
 		check(t, from.PutCapacity(t.Context(), results.Capacity{
-			ID: "0123456789c1", RunID: ownRun, DeploymentID: "0123456789d1", Benchmark: "chat", Finished: all.Run.Started,
-			Outcome: capacity.Outcome{Of: capacity.Rate, Holds: &holds, Least: 1, Most: 8, AtLeast: true, Loads: loads},
+			ID: "0123456789c1", RunID: ownRun, DeploymentID: "0123456789d1", Benchmark: "chat", Finished: all.Run.Started, Outcome: o,
 		}))
 		var b bytes.Buffer
 		check(t, Write(t.Context(), &b, from, ownRun, true, nil))
 		_, err := importInto(t.Context(), to, bytes.NewReader(b.Bytes()))
-		if loads == nil {
-			if err == nil || !strings.Contains(err.Error(), "bound 8") {
-				t.Errorf("%s: %v", name, err)
+		if c.why != "" {
+			if err == nil || !strings.Contains(err.Error(), c.why) {
+				t.Errorf("%s: %v, want %q", name, err, c.why)
 			}
 			continue
 		}
@@ -423,4 +447,16 @@ func TestCapacity(t *testing.T) {
 			t.Errorf("the run in the other store (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// TestProof: a run that has proved a box goes as any other.
+func TestProof(t *testing.T) {
+	from, to := open(t, t.TempDir()), open(t, t.TempDir())
+	all := owned(t)
+	all.Run.Command = results.Proving
+	measure(t, from, all)
+	var b bytes.Buffer
+	check(t, Write(t.Context(), &b, from, ownRun, true, nil))
+	_, err := importInto(t.Context(), to, bytes.NewReader(b.Bytes()))
+	check(t, err)
 }

@@ -23,7 +23,7 @@ func Run(r *results.Run) error {
 	if r.Outcome == results.Importing {
 		return fmt.Errorf("run %s was not whole where it comes from", r.ID)
 	}
-	err := errors.Join(oneOf("command", r.Command, "apply", "rehearse", "bench", "import"),
+	err := errors.Join(oneOf("command", r.Command, "apply", "rehearse", "bench", "import", results.Proving),
 		dated(r.Started, r.Finished), Lines(&r.Lab, &r.Version, &r.Outcome))
 	if err != nil {
 		return fmt.Errorf("run %s: %w", r.ID, err)
@@ -114,18 +114,42 @@ func Capacity(c *results.Capacity, run string) error {
 	if !IsThingID(c.DeploymentID) {
 		err = errors.Join(err, fmt.Errorf("%q is not the id of a deployment", plain.Cut(c.DeploymentID, 40)))
 	}
-	for _, bound := range []*float64{o.Holds, o.Breaks} {
-		if bound != nil && o.At(bound) == nil {
-			err = errors.Join(err, fmt.Errorf("its bound %v is not a load that it has tried", *bound))
+	for _, x := range []struct {
+		bound *float64
+		is    capacity.Verdict
+	}{{o.Holds, capacity.Pass}, {o.Breaks, capacity.Fail}} {
+		switch at := o.At(x.bound); {
+		case x.bound == nil:
+		case at == nil:
+			err = errors.Join(err, fmt.Errorf("its bound %v is not a load that it has tried", *x.bound))
+		case at.Verdict != x.is || o.Flaw != "":
+			err = errors.Join(err, fmt.Errorf("its bound %v is %s, and must be %s and no flaw be known", *x.bound, at.Verdict, x.is))
 		}
+	}
+	switch {
+	case o.Holds != nil && o.Breaks != nil && *o.Holds >= *o.Breaks:
+		err = errors.Join(err, fmt.Errorf("it holds %v and breaks by %v", *o.Holds, *o.Breaks))
+	case o.AtLeast != (o.Holds != nil && *o.Holds == o.Most):
+		err = errors.Join(err, errors.New("it says wrongly whether it holds the most of its range"))
+	case o.Confidence > 1:
+		err = errors.Join(err, fmt.Errorf("its confidence cannot be %v", o.Confidence))
 	}
 	words := []string{string(capacity.Pass), string(capacity.Fail), string(capacity.Unresolved)}
 	for i := range o.Loads {
 		l := &o.Loads[i]
 		err = errors.Join(err, counted("load", l.Load), counted("number of tries", l.Tries), Lines(&l.Doubt),
 			oneOf("verdict", string(l.Verdict), words...), oneOf("verdict", string(l.Again), append(words, "")...))
+		if l.Load < o.Least || l.Load > o.Most || i > 0 && l.Load <= o.Loads[i-1].Load {
+			err = errors.Join(err, fmt.Errorf("its load %v is out of its range, or of its order", l.Load))
+		}
+		if len(l.Lines) != len(o.Loads[0].Lines) {
+			err = errors.Join(err, fmt.Errorf("its load %v has %d lines of the SLO", l.Load, len(l.Lines)))
+		}
 		for j := range l.Lines {
 			x := &l.Lines[j]
+			if j < len(o.Loads[0].Lines) && (x.Name != o.Loads[0].Lines[j].Name || x.Max != o.Loads[0].Lines[j].Max) || x.Within > x.Counted {
+				err = errors.Join(err, fmt.Errorf("its load %v has another SLO, or more requests within it than were counted", l.Load))
+			}
 			err = errors.Join(err, Lines(&x.Name), counted("bound", time.Duration(x.Max)), counted("number of requests", x.Counted, x.Within),
 				counted("inflation", x.Inflation), oneOf("verdict", string(x.Verdict), words...))
 		}
