@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -198,10 +199,11 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 			s.Lost(tried.Cost)
 			continue
 		}
-		if _, ok := s.Next(); !ok {
-			break // its budget is less than it was
-		}
-		if err := s.Ended(tried.Start, *tried.Result); err != nil {
+		s.Next()
+		switch err := s.Ended(tried.Start, *tried.Result); {
+		case errors.Is(err, tune.ErrNotNext): // the budget is not what it was: it has cost what it has cost
+			s.Lost(tried.Cost)
+		case err != nil:
 			return nil, fmt.Errorf("go on with tuning %s: %w", t.Name, err)
 		}
 	}

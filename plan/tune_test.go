@@ -173,6 +173,30 @@ func TestTune(t *testing.T) {
 		t.Errorf("%d starts of another question count", n)
 	}
 
+	// With another budget it goes on, and what other starts would have come before has cost what it has cost.
+	of := func(starts string, kept []byte) *Tune {
+		lab := readLab(t, strings.Replace(tuneLab, "starts = 12", starts, 1))
+		return New(lab, Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}}).Tunes[0]
+	}
+	few := of("starts = 7", nil)
+	if n := tuned(t, few, time.Minute, 0, 100); n != 7 {
+		t.Errorf("%d starts of 7", n)
+	}
+	if kept, err = json.Marshal(few.Ledger); err != nil {
+		t.Fatal(err)
+	}
+	more := of("starts = 30", kept)
+	if s, err = more.Search(); err != nil {
+		t.Fatal(err)
+	}
+	if next, ok := s.Next(); !ok || next.Phase != tune.Search || s.Answer().Starts != 7 {
+		t.Errorf("with a greater budget %+v comes next, after %d starts", next, s.Answer().Starts)
+	}
+	tuned(t, more, time.Minute, 0, 100)
+	if s, err = more.Search(); err != nil || s.Answer().Winner == nil || s.Answer().Starts != len(more.Ledger.Starts) {
+		t.Errorf("with a greater budget the answer is %+v: %v", s.Answer(), err)
+	}
+
 	// Less money, and a start that was broken off: the budget is never exceeded.
 	short := New(readLab(t, strings.Replace(tuneLab, "money  = 180", "money  = 100", 1)), Options{}).Tunes[0]
 	tuned(t, short, 9*time.Minute, 3, 100)

@@ -395,12 +395,15 @@ func seedOf(of uint64, n int) uint64 {
 	return x ^ x>>31
 }
 
-// Ended notes what came of the start that Next has named last. It is an error to tell of another one, which is how a tuning that
-// goes on finds that its question is not what it was; and of a result without sense. Nothing is noted then.
+// ErrNotNext is why nothing is noted of a start: by what is known another one comes next, or none.
+var ErrNotNext = errors.New("it is not the one that comes next")
+
+// Ended notes what came of the start that Next has named last. To tell of another one is [ErrNotNext], which is how a tuning that
+// goes on finds that its question is not what it was; a result without sense is an error, too. Nothing is noted then.
 func (t *Tuning) Ended(s Start, r Result) error {
 	switch {
 	case t.next == nil || s.Number != t.next.Number || s.Phase != t.next.Phase || s.Candidate.key() != t.next.Candidate.key() || s.Seed != t.next.Seed:
-		return fmt.Errorf("start %d is not the one that comes next", s.Number)
+		return fmt.Errorf("start %d: %w", s.Number, ErrNotNext)
 	case !slices.Contains(outcomes[:], r.Outcome):
 		return fmt.Errorf("start %d has an outcome that is none: %q", s.Number, r.Outcome)
 	case r.Cost.Time < 0 || !(r.Cost.Money >= 0) || math.IsInf(r.Cost.Money, 0):
