@@ -210,6 +210,7 @@ func (s *server) leave(ctx context.Context, final life) (said gone, err error) {
 		}
 	}
 	said.Removed, said.Others, left = s.claim.end(ctx, all)
+	said.Memory = s.claim.foreignMemory()
 	left = uncleanOf(left, s.processes.stopAll(ctx))
 	if final.by != nil {
 		left = s.clean(ctx, *final.by, left)

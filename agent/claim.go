@@ -383,6 +383,7 @@ func (c *claim) takeDown(ctx context.Context, name string, grace time.Duration) 
 		c.memory.Lock()
 		defer c.memory.Unlock()
 		c.memory.remove()
+		c.memory.shared = c.memory.shared || m.SharesMemory
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

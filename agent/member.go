@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/docker"
 )
@@ -112,7 +113,20 @@ type started struct {
 type gone struct {
 	Removed []provision.Found      `json:"removed,omitempty"`
 	Others  []provision.GPUProcess `json:"others,omitempty"` // that have begun to use the GPUs meanwhile
+	Memory  []string               `json:"memory,omitempty"` // of other users, which the agent cannot see to be the engines' or not, see [segments.foreign]
 	Missed  bool                   `json:"missed,omitempty"` // it was ending by itself: what else was asked is not done
+}
+
+// Warnings are what its user has to know of the host.
+func (g gone) Warnings() (all []string) {
+	for _, p := range g.Others {
+		all = append(all, fmt.Sprintf("somebody else has begun to use its GPUs since it was measured: %s", p))
+	}
+	if n := len(g.Memory); n > 0 {
+		const text = "other users have %s of shared memory there that came while it ran, first %s: only root can see whether it left them, and remove them"
+		all = append(all, fmt.Sprintf(text, plain.Count(n, "file"), plain.Line(g.Memory[0])))
+	}
+	return all
 }
 
 func (c *claim) put(w http.ResponseWriter, r *http.Request) error {
@@ -137,7 +151,7 @@ func (c *claim) delete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return faultOf(err)
 	}
-	return reply(w, gone{Others: others})
+	return reply(w, gone{Others: others, Memory: c.foreignMemory()})
 }
 
 // Start has the agent make a container, or a process, under its name, and returns its id.
@@ -151,14 +165,14 @@ func (a *Client) start(ctx context.Context, r provision.Runtime, ct provision.Co
 
 // Stop has the agent stop what it has made under a name: its stop signal, grace (0: its own), SIGKILL; remove
 // it, and prove that it is gone: nothing of it runs or listens, and when it was the last of the claim the GPUs are as
-// they were. What is not there is stopped. others have begun to use the GPUs meanwhile. What is left is an
+// they were. What is not there is stopped. warnings are of what others have there meanwhile. What is left is an
 // [provision.UncleanError], and the agent's to try again when the claim ends.
-func (a *Client) Stop(ctx context.Context, name string, grace time.Duration) (others []provision.GPUProcess, err error) {
+func (a *Client) Stop(ctx context.Context, name string, grace time.Duration) (warnings []string, err error) {
 	var said gone
 	err = a.insist(ctx, func() error {
 		return a.call(ctx, "DELETE", fmt.Sprintf("/v1/members/%s?grace=%s", url.PathEscape(name), grace), nil, &said)
 	})
-	return said.Others, err
+	return said.Warnings(), err
 }
 
 // Containers runs engines as containers by the hands of the agent, which is beside the daemon when the network is

@@ -30,10 +30,11 @@ type segment struct {
 
 // segments are those that processes have made and used: they are theirs to remove.
 type segments struct {
-	before map[segment]bool   // what was there already is somebody else's
+	before map[segment]bool   // what was there already is somebody else's; and what was told of, see foreign
 	looks  map[segment]int    // at those of which no user was found
 	ours   map[segment]string // paths
 	looked time.Time
+	shared bool // a container has seen them
 }
 
 // newSegments knows those already that were noted: what was there before anything of ours, nil for what is there now, and
@@ -41,7 +42,8 @@ type segments struct {
 func newSegments(before []segment, ours map[string]segment) *segments {
 	s := &segments{before: map[segment]bool{}, looks: map[segment]int{}, ours: map[segment]string{}}
 	if before == nil {
-		before = slices.Collect(maps.Keys(ownSegments()))
+		own, others := allSegments()
+		before = slices.AppendSeq(slices.Collect(maps.Keys(own)), maps.Keys(others))
 	}
 	for _, of := range before {
 		s.before[of] = true
@@ -53,18 +55,40 @@ func newSegments(before []segment, ours map[string]segment) *segments {
 	return s
 }
 
-// ownSegments are this user's segments, with their paths.
-func ownSegments() map[segment]string {
-	all := map[segment]string{}
+// allSegments are those whose users this user may see, which is root for all, and those of others, with their paths.
+func allSegments() (own, others map[segment]string) {
+	own, others = map[segment]string{}, map[segment]string{}
 	entries, _ := os.ReadDir(shared) // there on Linux
 	for _, e := range entries {
 		var st unix.Stat_t
 		path := filepath.Join(shared, e.Name())
-		if unix.Lstat(path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && int(st.Uid) == os.Getuid() {
-			all[segment{uint64(st.Dev), st.Ino}] = path
+		if unix.Lstat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
+			continue
+		}
+		if of := (segment{uint64(st.Dev), st.Ino}); os.Getuid() == 0 || os.Getuid() == int(st.Uid) {
+			own[of] = path
+		} else {
+			others[of] = path
 		}
 	}
-	return all
+	return own, others
+}
+
+// foreign are the paths of what other users have there since before, where a container has seen it: it may be the
+// container's, which this user cannot see. Each is told of once.
+func (s *segments) foreign() (paths []string) {
+	if !s.shared {
+		return nil
+	}
+	_, others := allSegments()
+	for of, path := range others {
+		if !s.before[of] {
+			s.before[of] = true
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
 }
 
 // look notes which of the segments that have come are used by processes; with all, also those of which no user
@@ -76,7 +100,7 @@ func (s *segments) look(users func() []entry, all bool) {
 	if unix.Stat(shared, &dir) == nil && !all && time.Unix(dir.Mtim.Unix()).Add(segmentLooks*segmentPoll).Before(was) {
 		return // nothing has come
 	}
-	found := ownSegments()
+	found, _ := allSegments()
 	for of := range found {
 		if s.before[of] || s.ours[of] != "" || s.looks[of] >= segmentLooks && !all {
 			delete(found, of)
@@ -110,11 +134,12 @@ func (s *segments) noted() map[string]segment {
 // remove removes what was noted, and nobody uses any more. What is gone is ours no more.
 func (s *segments) remove() {
 	defer func() {
-		there := ownSegments()
+		there, _ := allSegments()
 		maps.DeleteFunc(s.ours, func(of segment, path string) bool { return there[of] != path })
 	}()
 	var left []segment
-	for of, path := range ownSegments() {
+	there, _ := allSegments()
+	for of, path := range there {
 		if s.ours[of] == path {
 			left = append(left, of)
 		}
@@ -175,6 +200,18 @@ func (c *claim) lookAtMemory(ctx context.Context, all bool) {
 		c.note.Memory = c.memory.noted()
 		c.keep()
 	}
+}
+
+// foreignMemory is [segments.foreign] once no container that sees this machine's shared memory is up.
+func (c *claim) foreignMemory() []string {
+	c.memory.Lock()
+	defer c.memory.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.note.Members, func(m member) bool { return m.SharesMemory }) {
+		return nil
+	}
+	return c.memory.foreign()
 }
 
 // usedBy notes the segments that a process has mapped or open, as far as it is ours to look at.

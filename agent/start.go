@@ -134,6 +134,7 @@ func Destroy(ctx context.Context, c *reach.Conn, all Binaries, lab string, how D
 		var now Ended
 		now, was, err = destroy(ctx, c, all, lab, how, log)
 		ended.Removed, ended.Others = append(ended.Removed, now.Removed...), append(ended.Others, now.Others...)
+		ended.Memory = append(ended.Memory, now.Memory...)
 		if err != nil || !now.Missed {
 			return ended, was, err
 		}

@@ -162,9 +162,9 @@ func (s *Session) Down(ctx context.Context, rt Runtime, ct provision.Container, 
 			cancel() // it cleans itself
 		}
 	})()
-	others, err := rt.Stop(ctx, ct.Name, ct.StopGrace)
-	for _, p := range others {
-		tell.say(s.Host, Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
+	warnings, err := rt.Stop(ctx, ct.Name, ct.StopGrace)
+	for _, text := range warnings {
+		tell.say(s.Host, Warning, "%s", text)
 	}
 	switch {
 	case err == nil:

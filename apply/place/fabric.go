@@ -169,9 +169,9 @@ func (s *Session) lend(ctx context.Context, to *fabric.Spot) error {
 	to.Stop = func(ctx context.Context, ct provision.Container) error {
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+downPatience)
 		defer done()
-		others, err := rt.Stop(ctx, ct.Name, ct.StopGrace)
-		for _, p := range others {
-			s.say(Warning, "somebody else has begun to use its GPUs since it was measured: %s", p)
+		warnings, err := rt.Stop(ctx, ct.Name, ct.StopGrace)
+		for _, text := range warnings {
+			s.say(Warning, "%s", text)
 		}
 		if err != nil {
 			return s.undone(ct.Name, err)

@@ -115,7 +115,7 @@ func enter(ctx context.Context, h *provision.Host, pod *kube.Pod, opt Options) (
 type Runtime interface {
 	looking
 	Start(ctx context.Context, ct provision.Container) (id string, err error)
-	Stop(ctx context.Context, name string, grace time.Duration) (others []provision.GPUProcess, err error)
+	Stop(ctx context.Context, name string, grace time.Duration) (warnings []string, err error)
 }
 
 // looking is how containers or processes are looked at, which takes no agent.

@@ -185,6 +185,9 @@ func (r remover) remove(ctx context.Context, c Reached) (p Presence, err error) 
 		r.tell.say(h, Step, "removed %s", f.Name)
 		p.Containers = append(p.Containers, f)
 	}
+	for _, text := range ended.Warnings() {
+		r.tell.say(h, Warning, "%s", text)
+	}
 	if err != nil || !seen {
 		return p, err
 	}

@@ -323,6 +323,17 @@ var faults = []fault{
 			s.gone(0)
 			s.push(nil)
 		}},
+	{name: "container that shares the host's memory killed in mid-cell, Docker by sudo", often: true, says: "exited with code 137",
+		opt: testhost.Options{Login: "someone", Sudo: true}, engine: map[string]string{"ENGINE_FAULT": "memory", "ENGINE_ITL": "50ms"}, strike: func(s *scene) {
+			s.edit(`container { stop_grace = "10s" }`, "container {\n    ipc        = \"host\"\n    stop_grace = \"10s\"\n  }")
+			s.reach(midCell)
+			inDocker(s.T, s.host, "kill", "--signal", "KILL", s.engine())
+			s.await("warning", "other users have 1 file of shared memory there that came while it ran, first /dev/shm/psm_", 1)
+			s.push(nil)
+			s.end(2 * time.Minute)
+			must(s, s.host.Command("sh", "-c", "rm /dev/shm/psm_*").Run())
+			s.gone(0)
+		}},
 	{name: "container hangs in mid-cell", says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
 		strike: failsByItself},
 	{name: "container OOM-killed in mid-cell", at: moment{"", "ready", "", 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},
