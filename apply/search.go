@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/capacity"
@@ -19,7 +20,7 @@ type looking struct {
 	tell     teller
 	try      capacity.Try    // that is under way
 	tries    map[float64]int // that were made of each load
-	last     time.Time       // when the last of them was begun
+	last     time.Time       // when the latest of them was begun
 	requests int
 	took     time.Duration
 	flaw     string // why the search ends without an answer, where it cannot say so itself
@@ -115,12 +116,18 @@ func (x *looking) take(c *results.Cell, records []load.Record) {
 		n = c.Summary.Requests
 		doubt, drifts = capacity.Against(c.Summary.Verdict, x.SLO)
 		if d := c.Job.Workload.Dataset; doubt == "" && !first && d.Path != "" && !d.Fresh() && c.CacheReset != "flushed" {
-			doubt, drifts = "its prompts were sent at another load before, and the prefix cache is "+c.CacheReset, false
+			doubt, drifts = "its prompts were sent before, and the prefix cache may have them: "+c.CacheReset, false
+			if !strings.HasPrefix(c.CacheReset, "failed") { // nor can any other load be judged
+				x.flaw = doubt
+			}
 		}
 	}
+	x.try.Early = c.Started.Before(x.last)
 	x.Tried(x.try, x.cell.Search().Cost(n, took), doubt, drifts)
 	x.tries[x.try.Load]++
-	x.last = c.Started
+	if !x.try.Early {
+		x.last = c.Started
+	}
 	x.requests += n
 	x.took += took
 	if err := capacity.Lacking(x.SLO, records); err != nil {

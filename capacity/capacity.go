@@ -91,6 +91,7 @@ type Try struct {
 	Load  float64
 	Most  float64 // that it may cost
 	Again bool    // it has passed, and is tried again at the end
+	Early bool    // it was measured before another that was noted before it: it is not the last, and tells of no drift
 	of    *Tried
 	*series
 }
@@ -161,6 +162,8 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	add(!(q.Confidence >= 0.5 && q.Confidence <= 0.9999), "confidence", "a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
 	add(!(q.Precision >= 0.001 && q.Precision <= 1), "precision", "a precision of %v is not between 0.001 and 1", q.Precision)
 	add(!(q.Budget > 0), "budget", "there is no budget")
+	add(!q.Timed && (q.Budget > 1e9 || q.Budget > 0 && q.Budget != math.Trunc(q.Budget)), "budget",
+		"a budget of %v requests is not a whole number up to a billion", q.Budget)
 	if problems != nil {
 		return nil, problems
 	}
@@ -411,14 +414,19 @@ func (o *outlook) best(most func(at float64) float64, pass, fail bool) (at, brin
 			t != nil && (t.Verdict != Unresolved || t.Doubt != "" || t.Again != "") || most(x) < o.Budget/share/glances {
 			continue
 		}
-		near := o.nearest(x)
-		requests, had := most(x)/max(o.perRequest(), near.spent/float64(max(1, near.sent))), 0
+		near, requests, had := o.nearest(x), 2*o.least, 0 // where no request was over so far, nobody knows what one costs
+		if near != nil {
+			requests = most(x) / max(o.perRequest(), near.spent/float64(near.sent))
+		}
 		if t != nil {
 			had = len(t.inFlight)
 		}
 		passes, holds := 1.0, 1.0
 		for i, c := range o.curves {
-			inflation := near.Lines[i].Inflation
+			inflation := 1.
+			if near != nil {
+				inflation = near.Lines[i].Inflation
+			}
 			toPass := spread - math.Log(o.chance*ofChance)
 			toFail := toPass + math.Log(float64(len(o.curves)))
 			if t != nil {
@@ -442,10 +450,10 @@ func (o *outlook) best(most func(at float64) float64, pass, fail bool) (at, brin
 	return at, brings
 }
 
-// nearest is the load nearest to another that was tried.
+// nearest is the load nearest to another of which requests have counted or cost; nil: there is none.
 func (s *Search) nearest(x float64) (near *Tried) {
 	for _, t := range s.loads {
-		if t.Tries > 0 && (near == nil || math.Abs(math.Log(t.Load/x)) < math.Abs(math.Log(near.Load/x))) {
+		if t.sent > 0 && (near == nil || math.Abs(math.Log(t.Load/x)) < math.Abs(math.Log(near.Load/x))) {
 			near = t
 		}
 	}
@@ -537,6 +545,8 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 		if x.Again == Unresolved {
 			x.Verdict = Unresolved // one load, one verdict: a lower one may pass twice
 		}
+	case t.Early:
+		x.alone = nil
 	case x.Verdict == Pass && x.Doubt == "" && x.alone != nil && x.alone.verdict == Pass:
 		x.Again = Pass
 	}

@@ -28,6 +28,8 @@ func TestRefused(t *testing.T) {
 		"a confidence of 1 is not":         func(q *Question) { q.Confidence = 1 },
 		"a precision of 0 is not":          func(q *Question) { q.Precision = 0 },
 		"there is no budget":               func(q *Question) { q.Budget = math.NaN() },
+		"a budget of 1000.5 requests":      func(q *Question) { q.Budget = 1000.5 },
+		"a budget of 1e+19 requests":       func(q *Question) { q.Budget = 1e19 },
 		"requests of which none misses it": func(q *Question) { q.Budget = 200 },
 		"ttft_p99 takes 7":                 func(q *Question) { q.SLO[0].Percentile, q.Budget = 99, 1000 },
 	} {
@@ -171,6 +173,50 @@ func TestDoubts(t *testing.T) {
 				t.Errorf("%v, holds %v, breaks by %v, %+v", loads, low, high, a)
 			}
 		})
+	}
+}
+
+// TestNoAnswer: where no request at a load was ever over, lower loads are tried, though nobody knows what a request costs.
+func TestNoAnswer(t *testing.T) {
+	q := line95(1, 64)
+	q.Timed, q.Budget = true, 3600
+	s, err := New(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loads []float64
+	for range 200 {
+		try, more := s.Next()
+		if !more {
+			break
+		}
+		loads = append(loads, try.Load)
+		s.Tried(try, 0, "the engine was lost", false)
+	}
+	if want := "[4 4 4 2 2 2 1 1 1]"; fmt.Sprint(loads) != want {
+		t.Errorf("%v, want %s", loads, want)
+	}
+}
+
+// TestEarly: a pass that was measured before another load was is not the last try of all, and is tried again.
+func TestEarly(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		s, err := New(line95(1, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []float64{2, 4} {
+			try := s.try(at, 1000, ofChance, false)
+			try.Early = early && at == 4
+			for range 300 {
+				try.add([]float64{0.5}, at)
+			}
+			s.Tried(try, 300, "", false)
+		}
+		next, more := s.Next()
+		if a := s.Answer(); a.Holds == nil || a.Holds.Load != 4 || a.Finished == early || more != early || next.Again != early {
+			t.Errorf("early: %v: %+v, then %+v", early, a, next)
+		}
 	}
 }
 

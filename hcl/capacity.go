@@ -60,9 +60,6 @@ var (
 	searchTime   = lang.DurationBetween[time.Duration](time.Second, longCell)
 	searchBudget = lang.NewKind("duration or number", `a time such as "1h", or a number of requests such as 20000`, func(v cty.Value) (budget, error) {
 		if n, ok := lang.AsFloat(v); ok && v.Type() == cty.Number {
-			if n < 1 || n != float64(int(n)) {
-				return budget{}, lang.NoFit
-			}
 			return budget{n, false}, nil
 		}
 		d, err := searchTime.Convert(v)

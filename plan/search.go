@@ -105,7 +105,8 @@ func (c *Cell) Try(at, most float64, repetition int) *Cell {
 	out.load.pairs["load."+q.Of()] = fmt.Sprint(axis.Value)
 	out.load.text = canonical(out.load.pairs)
 	sent := s.Load
-	sent.Workload = q.Workload(sent.Workload, at, most/s.speed())
+	sent.Workload = q.Workload(sent.Workload, at, most)
+	sent.Workload.Duration = load.Duration(float64(sent.Workload.Duration) / s.speed())
 	sent.Workload.Rate *= load.Rate(s.speed())
 	sent.Seed = out.seed()
 	out.Task = &sent
@@ -161,6 +162,16 @@ func number(v any) float64 {
 	}
 	f, _ := v.(float64)
 	return f
+}
+
+// lacks reports whether a load that a search has tried brought no measurement.
+func (s *Search) lacks(found *capacity.Outcome) bool {
+	return slices.ContainsFunc(s.Tries, func(c *Cell) bool {
+		v, _ := c.Axes.Value(s.Question.Of())
+		at := number(v)
+		l := found.At(&at)
+		return c.Status != Done && l != nil && l.Doubt != "" && c.Repetition <= l.Tries
+	})
 }
 
 // goesOn says of a search that is not over, or was asked something else, what of it is there.

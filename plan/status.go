@@ -58,9 +58,15 @@ func (p *Plan) compare(opt Options) {
 			}
 			c.takes = cmp.Or(k.Took, past.takes(c))
 			c.known(id, k, opt, seen)
-			if s := c.Search(); s != nil && c.Status == Done && !(k.Capacity.Outcome.Over && k.Capacity.Question == s.Asked()) {
-				c.Status, c.Why = Measure, "it was not over"
-				c.goesOn(k.Capacity)
+			if s := c.Search(); s != nil && c.Status == Done {
+				switch {
+				case !k.Capacity.Outcome.Over || k.Capacity.Question != s.Asked():
+					c.Status, c.Why = Measure, "it was not over"
+					c.goesOn(k.Capacity)
+				case s.lacks(&k.Capacity.Outcome):
+					c.Status, c.Why = Measure, "a load of it brought no measurement"
+					c.goesOn(k.Capacity)
+				}
 			}
 		}
 	}

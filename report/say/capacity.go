@@ -111,7 +111,7 @@ func Tried(o *capacity.Outcome, load float64) string {
 	switch {
 	case l == nil:
 		return text + so
-	case l.Again != "":
+	case l.Again != "" && l.Tries > 1:
 		text += ", tried again: " + string(l.Again)
 	default:
 		text += ": " + string(l.Verdict)

@@ -44,3 +44,13 @@ func TestRankingWithoutAnswer(t *testing.T) {
 	reporttest.Check(t, "the ranking", "sglang.h200 holds the most of those with an answer: 79, and vllm.h200 breaks by 34. Of trtllm.h200 nothing is certain.",
 		Ranking(figure.Capacities(rows, found)))
 }
+
+// TestTried: only a load that was tried before is said to be tried again.
+func TestTried(t *testing.T) {
+	for tries, want := range map[int]string{1: "7 concurrent: PASS; so far", 2: "7 concurrent, tried again: PASS; so far"} {
+		o := capacity.Outcome{Of: capacity.Concurrency, Loads: []capacity.Load{{Load: 7, Verdict: capacity.Pass, Again: capacity.Pass, Tries: tries}}}
+		if got := Tried(&o, 7); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
