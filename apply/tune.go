@@ -13,6 +13,7 @@ import (
 
 	"hclbench/engines"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/results"
 	"hclbench/tune"
@@ -49,8 +50,8 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 		r.expect(len(d.Cells))
 		if start.Race != nil {
 			d.Enough = func(row *results.Row) bool {
-				figure, ok := r.opt.Figure(t.Figure.Name, row)
-				return ok && row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
+				figure, _ := r.figure(t, row)
+				return row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
 			}
 		}
 		tried := plan.Tried{Start: start, Engine: d.Engine.Label(), Settings: plan.Settings(start.Candidate), Run: r.opt.Run.ID, Deployment: d.ID}
@@ -58,7 +59,7 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 		n := len(t.Ledger.Starts)
 		note := func(cost time.Duration) error {
 			tried.Cost = t.Cost(cost)
-			t.Ledger.Starts = append(t.Ledger.Starts[:n], tried)
+			t.Ledger.Starts = append(t.Ledger.Starts[:n], tried) // one before it with the same number was broken off, and counts beside it
 			return r.keep.ledger(ctx, t)
 		}
 		ticking, stop := context.WithCancel(ctx)
@@ -112,6 +113,9 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 				return
 			}
 		default: // a host is lost, or its start does not start, which is told, or it was broken off
+			if ctx.Err() == nil && (failed == nil || failed.scope <= ofDeployment) {
+				r.expect(len(d.Cells)) // which the next apply measures
+			}
 			return
 		}
 	}
@@ -138,7 +142,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	if err != nil {
 		return nil, err
 	}
-	best, at, why, missed := 0.0, "", "", []string(nil)
+	best, at, why, broke, missed := 0.0, "", "", false, []string(nil)
 	for _, c := range d.Cells {
 		l := plan.TriedLoad{Cell: c.ID, Axes: c.Axes}
 		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
@@ -156,12 +160,18 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 						l.Missed = append(l.Missed, a.Name())
 					}
 				}
-				l.Figure, _ = r.opt.Figure(t.Figure.Name, row)
+				var doubt *load.Reason
+				if l.Figure, doubt = r.figure(t, row); doubt != nil {
+					l.Doubt = r.keep.secrets.Text(doubt.Text)
+					broke = broke || doubt.Code != load.CodeServed
+				}
 			}
 		}
 		switch {
 		case l.Error != "":
 			why = l.Error
+		case l.Doubt != "":
+			why = l.Doubt
 		case l.Figure == 0:
 			why = "nothing was measured of " + t.Figure.Name
 		case l.Missed != nil:
@@ -194,6 +204,8 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			Score: tune.Score{Value: score(t, tried.Loads[0].Figure)}}, nil
 	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
 		return nil, nil
+	case !broken && best == 0 && broke:
+		return &tune.Result{Outcome: tune.Broke, Reason: why}, nil
 	case !broken && best == 0 && missed != nil:
 		slices.Sort(missed)
 		return &tune.Result{Outcome: tune.MissedSLO, Reason: strings.Join(slices.Compact(missed), ", ")}, nil
@@ -219,6 +231,23 @@ func isItsOwn(t *plan.Tune, tried *plan.Tried, f *failure) bool {
 // the noise between starts holds the error within one.
 func beaten(t *plan.Tune, race *tune.Race, figure float64) bool {
 	return race != nil && figure > 0 && score(t, figure) < race.Least
+}
+
+// figure is what a cell has measured of what is tuned; 0: nothing. Of less work than was asked for it is none, since a candidate would
+// win by doing less, and doubt says why. What is suspect for what the host or the generator did is no fault of the candidate, and is a figure.
+func (r *run) figure(t *plan.Tune, row *results.Row) (figure float64, doubt *load.Reason) {
+	for _, reason := range row.Verdict().Reasons {
+		switch reason.Code {
+		case load.CodeFailed, load.CodeCutShort, load.CodeOutputs, load.CodeServed:
+			if reason.Concerns(t.Figure.Name) && (doubt == nil || doubt.Code == load.CodeServed) {
+				doubt = &reason
+			}
+		}
+	}
+	if doubt == nil {
+		figure, _ = r.opt.Figure(t.Figure.Name, row)
+	}
+	return figure, doubt
 }
 
 // score is a figure of which more is better.

@@ -157,6 +157,7 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 	for _, inner := range b.Inner("stage") {
 		s := TuneStage{Name: inner.Label}
 		stage := inner.Read(&s, nil)
+		hideSecrets(stage, &s, append([]*engines.Engine{t.Start}, s.engines...), t.Stages)
 		checkStage(stage, &s, len(stages) == 0)
 		read.Incomplete = read.Incomplete || stage.Incomplete
 		for _, e := range s.engines {
@@ -174,6 +175,24 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 		checkCandidates(read, &t, stages)
 	}
 	return t
+}
+
+// hideSecrets makes secrets of flags that one of the engines knows to be secret, before options are called by what they say.
+func hideSecrets(b *lang.Block, s *TuneStage, of []*engines.Engine, before []TuneStage) {
+	for _, stage := range before {
+		of = append(of, stage.engines...)
+	}
+	for i, o := range s.overrides {
+		for n, f := range o.Flags {
+			if f.Value == nil || f.Value.IsSecret() || !slices.ContainsFunc(of, func(e *engines.Engine) bool { return e != nil && engines.IsSecret(e, f.Name) }) {
+				continue
+			}
+			b.NoteSecret(f.Value.Reveal())
+			secret := provision.Secret(f.Value.Reveal())
+			o.Flags[n].Value = &secret
+			b.WarnOfClearSecret(b.Element("flags", i), f.Name)
+		}
+	}
 }
 
 // checkStage: a stage tries one sort of thing, and other engines come first.
@@ -223,6 +242,8 @@ func checkStarted(b *lang.Block, name string, e *engines.Engine) {
 		b.Fail(b.At(name), "Nothing to start", "Others run %s, and hcl cannot start it with other settings.", e.Address())
 	case e.Host() == nil:
 		b.Fail(b.At(name), "Wrong value", onlyRecipe, e.Address())
+	case b.UsesMatrix(e.Address()):
+		b.Fail(b.At(name), "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
 	}
 }
 
@@ -260,6 +281,12 @@ func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
 			return
 		case t.Figure.Name == metric.Goodput.Name && len(c.Workload.SLO) == 0:
 			b.Fail(b.At("figure"), "Nothing to measure", "Without an SLO there is no goodput. Write an slo block in benchmark.%s, or another figure.", of.Name)
+			return
+		case t.Figure.Name == metric.Failed.Name:
+			b.Fail(b.At("figure"), "Nothing to measure", "Of %s the best is 0, and a figure must be above 0 to be compared. Write another.", t.Figure.Name)
+			return
+		case !slices.ContainsFunc(withPercentiles(of.Percentiles), func(m metric.Metric) bool { return m.Name == t.Figure.Name }):
+			b.Fail(b.At("figure"), "Nothing to measure", "benchmark.%s has no %s: write the percentile into its percentiles, or name another figure.", of.Name, t.Figure.Name)
 			return
 		case !c.Workload.Streams() && (t.Figure.Timing == "ttft" || t.Figure.Timing == "tpot" || t.Figure.Timing == "itl"):
 			b.Fail(b.At("figure"), "Nothing to measure", "benchmark.%s streams no answers, so that there is no %s.", of.Name, t.Figure.Name)

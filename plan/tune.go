@@ -58,6 +58,7 @@ type TriedLoad struct {
 	Figure float64      `json:"figure,omitempty"` // 0: there is none
 	Missed []string     `json:"missed,omitempty"` // lines of the SLO
 	Error  string       `json:"error,omitempty"`
+	Doubt  string       `json:"doubt,omitempty"` // why the figure is none: the engine has not done what was asked for
 }
 
 // LedgerName is the name under which a run keeps the ledger of a tuning.

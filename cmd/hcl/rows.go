@@ -125,7 +125,10 @@ func plannedCells(p *plan.Plan) []figure.Planned {
 	all := []figure.Planned{}
 	deployments := slices.Clone(p.Deployments)
 	for _, t := range p.Tunes {
-		for _, tried := range t.Ledger.Starts {
+		for i, tried := range t.Ledger.Starts {
+			if i > 0 && t.Ledger.Starts[i-1].Deployment == tried.Deployment { // made again
+				continue
+			}
 			if d, err := t.Deployment(tried.Start); err == nil { // one that cannot be made has no cells
 				deployments = append(deployments, d)
 			}

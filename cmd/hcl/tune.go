@@ -91,7 +91,7 @@ func runTune(ctx context.Context, t *console, o tuneOptions) error {
 		err = printTune(t.stdout, x, search, t.width(120))
 	}
 	if err == nil && o.write != "" {
-		err = writeWinner(t, x, search.Answer(), o.write)
+		err = writeWinner(t, x, search.Answer(), freeName(cfg, x.Name+"-best"), o.write)
 	}
 	return err
 }
@@ -102,6 +102,11 @@ func tuned(ctx context.Context, cfg *hcl.Config, store *results.Store, run strin
 		past, err := measuredBefore(ctx, store)
 		return plan.New(cfg, past), err
 	}
+	named, err := runNamed(ctx, store, "", run)
+	if err != nil {
+		return nil, err
+	}
+	run = named.ID
 	kept, err := store.Inputs(ctx, run)
 	if err != nil {
 		return nil, err
@@ -223,13 +228,16 @@ func verdictOf(x *plan.Tune, a tune.Answer) string {
 		s = fmt.Sprintf("Best: %s, by %.1f %%, where %.1f %% would have counted.", plan.Settings(a.Winner.Candidate), 100*a.Lead, 100*a.Floor)
 	default:
 		s = "No winner: " + a.Why + "."
-		if len(a.Tied) > 0 && !math.IsInf(a.Floor, 0) {
+		if len(a.Tied) > 0 && a.Lead <= a.Floor && !math.IsInf(a.Floor, 0) {
 			var names []string
 			for _, e := range a.Tied {
 				names = append(names, plan.Settings(e.Candidate))
 			}
 			s = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100*a.Floor)
 		}
+	}
+	if a.Winner == nil && a.Leader != nil {
+		s += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", plan.Settings(a.Leader.Candidate), 100*a.Lead)
 	}
 	s += fmt.Sprintf(" Best of %d tried of %d. Two starts of the same lie %.1f %% apart (one standard deviation).", a.Tried, a.Of, 100*a.Noise.Spread)
 	cost := fmt.Sprintf(" It took %s and %s", plain.Count(a.Starts, "start"), plan.Rough(a.Spent.Time))
@@ -265,7 +273,7 @@ type jsonCandidate struct {
 	Fate      tune.Fate      `json:"fate"`
 	Why       string         `json:"why,omitempty"`
 	Starts    int            `json:"starts"`
-	Searched  *float64       `json:"searched"` // scores; null: there is none
+	Searched  *float64       `json:"searched"` // in the unit of the figure; null: there is none
 	Finals    *float64       `json:"finals"`
 }
 
@@ -285,7 +293,11 @@ func answerOf(x *plan.Tune, search *tune.Tuning) jsonTune {
 		if f.Starts == 0 {
 			return nil
 		}
-		return &f.Value
+		v := f.Value
+		if x.Figure.Better == metric.Less {
+			v = 1 / v
+		}
+		return &v
 	}
 	for _, e := range search.Ledger() {
 		out.Candidates = append(out.Candidates, jsonCandidate{
@@ -296,14 +308,14 @@ func answerOf(x *plan.Tune, search *tune.Tuning) jsonTune {
 }
 
 // writeWinner writes the winner as a block that stands beside the lab's others.
-func writeWinner(t *console, x *plan.Tune, a tune.Answer, file string) error {
+func writeWinner(t *console, x *plan.Tune, a tune.Answer, name, file string) error {
 	if a.Winner == nil {
 		return &exit{exitFailed, fmt.Errorf("nothing is written to %s: there is no winner: %s", file, a.Why)}
 	}
 	if _, err := os.Stat(file); err == nil {
 		return usage("%s is there already; remove it, or name another file", file)
 	}
-	text, err := winnerText(x, x.Candidate(a.Winner.Candidate.Options))
+	text, err := winnerText(x, x.Candidate(a.Winner.Candidate.Options), name)
 	if err != nil {
 		return err
 	}
@@ -313,13 +325,22 @@ func writeWinner(t *console, x *plan.Tune, a tune.Answer, file string) error {
 	})
 }
 
+// freeName is a name that no engine of the lab has: an earlier winner may be among them, and be what this one inherits.
+func freeName(cfg *hcl.Config, name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(cfg.Engines, func(e *engines.Engine) bool { return e.Name == free }); n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	return free
+}
+
 // winnerText is a candidate as lab text.
-func winnerText(x *plan.Tune, c hcl.Candidate) (string, error) {
+func winnerText(x *plan.Tune, c hcl.Candidate, as string) (string, error) {
 	if c.Base.Kind == engines.GroupKind {
 		return fmt.Sprintf("# The best of tune %q is %s as it is.\n", x.Name, c.Base.Address()), nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# The best of tune %q: put this file beside the lab's others.\nengine %q %q {\n  inherits = %s\n", x.Name, c.Base.Kind, x.Name+"-best", c.Base.Address())
+	fmt.Fprintf(&b, "# The best of tune %q: put this file beside the lab's others.\nengine %q %q {\n  inherits = %s\n", x.Name, c.Base.Kind, as, c.Base.Address())
 	secret := errors.New("its settings have a secret, which is written nowhere: take them from the lab")
 	value := func(t provision.Text) string {
 		return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(strconv.Quote(t.Reveal()))

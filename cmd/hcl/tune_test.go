@@ -46,6 +46,7 @@ tune "pace" {
     flags = [
       { itl = "2ms" },
       { itl = "40ms" },
+      { itl = "1ms", stop-after = 1 },
       { fail-start = "torch.OutOfMemoryError: CUDA out of memory" },
     ]
   }
@@ -66,10 +67,11 @@ func TestTune(t *testing.T) {
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.Contains(lines.Text(), "start 2 (A/A)") {
+	for lines, begun := bufio.NewScanner(out), false; lines.Scan(); {
+		if begun && strings.Contains(lines.Text(), "starting") { // so that the ledger has it
 			break
 		}
+		begun = begun || strings.Contains(lines.Text(), "start 2 (A/A)")
 	}
 	must(t, cmd.Process.Kill())
 	cmd.Wait()
@@ -91,14 +93,17 @@ func TestTune(t *testing.T) {
 		}
 	}
 	u.json(&got, "tune", "--json")
-	if got.Winner == nil || strings.Join(got.Winner.Options, " ") != "itl=2ms" || got.Tried != 3 {
-		t.Errorf("the winner is %v of %d tried, want itl=2ms of 3", got.Winner, got.Tried)
+	if got.Winner == nil || strings.Join(got.Winner.Options, " ") != "itl=2ms" || got.Tried != 4 {
+		t.Errorf("the winner is %v of %d tried, want itl=2ms of 4", got.Winner, got.Tried)
 	}
 	fates := map[string]string{}
 	for _, c := range got.Candidates {
 		fates[c.Settings] = c.Fate
 		if strings.HasPrefix(c.Settings, "fail-start") && (!strings.Contains(c.Why, "out of memory") || c.Starts != 1) {
 			t.Errorf("%s was started %d times and has failed by %q", c.Settings, c.Starts, c.Why)
+		}
+		if strings.Contains(c.Settings, "stop-after") && (c.Fate != "failed" || !strings.Contains(c.Why, "broke answers")) {
+			t.Errorf("%s, which answers with one token of 16, has %s: %s", c.Settings, c.Fate, c.Why)
 		}
 	}
 	if fates["as it is"] != "dominated" || fates["itl=40ms"] != "duplicate" || fates["itl=2ms"] != "won" {
@@ -113,8 +118,8 @@ func TestTune(t *testing.T) {
 		}
 		numbers = append(numbers, s.Number)
 	}
-	// The start that was killed had begun, or was about to.
-	if len(got.Ledger) == 0 || got.Ledger[0].Run == got.Ledger[len(got.Ledger)-1].Run || broken > 1 {
+	// The start that was killed counts in the budget beside the one that was made in its place.
+	if len(got.Ledger) == 0 || got.Ledger[0].Run == got.Ledger[len(got.Ledger)-1].Run || broken != 1 {
 		t.Errorf("the ledger is %+v", got.Ledger)
 	}
 	for i, n := range numbers {
@@ -221,7 +226,8 @@ func TestTuneOfWorld(t *testing.T) {
 		return got.Ledger[len(got.Ledger)-1]
 	}
 	_, said, _ := u.run("apply")
-	if x := last(); len(got.Ledger) != 3 || x.Result != nil || !strings.Contains(said, "is not among the settings of its candidate") {
+	if x := last(); len(got.Ledger) != 3 || x.Result != nil || !strings.Contains(said, "is not among the settings of its candidate") ||
+		!strings.Contains(said, "left to the next apply") {
 		t.Errorf("with its port taken it is %+v\n%s", x.Result, said)
 	}
 	if n := got.Ledger[0].Noise; n == nil || n.Freedom != 1 {
@@ -242,5 +248,14 @@ func TestTuneOfWorld(t *testing.T) {
 	lost := x.Loads[0].Figure < x.Race.Least // on a busy machine starts of the same may lie so far apart that nobody does
 	if (x.Result.Outcome == tune.Beaten) != lost || (x.Loads[1].Figure == 0) != lost {
 		t.Errorf("against %+v it is %+v with %+v", x.Race, x.Result, x.Loads)
+	}
+}
+
+// TestVerdictOf: candidates that are further apart than the floor are not said to be tied by it, and who is ahead is named.
+func TestVerdictOf(t *testing.T) {
+	a, b := &tune.Entry{}, &tune.Entry{Candidate: tune.Candidate{Options: []string{"tp=8"}}}
+	got := verdictOf(new(plan.Tune), tune.Answer{Tied: []*tune.Entry{a, b}, Leader: a, Lead: 0.3, Floor: 0.14, Why: "the budget is spent"})
+	if strings.Contains(got, "tied") || !strings.Contains(got, "the budget is spent") || !strings.Contains(got, "as it is, by 30.0 %") {
+		t.Errorf("the verdict is %q", got)
 	}
 }

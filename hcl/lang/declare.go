@@ -330,6 +330,13 @@ func (g *register) below(address string) []*Declared {
 	return all
 }
 
+// UsesMatrix reports whether what has an address is another thing in each cell.
+func (g *register) UsesMatrix(address string) bool {
+	block, _, _ := strings.Cut(address, "[")
+	d := g.declared[block]
+	return d != nil && len(g.axesOf(d)) > 0
+}
+
 // axesOf are the axes that a block uses, itself or through what it refers to, and where.
 func (g *register) axesOf(d *Declared) map[string]hcl.Range {
 	switch {
