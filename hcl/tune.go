@@ -31,7 +31,6 @@ type Tune struct {
 	Keep        int             // how many candidates survive a stage
 	Finals      int             // fresh starts of each finalist
 	Budget      TuneBudget
-	Propose     []string // a command that names candidates; nil: none
 	Pos         string
 }
 
