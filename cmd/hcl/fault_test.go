@@ -113,7 +113,7 @@ func TestSlowFaults(t *testing.T) {
 			takes := time.Since(start)
 			for i := lane; i < kills; i += lanes {
 				must(s, os.RemoveAll(filepath.Join(s.lab, ".hcl"))) // each with a store of its own
-				s.kept = 0
+				s.kept, s.void = 0, 0
 				phase, killed := s.killAtRandom(&takes)
 				if !killed { // it was quicker than the last, which had to pull
 					i -= lanes
@@ -439,7 +439,7 @@ var leftFaults = []fault{
 			s.Errorf("exit %d, want %d", code, exitInterrupted)
 		}
 		s.gone(5 * time.Second)
-		s.kept = faultCells - s.todo()
+		s.kept, s.void = faultCells-s.todo(), 0
 	}},
 	{name: "reader of the events stands still", whole: true, strike: func(s *scene) {
 		goOn := s.standStill()
@@ -453,7 +453,7 @@ var leftFaults = []fault{
 		eventually(s.T, "it has ended", 2*readPatience+tellPatience, func() bool { return hasEnded(s.cmd.Process.Pid) })
 		goOn()
 		s.end(time.Minute)
-		s.kept = faultCells - s.todo()
+		s.kept, s.void = faultCells-s.todo(), 0
 	}},
 }
 

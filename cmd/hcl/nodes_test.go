@@ -221,7 +221,7 @@ func (n *nodes) images(host int, more map[string]string) {
 func (n *nodes) anew(text string, edit []string) {
 	must(n, os.WriteFile(filepath.Join(n.lab, "lab.hcl"), []byte(strings.NewReplacer(edit...).Replace(text)), 0o644))
 	must(n, os.RemoveAll(filepath.Join(n.lab, ".hcl")))
-	n.kept = 0
+	n.kept, n.void = 0, 0
 }
 
 // newWhole are nodes with a Docker each and the images of the lab, whose text is returned.

