@@ -108,6 +108,7 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	if m.of == nil {
 		t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
 		if t.d.Enough != nil && t.d.Enough(&results.Row{Cell: m.out, Deployment: t.row}) {
+			t.run.expect(-len(t.left)) // nobody is to measure them
 			t.left = nil
 		}
 		m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
