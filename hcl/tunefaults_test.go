@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,5 +48,42 @@ tune "pace" {
 		if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, tt.want) {
 			t.Errorf("%s: said %q, want %q", name, said, tt.want)
 		}
+	}
+}
+
+// TestTuneSecret: a flag that is a secret by its kind, whatever its name, is nowhere in clear: options are told, and kept, by their names.
+func TestTuneSecret(t *testing.T) {
+	cfg, problems := loadText(t, `
+host "h" { address = "10.0.0.1" }
+model "m" { repo = "m" }
+engine "sglang" "e" {
+  host  = host.h
+  model = model.m
+  image = "lmsysorg/sglang:v0.5.23"
+}
+dataset "random" "d" { input_tokens = 16 }
+benchmark "chat" {
+  engine   = engine.sglang.e
+  dataset  = dataset.random.d
+  requests = 8
+  load {
+    concurrency   = 4
+    output_tokens = 16
+  }
+}
+tune "pace" {
+  objective = benchmark.chat
+  start     = engine.sglang.e
+  figure    = "output_throughput"
+  stage "s" { flags = [{ watermark-config = "canary-7f3a" }] }
+  budget { starts = 12 }
+}`, lang.Vars{})
+	said := printed(t, problems)
+	if cfg == nil || len(cfg.Tunes) != 1 {
+		t.Fatal(said)
+	}
+	stage := cfg.Tunes[0].Stages[0]
+	if told := fmt.Sprintf("%+v", stage.Options) + said; strings.Contains(told, "canary-7f3a") || !strings.Contains(told, "watermark-config") {
+		t.Errorf("the option is %s", told)
 	}
 }
