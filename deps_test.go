@@ -75,6 +75,8 @@ var rooms = []room{
 		"the same rows read in another way, for tests"},
 	{"agent", []string{"load", "load/measure", "provision", "provision/docker", "provision/look", "provision/reach", "telemetry", "origin", "plain", "flow"},
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
+	{"accuracy", []string{"load", "plain"},
+		"what is asked, how right an answer is, and what two lists of answers prove: whoever asks tells it what was answered, so that it can be held against the harnesses and against simulated truth"},
 	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
 	{"capacity", []string{"load"},
