@@ -32,7 +32,7 @@ type worker struct {
 	ticket  ticket // that it sends, or has sent. Thousands of workers wait for answers, with as little stack as they can
 	records []load.Record
 	session prompts.Session // under way, with another request to come
-	heard   []byte          // the answer to its last request
+	said    wire.Said       // the answer to its last request
 	beside  sync.WaitGroup  // branches of the session
 	sleep   timer
 }
@@ -89,8 +89,8 @@ func (w *worker) send(ctx context.Context) {
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
 	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole, Endpoint: p.g.own.Endpoint}
-	if w.heard = w.heard[:0]; t.session.Listens() {
-		x.Text = &w.heard
+	if w.said.Reset(); t.session.Listens() {
+		x.Said = &w.said
 	}
 	body := t.Body
 	t.Body = nil // it is no use any more once it is written
@@ -102,7 +102,7 @@ func (w *worker) send(ctx context.Context) {
 	if p.g.others.Over != nil && !p.warmup {
 		p.g.others.Over(r)
 	}
-	if w.session = nil; t.session.Heard(r.OK(), w.heard) {
+	if w.session = nil; t.session.Heard(r.OK(), w.said.Text) {
 		w.session = t.session
 	}
 	p.done.Add(1)

@@ -12,7 +12,7 @@ import (
 type answer struct {
 	rec    *load.Record
 	count  *atomic.Int64 // chunks with a token of the whole run
-	text   *[]byte       // takes the content; nil: nobody wants it
+	said   *Said         // takes what it says; nil: nobody wants it
 	items  bool          // it is of the Responses API
 	chunk  chunk
 	chunks int   // with a token
@@ -77,6 +77,12 @@ func (a *answer) event(ev event) (over bool, err error) {
 		if c.content &^= a.seen; c.content&saidText == 0 {
 			c.text = nil
 		}
+		if c.content&saidReasoning == 0 {
+			c.reasoning = nil
+		}
+	}
+	if a.said != nil {
+		a.said.hear(c)
 	}
 	switch said := c.content != 0; {
 	case !c.token:
@@ -104,15 +110,12 @@ func (a *answer) parse(data []byte) error {
 
 // took writes down that a token has come.
 func (a *answer) took(ev event) error {
-	r, c := a.rec, &a.chunk
+	r := a.rec
 	a.ended = event{}
 	if a.chunks >= mostChunks(r.AskedOutput) {
 		return fails(load.ClassMalformed,
 			"the answer did not end: %d chunks came of an answer for which %d tokens were asked",
 			a.chunks, r.AskedOutput)
-	}
-	if a.text != nil {
-		*a.text = append(*a.text, c.text...)
 	}
 	if a.chunks == 0 {
 		r.First, r.Gaps = ev.at, nil
@@ -205,7 +208,7 @@ func (s *Stream) Reset(x Exchange) {
 	if x.Endpoint == load.Responses { // the last event repeats the whole answer, and all that was asked
 		s.events.reset(mostBytes(x.Record.AskedOutput))
 	}
-	s.answer = answer{rec: x.Record, count: x.Chunks, text: x.Text, items: x.Endpoint == load.Responses, before: -1}
+	s.answer = answer{rec: x.Record, count: x.Chunks, said: x.Said, items: x.Endpoint == load.Responses, before: -1}
 	s.whole, s.body, s.at = x.Whole, s.body[:0], 0
 	if cap(s.body) > smallBuffer {
 		s.body = nil

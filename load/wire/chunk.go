@@ -9,6 +9,8 @@ type chunk struct {
 	spoke     bool   // it has a text, which may be empty
 	content   kinds  // which kinds are there and not empty
 	text      []byte // the content, without reasoning, as it stands between its quotes
+	reasoning []byte // likewise
+	calls     []pieces
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
 	prompt    int    // tokens, if usage
@@ -39,13 +41,14 @@ var errJSON = errors.New("not a JSON object")
 //
 //	choices[].text, choices[].finish_reason
 //	choices[].{delta,message}.{role,content,reasoning_content,reasoning}
-//	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}
+//	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}, choices[].delta.tool_calls[].index,
+//	choices[].{delta,message}.tool_calls[].id
 //	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}, also by
 //	the names of the Responses API, and prompt_tokens_details.cached_tokens
 //	text, meta_info.{prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
 //	error, object = "error"
 func (c *chunk) parse(data []byte) error {
-	*c = chunk{}
+	*c = chunk{calls: c.calls[:0]}
 	s := scanner{b: data}
 	s.space()
 	s.members(func(key []byte) {
@@ -53,7 +56,8 @@ func (c *chunk) parse(data []byte) error {
 		case "choices":
 			s.elements(func() { c.choice(&s) })
 		case "text":
-			c.fills(s.filled(), saidText)
+			c.text = s.string()
+			c.fills(len(c.text) > 0, saidText)
 			c.whole, c.token = true, true
 		case "usage", "meta_info":
 			if s.peek() == '{' {
@@ -109,6 +113,7 @@ func (c *chunk) choice(s *scanner) {
 		case "text":
 			c.readText(s)
 		case "delta", "message":
+			streamed := string(key) == "delta"
 			s.object(func(key []byte) {
 				switch string(key) {
 				case "role":
@@ -116,19 +121,32 @@ func (c *chunk) choice(s *scanner) {
 				case "content":
 					c.readText(s)
 				case "reasoning_content", "reasoning":
-					c.fills(s.filled(), saidReasoning)
+					c.think(s.string())
 				case "tool_calls":
+					place := 0
 					s.elements(func() {
+						piece := pieces{index: place} // where it says no other
+						place++
 						s.members(func(key []byte) {
-							if string(key) == "function" {
-								c.call(s)
-							} else {
+							switch string(key) {
+							case "index":
+								if n, ok := s.number(); ok && streamed {
+									piece.index = n
+								}
+							case "id":
+								piece.id = s.string()
+							case "function":
+								piece.function(s)
+							default:
 								s.skip()
 							}
 						})
+						c.call(piece)
 					})
 				case "function_call":
-					c.call(s)
+					piece := pieces{}
+					piece.function(s)
+					c.call(piece)
 				default:
 					s.skip()
 				}
@@ -155,12 +173,30 @@ func (c *chunk) fills(is bool, with kinds) {
 	}
 }
 
-// call reads a part of a tool call: its function's name, or of its arguments.
-func (c *chunk) call(s *scanner) {
+func (c *chunk) think(reasoning []byte) {
+	if len(reasoning) > 0 {
+		c.content |= saidReasoning
+		c.reasoning = joined(c.reasoning, reasoning)
+	}
+}
+
+// call takes a piece of a tool call. An id alone is no content.
+func (c *chunk) call(piece pieces) {
+	says := len(piece.name)+len(piece.arguments) > 0
+	c.fills(says, saidCall)
+	if says || len(piece.id) > 0 {
+		c.calls = append(c.calls, piece)
+	}
+}
+
+// function reads the name and the arguments of a tool call, as far as they are there.
+func (p *pieces) function(s *scanner) {
 	s.object(func(key []byte) {
 		switch string(key) {
-		case "name", "arguments":
-			c.fills(s.filled(), saidCall)
+		case "name":
+			p.name = s.string()
+		case "arguments":
+			p.arguments = s.string()
 		default:
 			s.skip()
 		}

@@ -72,7 +72,7 @@ type Exchange struct {
 	Zero   time.Time     // from which the record's times count
 	Chunks *atomic.Int64 // content chunks of the whole run
 	Whole  bool          // the answer is one JSON object instead of a stream
-	Text   *[]byte       // takes the answer's content, as it stands in JSON strings; nil: nobody wants it
+	Said   *Said         // takes what the answer says; nil: nobody wants it
 	// of the request; empty: one of those whose answers are read alike
 	Endpoint string
 }

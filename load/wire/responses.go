@@ -14,12 +14,11 @@ import (
 //	type, delta
 //	response.{status,incomplete_details.reason,error}
 //	response.usage.{input_tokens,input_tokens_details.cached_tokens,output_tokens,output_tokens_details.reasoning_tokens}
-//	response.output[].{type,name,arguments}, response.output[].{content,summary}[].{text,refusal}
+//	response.output[].{type,call_id,name,arguments}, response.output[].{content,summary}[].{text,refusal}
 //
 // The last event of a stream repeats all that was said.
 func (c *chunk) response(data []byte) error {
-	*c = chunk{}
-	c.token = true
+	*c = chunk{token: true, calls: c.calls[:0]}
 	s := scanner{b: data}
 	var kind, delta, status, why []byte
 	member := func(key []byte) {
@@ -73,7 +72,7 @@ func (c *chunk) response(data []byte) error {
 // item reads what an answer consists of: a message, reasoning, or the call of a function.
 func (c *chunk) item(s *scanner) {
 	var kind, text []byte
-	call := false
+	call := pieces{index: len(c.calls)}
 	part := func() {
 		s.members(func(key []byte) {
 			switch string(key) {
@@ -88,8 +87,12 @@ func (c *chunk) item(s *scanner) {
 		switch string(key) {
 		case "type":
 			kind = s.string()
-		case "name", "arguments":
-			call = s.filled() || call
+		case "call_id":
+			call.id = s.string()
+		case "name":
+			call.name = s.string()
+		case "arguments":
+			call.arguments = s.string()
 		case "content", "summary":
 			s.elements(part)
 		default:
@@ -98,12 +101,12 @@ func (c *chunk) item(s *scanner) {
 	})
 	switch {
 	case string(kind) == "reasoning":
-		c.fills(len(text) > 0, saidReasoning)
+		c.think(text)
 	case len(text) > 0:
 		c.content |= saidText
 		c.text = joined(c.text, text)
 	default:
-		c.fills(call, saidCall)
+		c.call(call)
 	}
 }
 
@@ -128,13 +131,13 @@ func (c *chunk) takeEvent(kind, delta []byte) {
 		c.over = true
 		return
 	}
-	c.content, c.token = 0, bytes.HasSuffix(kind, []byte(".delta"))
+	c.content, c.reasoning, c.calls, c.token = 0, nil, c.calls[:0], bytes.HasSuffix(kind, []byte(".delta"))
 	switch string(kind) {
 	case "response.output_text.delta", "response.refusal.delta":
 		c.fills(len(delta) > 0, saidText)
 		c.text = delta
 	case "response.reasoning_text.delta", "response.reasoning_summary_text.delta":
-		c.fills(len(delta) > 0, saidReasoning)
+		c.think(delta)
 	case "response.function_call_arguments.delta", "response.custom_tool_call_input.delta",
 		"response.mcp_call_arguments.delta", "response.code_interpreter_call_code.delta":
 		c.fills(len(delta) > 0, saidCall)

@@ -116,9 +116,9 @@ func testResponses(t *testing.T, with maker) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			target := raw(t, func(conn net.Conn) { io.WriteString(conn, c.answer) })
-			got, text, chunks := load.Record{AskedInput: 5, AskedOutput: 3}, []byte(nil), new(atomic.Int64)
+			got, says, chunks := load.Record{AskedInput: 5, AskedOutput: 3}, Said{}, new(atomic.Int64)
 			with.client(t, target, load.Workload{Endpoint: load.Responses}).Send(t.Context(), net.Buffers{[]byte("{}")}, Exchange{Record: &got,
-				Zero: time.Now(), Chunks: chunks, Whole: strings.Contains(c.answer, "application/json"), Text: &text, Endpoint: load.Responses})
+				Zero: time.Now(), Chunks: chunks, Whole: strings.Contains(c.answer, "application/json"), Said: &says, Endpoint: load.Responses})
 			if !got.OK() {
 				if got.Class != c.want.Class || !strings.Contains(got.Error, c.want.Error) {
 					t.Errorf("class %q (%s), want %q (%s)", got.Class, got.Error, c.want.Class, c.want.Error)
@@ -129,8 +129,8 @@ func testResponses(t *testing.T, with maker) {
 			if diff := cmp.Diff(c.want, got, cmpopts.IgnoreFields(load.Record{}, "Sent", "First", "Last", "End", "Gaps", "Merged", "Answered")); diff != "" {
 				t.Errorf("record (-want +got):\n%s", diff)
 			}
-			if n := int(chunks.Load()); n != c.chunks || len(got.Gaps) != n-1 || string(text) != c.text || got.End < got.Last {
-				t.Errorf("%d chunks, %d gaps, text %q, want %d and %q", n, len(got.Gaps), text, c.chunks, c.text)
+			if n := int(chunks.Load()); n != c.chunks || len(got.Gaps) != n-1 || string(says.Text) != c.text || got.End < got.Last {
+				t.Errorf("%d chunks, %d gaps, text %q, want %d and %q", n, len(got.Gaps), says.Text, c.chunks, c.text)
 			}
 		})
 	}
