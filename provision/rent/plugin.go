@@ -1,0 +1,213 @@
+// Package rent buys hosts for a time and gives them back. It asks a program of the provider's, hcl-rent-NAME, and keeps a
+// journal of all that it has asked for, so that no box is forgotten, made twice, or believed to be gone while it costs money.
+//
+// It knows no provider, no lab and no SSH: a box is an address, a price and a hard end.
+package rent
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/provision"
+	"hclbench/provision/rent/protocol"
+)
+
+// Plugin is a program hcl-rent-NAME. See the package protocol for what is said.
+type Plugin struct {
+	Name  string
+	Path  string                    // of the program; empty: hcl-rent-NAME, beside hcl or in PATH
+	Dir   string                    // absolute; where it may keep what it needs for this lab, as HCL_RENT_DIR
+	Env   map[string]provision.Text // beside PATH and HOME
+	Limit time.Duration             // of a verb; 0: [VerbLimit]
+}
+
+// VerbLimit is how long one run of a plugin may take: some make a box in it.
+const VerbLimit = 15 * time.Minute
+
+// maxAnswer is how much a plugin may print, in bytes.
+const maxAnswer = 4 << 20
+
+// Find is the path of the program hcl-rent-NAME: beside hcl itself, then in PATH.
+func Find(name string) (path string, err error) {
+	program := "hcl-rent-" + name
+	if self, err := os.Executable(); err == nil {
+		if beside := filepath.Join(filepath.Dir(self), program); isProgram(beside) {
+			return beside, nil
+		}
+	}
+	if path, err = exec.LookPath(program); err != nil {
+		return "", fmt.Errorf("there is no program %s, neither beside hcl nor in PATH: install it, or write another plugin", program)
+	}
+	return path, nil
+}
+
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// ask runs the program for one verb. An error without one of the protocol's codes says nothing of what was done.
+func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, error) {
+	q.Protocol = protocol.Version
+	input, err := json.Marshal(q)
+	if err != nil {
+		return protocol.Answer{}, err
+	}
+	path := p.Path
+	if path == "" {
+		if path, err = Find(p.Name); err != nil {
+			return protocol.Answer{}, &protocol.Error{Code: protocol.Refused, Message: err.Error()}
+		}
+	}
+	limit := cmp.Or(p.Limit, VerbLimit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not answered within %s", limit))
+	defer cancel()
+	out, words := &bounded{most: maxAnswer}, &bounded{most: maxAnswer}
+	cmd := exec.CommandContext(ctx, path, q.Verb)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, words
+	cmd.Env, cmd.Dir = p.environment(), p.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it has started
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second // some of its children may keep its output open
+	ran := cmd.Run()
+
+	var a protocol.Answer
+	hide := plain.NewSecrets(p.secrets()...)
+	said := hide.Line(plain.Cut(last(words.kept.String(), 2<<10), 1<<10))
+	switch err := json.Unmarshal(out.kept.Bytes(), &a); {
+	case ctx.Err() != nil:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", context.Cause(ctx), cmp.Or(said, "nothing")))
+	case out.more:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("it prints more than %s", plain.Bytes(maxAnswer)))
+	case err != nil && ran != nil:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))
+	case err != nil:
+		shown := hide.Line(plain.Cut(out.kept.String(), 200))
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("its answer is no JSON as hcl reads it (%w): %q", err, shown))
+	case a.Protocol != protocol.Version:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("it answers in version %d of the protocol, not %d", a.Protocol, protocol.Version))
+	case a.Error != nil:
+		a.Error.Code, a.Error.Message = plain.Line(a.Error.Code), hide.Line(plain.Cut(a.Error.Message, 1<<10))
+		return protocol.Answer{}, p.failed(q.Verb, a.Error)
+	case ran != nil:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))
+	}
+	if err := check(&a); err != nil {
+		return protocol.Answer{}, p.failed(q.Verb, err)
+	}
+	return a, nil
+}
+
+func (p *Plugin) failed(verb string, err error) error {
+	return fmt.Errorf("hcl-rent-%s %s: %w", p.Name, verb, err)
+}
+
+// environment has nothing of what hcl itself was given, which may be secrets of others.
+func (p *Plugin) environment() (env []string) {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"} {
+		if value, is := os.LookupEnv(name); is {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range p.Env {
+		env = append(env, name+"="+value.Reveal())
+	}
+	return append(env, "HCL_RENT_DIR="+p.Dir)
+}
+
+func (p *Plugin) secrets() (all []string) {
+	for _, value := range p.Env {
+		all = append(all, value.Secrets()...)
+	}
+	return all
+}
+
+// hasCode reports whether an error is one that a plugin has told, with such a code.
+func hasCode(err error, codes ...string) bool {
+	told, is := errors.AsType[*protocol.Error](err)
+	for _, code := range codes {
+		if is && told.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	boxID    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+=-]{0,255}$`)
+	boxUser  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+	boxHost  = regexp.MustCompile(`^[A-Za-z0-9:][A-Za-z0-9.:_-]{0,253}$`)
+	boxState = map[protocol.State]bool{protocol.Pending: true, protocol.Running: true, protocol.Ending: true, protocol.Failed: true, protocol.Gone: true}
+)
+
+// check looks at all of an answer before anything acts on it.
+func check(a *protocol.Answer) error {
+	boxes := a.Boxes
+	if a.Box != nil {
+		boxes = append(boxes[:len(boxes):len(boxes)], *a.Box)
+	}
+	for _, b := range boxes {
+		host, _, err := net.SplitHostPort(b.Address)
+		if err != nil {
+			host = b.Address
+		}
+		switch {
+		case !boxID.MatchString(b.ID):
+			return fmt.Errorf("%q is not the ID of a box", plain.Cut(plain.Line(b.ID), 80))
+		case !boxState[b.State]:
+			return fmt.Errorf("box %s: %q is not a state", b.ID, plain.Cut(plain.Line(string(b.State)), 80))
+		case b.Address != "" && !boxHost.MatchString(host), b.User != "" && !boxUser.MatchString(b.User):
+			return fmt.Errorf("box %s: %q is not the address and user of a host", b.ID, plain.Cut(plain.Line(b.User+"@"+b.Address), 80))
+		case !isPrice(b.PricePerHour):
+			return fmt.Errorf("box %s: %v is not a price", b.ID, b.PricePerHour)
+		}
+		for _, key := range b.HostKeys {
+			if err := provision.CheckHostKey(key); err != nil {
+				return fmt.Errorf("box %s: its host key: %w", b.ID, err)
+			}
+		}
+	}
+	for _, o := range a.Offers {
+		if o.ID == "" || plain.Line(o.ID+o.Region+o.GPUs) != o.ID+o.Region+o.GPUs || len(o.ID) > 256 || !isPrice(o.PricePerHour) || !isPrice(o.Minimum) {
+			return fmt.Errorf("offer %q cannot be read", plain.Cut(plain.Line(o.ID), 80))
+		}
+	}
+	if a.Cost != nil && !isPrice(*a.Cost) {
+		return fmt.Errorf("%v is not a cost", *a.Cost)
+	}
+	return nil
+}
+
+// isPrice reports whether a number may be an amount of money, or of hours.
+func isPrice(x float64) bool { return x >= 0 && x <= 1e6 && !math.IsNaN(x) }
+
+// bounded keeps the beginning of what is written, and whether there was more.
+type bounded struct {
+	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
+	most int
+	more bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	keep := min(len(p), b.most-b.kept.Len())
+	b.more = b.more || keep < len(p)
+	b.kept.Write(p[:keep])
+	return len(p), nil
+}
+
+// last is the end of a text.
+func last(s string, n int) string { return strings.TrimSpace(s[max(0, len(s)-n):]) }

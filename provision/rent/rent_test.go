@@ -1,0 +1,434 @@
+package rent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hclbench/flow"
+	"hclbench/provision"
+	"hclbench/provision/rent/protocol"
+	"hclbench/testhost/provider"
+)
+
+func TestMain(m *testing.M) {
+	provider.Program()
+	if dir := os.Getenv("RENTS_IN"); dir != "" {
+		rents(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// world is a provider, and who rents there.
+type world struct {
+	*testing.T
+	account string
+	renter  *Renter
+	ask     Ask
+	mu      sync.Mutex
+	told    []string
+}
+
+func newWorld(t *testing.T, change func(*provider.Account), faults ...string) *world {
+	t.Helper()
+	w := &world{T: t, account: filepath.Join(t.TempDir(), "account")}
+	acc := provider.Account{
+		Token: "secret-of-the-account", Address: "127.0.0.1:2222", User: "ubuntu", GPUs: "8xMI300X", Price: 20, Boots: 2,
+		Can:   protocol.Capabilities{Deadline: true, List: true, Extend: true, Cost: true},
+		Boxes: []provider.Box{{Box: protocol.Box{ID: "of-others", State: protocol.Running, PricePerHour: 5}}},
+	}
+	if change != nil {
+		change(&acc)
+	}
+	env, err := provider.New(w.account, acc, faults...)
+	must(t, err)
+	w.renter, err = w.newRenter(env)
+	must(t, err)
+	w.ask = Ask{Host: "mi300x", Lab: "r1", Run: "run-1", GPUs: "8xMI300X", Want: &provision.Rent{
+		Plugin: "fake", TTL: time.Hour, MaxPrice: 30, Boot: 2 * time.Second, Spec: map[string]string{"gpus": "8xMI300X"},
+	}}
+	return w
+}
+
+func (w *world) newRenter(env map[string]string) (*Renter, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	journal, err := OpenJournal(filepath.Join(filepath.Dir(w.account), "rent"))
+	secret := map[string]provision.Text{}
+	for name, value := range env {
+		secret[name] = provision.Plain(value)
+		if name == provider.EnvToken {
+			secret[name] = provision.Secret(value)
+		}
+	}
+	quick := flow.Patience{First: time.Millisecond, Most: 20 * time.Millisecond, Total: 10 * time.Second}
+	return &Renter{
+		Plugin: &Plugin{Name: "fake", Path: self, Env: secret, Dir: filepath.Dir(w.account)}, Journal: journal, Poll: quick, Settle: quick,
+		Tell: func(format string, args ...any) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.told = append(w.told, fmt.Sprintf(format, args...))
+		},
+	}, err
+}
+
+// look returns what the provider knows, of which the box of others has to be there still.
+func (w *world) look() (acc provider.Account) {
+	w.Helper()
+	must(w.T, provider.Change(w.account, func(a *provider.Account) { acc = *a }))
+	if len(acc.Boxes) == 0 || !acc.Boxes[0].GoneAt.IsZero() || acc.Boxes[0].Deletes > 0 {
+		w.Errorf("a box that is not ours was deleted: %+v", acc.Boxes)
+	}
+	return acc
+}
+
+// living are the boxes that cost us money.
+func (w *world) living() (all []string) {
+	w.Helper()
+	for _, b := range w.look().Boxes[1:] {
+		if b.GoneAt.IsZero() {
+			all = append(all, b.ID)
+		}
+	}
+	return all
+}
+
+func (w *world) stages() (all []Stage) {
+	w.Helper()
+	rentals, err := w.renter.Journal.Rentals()
+	must(w.T, err)
+	for _, t := range rentals {
+		all = append(all, t.Stage)
+	}
+	return all
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRent: a box comes, at the best price, with a hard end, and is gone when it was given back, with its cost.
+func TestRent(t *testing.T) {
+	for _, can := range []protocol.Capabilities{{Deadline: true, List: true, Extend: true, Cost: true}, {}} {
+		w := newWorld(t, func(a *provider.Account) { a.Can = can })
+		rental, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		b := w.look().Boxes[1]
+		if rental.Box.Address != "127.0.0.1:2222" || rental.Box.User != "ubuntu" || rental.Price != 20 || b.Labels[protocol.LabelLab] != "r1" {
+			t.Errorf("%+v %+v", rental, b)
+		}
+		if left := time.Until(rental.Deadline); left > time.Hour || left < 50*time.Minute || can.Deadline && !b.Deadline.Equal(rental.Deadline) {
+			t.Errorf("ends in %s, and by the provider at %s", left, b.Deadline)
+		}
+		must(t, w.renter.Release(t.Context(), rental))
+		if left := w.living(); len(left) > 0 || rental.Stage != Over || rental.ByUs == can.Cost || rental.Cost <= 0 || rental.Cost > 1 {
+			t.Errorf("after the release: %v, %+v", left, rental)
+		}
+	}
+}
+
+// TestRentFaults: whatever a provider does wrong, no box is left, none is made twice, and what is told says so.
+func TestRentFaults(t *testing.T) {
+	for _, of := range []struct {
+		fault  string
+		told   string // an error of Rent, or what is told; empty: the box can be used
+		boxes  int    // that were made
+		change func(*provider.Account)
+	}{
+		{fault: provider.LostBefore, told: "nobody knows whether there is a box", boxes: 0},
+		{fault: provider.LostAfter, boxes: 1},
+		{fault: provider.Late, boxes: 1},
+		{fault: provider.RefusedMade, boxes: 1},
+		{fault: provider.Twice, boxes: 2},
+		{fault: provider.Quota, told: "your quota of 8 GPUs is used up"},
+		{fault: provider.Dearer, told: "costs $60.00 an hour, and was offered at $20.00", boxes: 1},
+		{fault: provider.NoEnd, told: "the provider tells no end of it", boxes: 1},
+		{fault: provider.NeverBoots, told: "is pending after", boxes: 1},
+		{fault: provider.BootFails, told: "is failed", boxes: 1},
+		{fault: provider.Lies, boxes: 1},
+		{fault: provider.Ignored, boxes: 1},
+		{fault: provider.DeleteRefused, boxes: 1},
+		{fault: provider.StatusFails, boxes: 1},
+		{fault: provider.Garbage, told: "502 Bad Gateway"},
+		{fault: provider.Megabytes, told: "it prints more than 4.2 MB"},
+		{fault: "no room for money", told: "the cheapest that fake has now is $31.00 an hour, and max_price is $30.00", change: func(a *provider.Account) { a.Price = 31 }},
+		{fault: "no such GPUs", told: "fake has nothing for this spec with 8xMI300X", change: func(a *provider.Account) { a.GPUs = "8xH200" }},
+		{fault: "another token", told: "the token (sensitive) is not valid", change: func(a *provider.Account) { a.Token = "another" }},
+	} {
+		t.Run(of.fault, func(t *testing.T) {
+			w := newWorld(t, nil, of.fault)
+			if of.fault == provider.LostBefore {
+				w.renter.Settle.Total = 200 * time.Millisecond
+			}
+			if of.change != nil {
+				must(t, provider.Change(w.account, of.change))
+			}
+			rental, err := w.renter.Rent(t.Context(), w.ask)
+			if of.told == "" {
+				must(t, err)
+				must(t, w.renter.Release(t.Context(), rental))
+			} else if err == nil || !strings.Contains(err.Error(), of.told) {
+				t.Errorf("%v, want %q", err, of.told)
+			}
+			if err != nil && strings.Contains(err.Error(), "secret-of-the-account") {
+				t.Errorf("a secret is told: %v", err)
+			}
+			if left, made := w.living(), len(w.look().Boxes)-1; len(left) > 0 || made != of.boxes {
+				t.Errorf("%d boxes were made, want %d; %v are left", made, of.boxes, left)
+			}
+		})
+	}
+}
+
+// TestRentHangs: a plugin that does not answer is ended with all that it has started.
+func TestRentHangs(t *testing.T) {
+	w := newWorld(t, nil)
+	script := filepath.Join(t.TempDir(), "hcl-rent-slow")
+	must(t, os.WriteFile(script, []byte("#!/bin/sh\nsleep 600 &\nsleep 600\n"), 0o700))
+	w.renter.Plugin.Path, w.renter.Plugin.Limit = script, 300*time.Millisecond
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || !strings.Contains(err.Error(), "it has not answered within 300ms") {
+		t.Error(err)
+	}
+}
+
+// TestAgain: a box that a killed run has left is used again, and given back where it does not fit.
+func TestAgain(t *testing.T) {
+	w := newWorld(t, nil)
+	first, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	w.ask.Run = "run-2"
+	again, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if again.Box.ID != first.Box.ID || len(w.living()) != 1 {
+		t.Errorf("%s after %s, %v live", again.Box.ID, first.Box.ID, w.living())
+	}
+	must(t, w.renter.Keep(t.Context(), again, 10*time.Minute))
+	if b := w.look().Boxes[1]; time.Until(b.Deadline) > 10*time.Minute || b.Labels[protocol.LabelExpires] != b.Deadline.Format(time.RFC3339) {
+		t.Errorf("a box that is kept for ten minutes ends at %s: %v", b.Deadline, b.Labels)
+	}
+	other := *w.ask.Want
+	other.Spec, w.ask.Want = map[string]string{"gpus": "8xMI300X", "image": "new"}, &other
+	third, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if third.Box.ID == first.Box.ID || len(w.living()) != 1 {
+		t.Errorf("a box of another spec: %s, %v live", third.Box.ID, w.living())
+	}
+	if got := fmt.Sprint(w.stages()); got != "[over made]" {
+		t.Error(got)
+	}
+}
+
+// TestClock: the hard end is by the provider's clock, and so is what sweep takes for over.
+func TestClock(t *testing.T) {
+	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
+		w := newWorld(t, func(a *provider.Account) { a.Ahead = ahead })
+		rental, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		if off := time.Until(rental.Deadline) - ahead - time.Hour; off.Abs() > time.Minute {
+			t.Errorf("with a clock that is %s ahead it ends at %s", ahead, rental.Deadline)
+		}
+		swept, err := w.renter.Sweep(t.Context(), false)
+		must(t, err)
+		if len(swept.Living) != 1 || len(swept.Others) != 1 || len(w.living()) != 1 {
+			t.Errorf("with a clock that is %s ahead: %+v", ahead, swept)
+		}
+	}
+}
+
+// TestSweep: what is over is deleted by anybody, also without a journal; nothing else is.
+func TestSweep(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.Deadline = false })
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	later := func(a *provider.Account) { a.Ahead = 61 * time.Minute }
+	must(t, provider.Change(w.account, later))
+	swept, err := w.renter.Sweep(t.Context(), true)
+	must(t, err)
+	if len(swept.Deleted) != 1 || len(w.living()) != 1 {
+		t.Errorf("a dry one: %+v, %v live", swept, w.living())
+	}
+	elsewhere := *w.renter
+	elsewhere.Journal, err = OpenJournal(t.TempDir())
+	must(t, err)
+	if swept, err = elsewhere.Sweep(t.Context(), false); err != nil || len(swept.Deleted) != 1 || len(w.living()) != 0 {
+		t.Errorf("%v: %+v, %v live", err, swept, w.living())
+	}
+	if _, err = w.renter.Sweep(t.Context(), false); err != nil || fmt.Sprint(w.stages()) != "[over]" {
+		t.Errorf("%v: the journal of %s is at %v", err, rental.Request, w.stages())
+	}
+}
+
+// TestUnsure: a box that came later than anybody has waited for it is found by the next run.
+func TestUnsure(t *testing.T) {
+	w := newWorld(t, nil, provider.LostBefore)
+	w.renter.Settle.Total = 50 * time.Millisecond
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	if !errors.Is(err, ErrUnsure) || fmt.Sprint(w.stages()) != "[asked]" {
+		t.Fatalf("%v, %v", err, w.stages())
+	}
+	rentals, err := w.renter.Journal.Rentals()
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) {
+		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{
+			ID: "late", Request: rentals[0].Request, Labels: rentals[0].labels(), State: protocol.Running, Address: "127.0.0.1:1", BilledFrom: time.Now(), Deadline: rentals[0].Deadline,
+		}})
+	}))
+	again, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if again.Box.ID != "late" {
+		t.Errorf("%+v", again)
+	}
+}
+
+// TestInterrupted: who is interrupted while a box boots gives it back.
+func TestInterrupted(t *testing.T) {
+	w := newWorld(t, nil, provider.NeverBoots)
+	w.ask.Want.Boot = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	told := w.renter.Tell
+	w.renter.Tell = func(format string, args ...any) {
+		told(format, args...)
+		if strings.Contains(format, "boots") {
+			cancel()
+		}
+	}
+	if _, err := w.renter.Rent(ctx, w.ask); !errors.Is(err, context.Canceled) || len(w.living()) != 0 || len(w.look().Boxes) != 2 {
+		t.Errorf("%v, %v live", err, w.living())
+	}
+}
+
+// TestJournal: a line that a killed process has begun hides no other one.
+func TestJournal(t *testing.T) {
+	j, err := OpenJournal(t.TempDir())
+	must(t, err)
+	must(t, j.Note(&Rental{Request: "a", Stage: Asked}))
+	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
+	must(t, err)
+	_, err = f.WriteString(`{"request":"b","sta`)
+	must(t, err)
+	must(t, f.Close())
+	must(t, j.Note(&Rental{Request: "c", Stage: Asked}))
+	must(t, j.Note(&Rental{Request: "a", Stage: Made}))
+	all, err := j.Rentals()
+	must(t, err)
+	if len(all) != 2 || all[0].Stage != Made || all[1].Request != "c" {
+		t.Errorf("%+v", all)
+	}
+}
+
+// rents is somebody who rents a box, and gives it back, until he is killed.
+func rents(dir string) {
+	w := &world{account: filepath.Join(dir, "account")}
+	var env map[string]string
+	text, err := os.ReadFile(filepath.Join(dir, "env"))
+	if err == nil {
+		err = json.Unmarshal(text, &env)
+	}
+	if err == nil {
+		w.renter, err = w.newRenter(env)
+	}
+	if err != nil {
+		panic(err)
+	}
+	w.renter.Settle.Total = 100 * time.Millisecond
+	w.renter.Tell = func(string, ...any) {
+		if rand.IntN(6) == 0 { // a moment later
+			time.AfterFunc(time.Duration(rand.IntN(30_000))*time.Microsecond, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+		}
+	}
+	for i := 0; ; i++ {
+		rental, err := w.renter.Rent(context.Background(), Ask{Host: "h", Lab: "l", Run: fmt.Sprint("run-", i), Want: &provision.Rent{
+			Plugin: "fake", TTL: time.Hour, MaxPrice: 30, Boot: 2 * time.Second,
+		}})
+		if err == nil && i%3 == 2 {
+			err = w.renter.Keep(context.Background(), rental, time.Minute)
+		} else if err == nil {
+			err = w.renter.Release(context.Background(), rental)
+		}
+		if err != nil && !errors.Is(err, ErrUnsure) {
+			fmt.Println(err)
+		}
+	}
+}
+
+// TestKills kills those who rent, and the programs that do it for them, at any moment. No box is there when its time is
+// over, none is made twice, none of others is touched.
+func TestKills(t *testing.T) { kills(t, 9) }
+
+// TestSlowKills does so more often, or so often as RENT_KILLS says.
+func TestSlowKills(t *testing.T) {
+	times, err := strconv.Atoi(cmp.Or(os.Getenv("RENT_KILLS"), "90"))
+	must(t, err)
+	kills(t, times)
+}
+
+func kills(t *testing.T, times int) {
+	for _, can := range []protocol.Capabilities{{List: true, Extend: true, Cost: true}, {}, {Deadline: true, List: true}} {
+		w := newWorld(t, func(a *provider.Account) { a.Can, a.GPUs = can, "" }, provider.Dies)
+		dir := filepath.Dir(w.account)
+		env := map[string]string{}
+		for name, value := range w.renter.Plugin.Env {
+			env[name] = value.Reveal()
+		}
+		text, err := json.Marshal(env)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dir, "env"), text, 0o600))
+		for range times / 3 {
+			self, err := os.Executable()
+			must(t, err)
+			caller := exec.Command(self)
+			caller.Env = append(os.Environ(), "RENTS_IN="+dir)
+			if err := caller.Run(); err == nil || !strings.Contains(err.Error(), "killed") {
+				t.Fatal(err)
+			}
+			if rand.IntN(3) > 0 {
+				continue // the next one finds what this one has left
+			}
+			must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead += 61 * time.Minute }))
+			w.swept()
+		}
+		must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead += 61 * time.Minute }))
+		w.swept()
+		made := map[string]int{}
+		for _, b := range w.look().Boxes[1:] {
+			if made[b.Request]++; made[b.Request] > 1 {
+				t.Errorf("there were two boxes of request %s", b.Request)
+			}
+		}
+		t.Logf("%+v: %d boxes", can, len(made))
+		if len(made) < times/20 {
+			t.Errorf("only %d boxes were made: nothing was tried", len(made))
+		}
+	}
+}
+
+// swept is that sweep, which is tried again where its own program is killed, leaves nothing whose time is over.
+func (w *world) swept() {
+	w.Helper()
+	var err error
+	for range 50 {
+		if _, err = w.renter.Sweep(w.Context(), false); err == nil {
+			break
+		}
+	}
+	if left := w.living(); err != nil || len(left) > 0 {
+		w.Errorf("%v are there though their time is over: %v", left, err)
+	}
+}

@@ -1,0 +1,89 @@
+package rent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"hclbench/provision/rent/protocol"
+)
+
+// Swept is what was found of a provider's boxes.
+type Swept struct {
+	Deleted []protocol.Box // ours, whose time was over
+	Living  []protocol.Box // ours, whose time is not over
+	Others  []protocol.Box // without our label, or with one that cannot be read: nobody touches them
+	Failed  []protocol.Box // ours, whose time was over, and that are not gone
+	Blind   bool           // the provider cannot list its boxes: those of this lab's journal were looked at alone
+}
+
+// Sweep deletes the boxes that hcl has made and whose time is over, by the provider's clock, whoever has made them. It
+// touches no other one. Where dry is set it only looks. Rentals of the journal are brought up to date.
+func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
+	can, ahead, err := r.Capabilities(ctx)
+	if err != nil {
+		return s, err
+	}
+	known, err := r.Journal.Rentals()
+	if err != nil {
+		return s, err
+	}
+	known = slices.DeleteFunc(known, func(t *Rental) bool { return t.Plugin != r.Plugin.Name || !t.Open() })
+	var boxes []protocol.Box
+	if s.Blind = !can.List; s.Blind {
+		for _, t := range known {
+			box, why := r.find(ctx, t, can)
+			if err = errors.Join(err, why); box != nil {
+				box.Labels = t.labels()
+				boxes = append(boxes, *box)
+			}
+		}
+	} else if a, why := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List}); why != nil {
+		return s, why
+	} else {
+		boxes = slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool { return b.State == protocol.Gone })
+	}
+	if err != nil { // who was not found may be there
+		return s, err
+	}
+	now := time.Now().Add(ahead)
+	for _, b := range boxes {
+		until, unread := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires])
+		request := b.Labels[protocol.LabelRequest]
+		i := slices.IndexFunc(known, func(t *Rental) bool { return t.Request == request })
+		switch {
+		case request == "" || unread != nil:
+			s.Others = append(s.Others, b)
+		case now.Before(until):
+			s.Living = append(s.Living, b)
+		case dry:
+			s.Deleted = append(s.Deleted, b)
+		default:
+			t := &Rental{Request: request, Plugin: r.Plugin.Name, Lab: b.Labels[protocol.LabelLab], Run: b.Labels[protocol.LabelRun], Deadline: until, Price: b.PricePerHour}
+			if i >= 0 {
+				t = known[i]
+			}
+			t.Box = b
+			why := r.end(ctx, t, can)
+			if why != nil {
+				s.Failed, err = append(s.Failed, b), errors.Join(err, stillThere(t, why))
+				continue
+			}
+			s.Deleted = append(s.Deleted, b)
+			if i >= 0 {
+				err = errors.Join(err, r.over(ctx, t, can))
+			}
+		}
+	}
+	if dry {
+		return s, err
+	}
+	for _, t := range known { // those that are gone by themselves, or were never made
+		there := func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }
+		if t.Open() && !slices.ContainsFunc(boxes, there) && (t.Stage != Asked || now.After(t.Deadline)) {
+			err = errors.Join(err, r.over(ctx, t, can))
+		}
+	}
+	return s, err
+}

@@ -1,0 +1,17 @@
+package provision
+
+import "time"
+
+// Rent is how a host is bought for a time, as a rent block says it.
+type Rent struct {
+	Plugin   string            // NAME of the program hcl-rent-NAME, which speaks to the provider
+	TTL      time.Duration     // from when it is asked for to its hard end, which nobody renews
+	MaxPrice float64           // USD an hour, of this host
+	Keep     time.Duration     // how long it stays for the next run when no trial needs it any more; 0: not
+	Boot     time.Duration     // how long it may take until it lets us in; 0: [BootTime]
+	Spec     map[string]string // what the provider is asked for; its plugin says what it understands
+	Env      map[string]Text   // of the plugin, beside the PATH and HOME of hcl
+}
+
+// BootTime is how long a rented box may take until it lets us in: large machines test their memory first.
+const BootTime = 30 * time.Minute
