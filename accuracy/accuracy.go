@@ -195,6 +195,7 @@ func Sum(answers []Answer) Score {
 	}
 	if s.Asked > 0 {
 		s.Share = float64(s.Right) / float64(s.Asked)
+		s.Low, s.High = interval(answers)
 	}
 	return s
 }

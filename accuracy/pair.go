@@ -1,0 +1,291 @@
+package accuracy
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Pairs is what two deployments have made of the same questions.
+type Pairs struct {
+	Questions int `json:"questions"` // that both have answered
+	// Lost are those that the baseline alone has answered right, Gained those of the candidate alone. Of a question with several
+	// answers, the difference of the shares that are right counts.
+	Lost   float64 `json:"lost"`
+	Gained float64 `json:"gained"`
+	// Weight is how much of a question one of them is, from above 0 to 1: 1 where each has one answer. It is the sum of the squares of all
+	// differences as a part of their sum, as Rao and Scott weigh clustered counts (Biometrics 48, 1992).
+	Weight float64 `json:"weight"`
+	// Chance is the probability of so large a difference, in either direction, if each change were as likely the other way
+	// round. With one answer to each question that is McNemar's exact test.
+	Chance float64 `json:"chance"`
+
+	Samples      int     `json:"samples"`      // the fewest answers that a question has of either
+	Unpaired     int     `json:"unpaired"`     // questions that one of them has not answered
+	CutBaseline  float64 `json:"cut_baseline"` // the part of its answers that its budget has ended
+	CutCandidate float64 `json:"cut_candidate"`
+}
+
+// Pair pairs answers by their questions.
+func Pair(baseline, candidate []Answer) Pairs {
+	type count struct{ right, answered int }
+	var names []string
+	counts := map[string]*[2]count{}
+	var cut [2]float64
+	for side, answers := range [2][]Answer{baseline, candidate} {
+		for _, a := range answers {
+			q := counts[a.Question]
+			if q == nil {
+				q = new([2]count)
+				counts[a.Question] = q
+				names = append(names, a.Question)
+			}
+			if a.Mark == Failed {
+				continue
+			}
+			q[side].answered++
+			if a.Mark == Right {
+				q[side].right++
+			}
+			if a.Mark == Cut {
+				cut[side] += 1 / float64(len(answers))
+			}
+		}
+	}
+	p := Pairs{Weight: 1, CutBaseline: cut[0], CutCandidate: cut[1]}
+	var differences []float64
+	squares := 0.0
+	for _, name := range names {
+		b, c := counts[name][0], counts[name][1]
+		least := min(b.answered, c.answered)
+		if least == 0 {
+			p.Unpaired++
+			continue
+		}
+		if p.Questions++; p.Questions == 1 || least < p.Samples {
+			p.Samples = least
+		}
+		d := float64(c.right)/float64(c.answered) - float64(b.right)/float64(b.answered)
+		p.Gained += max(d, 0)
+		p.Lost += max(-d, 0)
+		squares += d * d
+		if d != 0 {
+			differences = append(differences, d)
+		}
+	}
+	if len(differences) > 0 {
+		p.Weight = squares / (p.Lost + p.Gained)
+	}
+	p.Chance = flips(differences)
+	return p
+}
+
+// Discordance is the part of all questions whose answers differ in being right.
+func (p Pairs) Discordance() float64 { return (p.Lost + p.Gained) / float64(max(1, p.Questions)) }
+
+// Difference is by what part of all answers the candidate is better; below 0, it is worse.
+func (p Pairs) Difference() float64 { return (p.Gained - p.Lost) / float64(max(1, p.Questions)) }
+
+// chance is that of [changes]. What counts less than a question makes tables of more questions. A loss that has not been
+// seen counts as one of whole questions: only so does it hold too where a few questions are lost for good.
+func (p Pairs) chance(loss float64) float64 {
+	t := changes{float64(p.Questions), p.Lost, p.Gained}
+	if p.Weight < 1 {
+		lost, gained := t.under(loss)
+		seen := min(lost, t.lost/t.questions)
+		if v := lost + gained - loss*loss; v > 0 {
+			w := (p.Weight*(seen+gained) + lost - seen - loss*loss) / v
+			w = min(1, max(w, p.Weight))
+			t = changes{t.questions / w, t.lost / w, t.gained / w}
+		}
+	}
+	return t.chance(loss)
+}
+
+// low is what the difference is above, with 95 % confidence.
+func (p Pairs) low() float64 {
+	low, high := -1.0, p.Difference()
+	for range 30 {
+		if mid := (low + high) / 2; p.chance(-mid) <= unsure {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return low
+}
+
+// flips is the probability that differences come to at least as much, in either direction, if the sign of each were drawn.
+func flips(differences []float64) float64 {
+	const most = 1000 // parts of a question
+	unit := 1.0
+	for u := 1.0; u <= most; u++ {
+		if unit = u; !slices.ContainsFunc(differences, func(d float64) bool { return math.Abs(d*u-math.Round(d*u)) > 1e-6 }) {
+			break
+		}
+	}
+	sum, reach := 0, 0
+	var steps []int
+	for _, d := range differences {
+		step := int(math.Round(d * unit))
+		sum += step
+		steps = append(steps, max(step, -step))
+		reach += max(step, -step)
+	}
+	// All sums lie from -reach to reach, in steps of 2.
+	at, next := make([]float64, reach+1), make([]float64, reach+1)
+	at[0] = 1
+	top := 0
+	for _, s := range steps {
+		clear(next[:top+s+1])
+		for i, p := range at[:top+1] {
+			next[i] += p / 2
+			next[i+s] += p / 2
+		}
+		top += s
+		at, next = next, at
+	}
+	chance := 0.0
+	for i, p := range at {
+		if d := 2*i - reach; max(d, -d) >= max(sum, -sum) {
+			chance += p
+		}
+	}
+	return min(chance, 1)
+}
+
+// Rule is how a verdict is reached.
+type Rule struct {
+	Margin  float64 // the loss that is not accepted, as a part of all answers: 0.01 is one point
+	Samples int     // answers to each question that a verdict takes: more than one where they are drawn by chance; at least 1
+}
+
+// Comparison is a candidate held against its baseline, question by question.
+type Comparison struct {
+	Pairs
+	Verdict Verdict `json:"verdict"`
+	Margin  float64 `json:"margin"`
+	// Low and High are what the candidate is better than the baseline by: no less than Low, and no more than High, each with
+	// 95 % confidence, as a part of all answers. It holds if Low is above -Margin.
+	Low  float64 `json:"low"`
+	High float64 `json:"high"`
+	// Loss says that a loss is shown, be it within the margin or not: by [Pairs.Chance], below 5 %.
+	Loss bool `json:"loss,omitempty"`
+	// Again is the baseline's own second start held against its first; nil: there was none. What changes there is noise.
+	Again *Pairs `json:"again,omitempty"`
+	// Needs is about how many questions the margin takes with these changes; 0: there were enough, or it is something else that lacks.
+	Needs int `json:"needs,omitempty"`
+	// Why is what stands in the way of a verdict, or of [Holds]; each is the end of a sentence that begins "not shown: ".
+	Why []string `json:"why,omitempty"`
+}
+
+// What stands in the way of a verdict.
+const (
+	mostLacking = 0.01 // the part of questions without a pair, or of answers that were cut
+	startsApart = 0.01 // the chance below which two starts of the baseline are not the same
+)
+
+// Compare says what the answers of a candidate prove beside those of its baseline. Again are those of the baseline's second start;
+// nil: there was none.
+func Compare(baseline, candidate, again []Answer, rule Rule) Comparison {
+	var own *Pairs
+	if again != nil {
+		p := Pair(baseline, again)
+		own = &p
+	}
+	return Pair(baseline, candidate).judge(own, rule)
+}
+
+// judge gives the verdict: it holds if the loss is less than the margin for certain, and is worse if it loses for certain and
+// does not hold.
+func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
+	c := Comparison{Pairs: p, Verdict: Unchecked, Margin: rule.Margin, Again: again}
+	if p.Questions == 0 {
+		c.Why = append(c.Why, "no question has an answer of both")
+		return c
+	}
+	mirror := p
+	mirror.Lost, mirror.Gained = p.Gained, p.Lost
+	c.Low, c.High = p.low(), -mirror.low()
+	c.Loss = p.Lost > p.Gained && p.Chance < unsure
+	c.Verdict = NotShown
+	if p.Samples < rule.Samples {
+		c.Why = append(c.Why, fmt.Sprintf("answers are drawn by chance: each question takes %d, and one has %d", rule.Samples, p.Samples))
+	}
+	if p.CutBaseline > mostLacking {
+		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of the baseline's answers", 100*p.CutBaseline))
+	}
+	if again != nil && again.Chance < startsApart {
+		c.Why = append(c.Why, fmt.Sprintf("two starts of the baseline alone lie %s points apart, which is more than chance: measure more starts",
+			points(math.Abs(again.Difference()))))
+	}
+	if c.Why != nil {
+		return c
+	}
+	if p.CutCandidate > mostLacking {
+		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of its answers", 100*p.CutCandidate))
+	}
+	if all := p.Questions + p.Unpaired; float64(p.Unpaired) > mostLacking*float64(all) {
+		c.Why = append(c.Why, fmt.Sprintf("%d of %d questions have no answer of one of the two", p.Unpaired, all))
+	}
+	switch {
+	case p.chance(rule.Margin) > unsure:
+		if n := Needed(p.Discordance()*p.Weight, rule.Margin); !c.Loss && n > p.Questions {
+			c.Needs = n
+			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", points(rule.Margin), n))
+		}
+	case c.Why == nil:
+		c.Verdict = Holds
+		return c
+	}
+	if c.Loss {
+		c.Verdict = Worse
+	}
+	return c
+}
+
+// String says the verdict in one line, with what it rests on.
+func (c Comparison) String() string {
+	if c.Verdict == Unchecked {
+		return string(c.Verdict) + ": " + strings.Join(c.Why, "; ")
+	}
+	s := fmt.Sprintf("%s: of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Verdict, c.Questions,
+		parts(c.Lost), parts(c.Gained), points(c.Difference()), points(c.Low), points(c.High))
+	switch {
+	case c.Verdict == Holds && c.Loss:
+		s += fmt.Sprintf("; it loses, but less than the margin of %s", points(c.Margin))
+	case c.Verdict == Holds:
+		s += fmt.Sprintf("; it loses less than the margin of %s", points(c.Margin))
+	case c.Verdict == Worse && c.High < -c.Margin:
+		s += fmt.Sprintf("; it loses more than the margin of %s", points(c.Margin))
+	case c.Verdict == Worse:
+		s += fmt.Sprintf("; it loses, and may lose more than the margin of %s", points(c.Margin))
+	case c.Low <= -c.Margin:
+		s += fmt.Sprintf("; it may lose more than the margin of %s", points(c.Margin))
+	}
+	if c.Again != nil {
+		s += fmt.Sprintf("; %.1f %% have changed, and %.1f %% between two starts of the baseline", 100*c.Discordance(), 100*c.Again.Discordance())
+	}
+	for _, why := range c.Why {
+		s += "; " + why
+	}
+	return s
+}
+
+// points are parts of all answers in hundredths: "-0.4".
+func points(part float64) string {
+	s := fmt.Sprintf("%.1f", 100*part)
+	if s == "-0.0" {
+		return "0.0"
+	}
+	return s
+}
+
+// parts is a count of answers: "12", and of several samples "12.5".
+func parts(n float64) string {
+	if n == math.Trunc(n) {
+		return fmt.Sprint(int(n))
+	}
+	return fmt.Sprintf("%.1f", n)
+}

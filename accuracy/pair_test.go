@@ -1,0 +1,317 @@
+package accuracy
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// marked are answers to n questions, of which some are wrong.
+func marked(n int, wrong func(i int) bool) []Answer {
+	var all []Answer
+	for i := range n {
+		a := Answer{Question: fmt.Sprint(i), Mark: Right}
+		if wrong(i) {
+			a.Mark = Wrong
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// compared is a verdict on a table of single answers.
+func compared(n, lost, gained int, margin float64) Comparison {
+	baseline := marked(n, func(i int) bool { return i >= n-gained-5 })
+	candidate := marked(n, func(i int) bool { return i < lost || i >= n-5 })
+	return Compare(baseline, candidate, nil, Rule{Margin: margin, Samples: 1})
+}
+
+// TestScoreKeepsItsSize: whatever is asked, a candidate that loses exactly the margin is said to hold in at most 5.2 % of all cases, by
+// counting all tables; and in at least 4 % where the changes are enough to tell, and not all of them losses.
+func TestScoreKeepsItsSize(t *testing.T) {
+	for _, x := range sizes(t, []int{198, 500, 1319}, []float64{0.01, 0.02}, []float64{0.02, 0.05, 0.1}) {
+		if x.size > 0.052 || (x.discordance >= 1.5*x.margin && x.size < 0.04) {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+// TestSlowScoreKeepsItsSize is the same over the grid of docs/accuracy.md.
+func TestSlowScoreKeepsItsSize(t *testing.T) {
+	for _, x := range sizes(t, []int{198, 500, 1319, 3000, 12032}, []float64{0.005, 0.01, 0.02, 0.03}, []float64{0.01, 0.02, 0.03, 0.05, 0.1, 0.2}) {
+		t.Logf("%+v", x)
+		if enough := x.discordance >= 1.6*x.margin && float64(x.questions)*x.discordance >= 6; x.size > 0.052 || (enough && x.size < 0.04) {
+			t.Errorf("%+v", x)
+		}
+		if x.questions >= 1319 && x.beyond > 0.01 {
+			t.Errorf("one point beyond the margin: %+v", x)
+		}
+	}
+}
+
+type size struct {
+	questions           int
+	margin, discordance float64
+	size, beyond, power float64
+}
+
+func sizes(t *testing.T, questions []int, margins, discordances []float64) (all []size) {
+	t.Helper()
+	for _, n := range questions {
+		for _, m := range margins {
+			for _, d := range discordances {
+				if d < m {
+					continue
+				}
+				x := size{questions: n, margin: m, discordance: d, size: holding(n, d, m, m), power: Power(n, d, m)}
+				if d >= m+0.01 {
+					x.beyond = holding(n, d, m+0.01, m)
+				}
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// TestSimulatedPairs: of 10,000 simulated pairs of GSM8K's size, 4 to 6 % are said to hold at a loss that is the margin, at
+// most 1 % one point beyond it, and as many as the plan says where nothing is lost. Of those, at most 2.5 % are called worse.
+func TestSimulatedPairs(t *testing.T) { simulated(t, 0.03) }
+
+// TestSlowSimulatedPairs is the same where fewer or more answers change.
+func TestSlowSimulatedPairs(t *testing.T) { simulated(t, 0.05, 0.1) }
+
+func simulated(t *testing.T, discordances ...float64) {
+	t.Helper()
+	const n, margin, rounds = 1319, 0.01, 10000
+	draw := rand.New(rand.NewPCG(28, 1))
+	for _, discordance := range discordances {
+		seen := map[[2]int]Verdict{} // a verdict depends on the table alone
+		hold := func(loss float64) (holds, worse float64) {
+			for range rounds {
+				lost, gained := 0, 0
+				for range n {
+					switch u := draw.Float64(); {
+					case u < (discordance+loss)/2:
+						lost++
+					case u < discordance:
+						gained++
+					}
+				}
+				v, ok := seen[[2]int{lost, gained}]
+				if !ok {
+					v = compared(n, lost, gained, margin).Verdict
+					seen[[2]int{lost, gained}] = v
+				}
+				switch v {
+				case Holds:
+					holds += 1. / rounds
+				case Worse:
+					worse += 1. / rounds
+				}
+			}
+			return holds, worse
+		}
+		if holds, worse := hold(margin); holds < 0.04 || holds > 0.06 {
+			t.Errorf("discordance %v: at the margin %.2f %% hold, %.2f %% are worse", discordance, 100*holds, 100*worse)
+		}
+		if holds, worse := hold(margin + 0.01); holds > 0.01 || worse < 0.5 {
+			t.Errorf("discordance %v: one point beyond the margin %.2f %% hold, %.2f %% are worse", discordance, 100*holds, 100*worse)
+		}
+		power := Power(n, discordance, margin)
+		if holds, worse := hold(0); math.Abs(holds-power) > 0.02 || worse > 0.025 {
+			t.Errorf("discordance %v: without a loss %.1f %% hold, where the plan says %.1f; %.2f %% are worse", discordance, 100*holds, 100*power, 100*worse)
+		}
+	}
+}
+
+// TestNeeded: the number of questions that a plan names gives the power that it promises.
+func TestNeeded(t *testing.T) {
+	for _, x := range []struct{ discordance, margin float64 }{{0.03, 0.01}, {0.05, 0.01}, {0.05, 0.02}, {0.2, 0.03}, {0.01, 0.02}} {
+		n := Needed(x.discordance, x.margin)
+		if power := Power(n, x.discordance, x.margin); power < 0.77 || power > 0.86 {
+			t.Errorf("%+v: %d questions give a power of %.3f", x, n, power)
+		}
+	}
+	if n := Needed(0.001, 0.01); n < 298 {
+		t.Errorf("%d questions cannot show a loss below 1 %%, whatever is answered", n)
+	}
+	if p := Power(298, 0, 0.01); p != 0 {
+		t.Errorf("298 questions without a change show a loss below 1 %%: %v", p)
+	}
+	if p := Power(299, 0, 0.01); p != 1 {
+		t.Errorf("299 questions without a change show no loss below 1 %%: %v", p)
+	}
+}
+
+// TestVerdicts: each verdict, and what it says.
+func TestVerdicts(t *testing.T) {
+	for _, x := range []struct {
+		n, lost, gained int
+		margin          float64
+		verdict         Verdict
+		says            string
+	}{
+		{1319, 10, 12, 0.01, Holds, "holds: of 1319 questions it has lost 10 and gained 12, which is 0.2 points (-0.5 to 0.8); it loses less than the margin of 1.0"},
+		{12000, 80, 40, 0.01, Holds, "it loses, but less than the margin of 1.0"},
+		{1319, 60, 10, 0.01, Worse, "it loses more than the margin of 1.0"},
+		{1319, 30, 12, 0.01, Worse, "it loses, and may lose more than the margin of 1.0"},
+		{198, 3, 2, 0.01, NotShown, "it may lose more than the margin of 1.0; a margin of 1.0 points takes about 1695 questions"},
+		{100, 0, 0, 0.01, NotShown, "a margin of 1.0 points takes about 299 questions"},
+		{300, 0, 0, 0.01, Holds, "(-1.0 to 1.0)"},
+	} {
+		c := compared(x.n, x.lost, x.gained, x.margin)
+		if c.Verdict != x.verdict || !strings.Contains(c.String(), x.says) {
+			t.Errorf("%d, -%d +%d, margin %v: %s", x.n, x.lost, x.gained, x.margin, c)
+		}
+		if holds := c.Low > -x.margin; holds != (c.Verdict == Holds) && c.Why == nil {
+			t.Errorf("the verdict and its bound do not agree: %s", c)
+		}
+	}
+}
+
+// TestNoVerdict: what stands in the way of a verdict is said.
+func TestNoVerdict(t *testing.T) {
+	right := marked(1000, func(int) bool { return false })
+	some := func(mark Mark, n int) []Answer {
+		all := slices.Clone(right)
+		for i := range n {
+			all[i].Mark = mark
+		}
+		return all
+	}
+	rule := Rule{Margin: 0.02, Samples: 1}
+	for _, x := range []struct {
+		name                       string
+		baseline, candidate, again []Answer
+		rule                       Rule
+		verdict                    Verdict
+		says                       string
+	}{
+		{"all right", right, right, right, rule, Holds, "0.0 % have changed, and 0.0 % between two starts of the baseline"},
+		{"nothing", nil, right, nil, rule, Unchecked, "unchecked: no question has an answer of both"},
+		{"one of several", right, right, nil, Rule{0.02, 2}, NotShown, "each question takes 2, and one has 1"},
+		{"a baseline that is cut", some(Cut, 11), right, nil, rule, NotShown, "cut 1.1 % of the baseline's"},
+		{"a candidate that is cut", right, some(Cut, 11), nil, Rule{0.1, 1}, Worse, "cut 1.1 % of its"},
+		{"few cut", right, some(Cut, 4), nil, rule, Holds, ""},
+		{"a candidate that fails", right, some(Failed, 11), nil, rule, NotShown, "11 of 1000 questions have no answer"},
+		{"a baseline that is two", right, right, some(Wrong, 20), rule, NotShown, "two starts of the baseline alone lie 2.0 points apart"},
+	} {
+		c := Compare(x.baseline, x.candidate, x.again, x.rule)
+		if c.Verdict != x.verdict || !strings.Contains(c.String(), x.says) {
+			t.Errorf("%s: %s", x.name, c)
+		}
+	}
+}
+
+// TestMcNemar: the chance is that of the exact test, and with several answers to a question that of drawn signs.
+func TestMcNemar(t *testing.T) {
+	for _, x := range []struct {
+		lost, gained int
+		chance       float64
+	}{{0, 0, 1}, {5, 0, 0.0625}, {6, 0, 0.03125}, {1, 8, 0.0390625}, {10, 10, 1}, {12, 5, 0.1434631}} {
+		if got := compared(200, x.lost, x.gained, 0.01).Chance; math.Abs(got-x.chance) > 1e-6 {
+			t.Errorf("-%d +%d: %v, want %v", x.lost, x.gained, got, x.chance)
+		}
+	}
+	// Halves and wholes: of +1, +1/2, +1/2 the sum 2 comes once in 8, and -2 as well.
+	if got := flips([]float64{1, 0.5, 0.5}); got != 0.25 {
+		t.Errorf("got %v", got)
+	}
+	if got := flips([]float64{1. / 3, -2. / 7}); got != 1 {
+		t.Errorf("got %v", got)
+	}
+}
+
+// TestLow: with so many changes, counting all tables and the normal distribution agree: the limit is where the score is 1.645.
+func TestLow(t *testing.T) {
+	p := Pairs{Questions: 12000, Lost: 600, Gained: 500, Weight: 1}
+	if z := (changes{12000, 600, 500}).score(-p.low()); math.Abs(z-1.6449) > 0.01 {
+		t.Errorf("at the limit %v the score is %v", p.low(), z)
+	}
+}
+
+// TestSeveralSamples: answers to one question are not so many answers of questions. Candidates that lose as much as the margin, be it of
+// each question some or of some questions all, hold in no more than 5 % of all cases, as far as so many rounds tell.
+func TestSeveralSamples(t *testing.T) {
+	const rounds = 2000
+	draw := rand.New(rand.NewPCG(28, 2))
+	for _, x := range []struct {
+		questions, samples int
+		margin             float64
+		whole              bool
+	}{{30, 16, 0.05, false}, {30, 16, 0.05, true}, {198, 4, 0.03, false}, {198, 4, 0.03, true}, {198, 8, 0.02, true}} {
+		holds := 0.0
+		for range rounds {
+			p := Pairs{Questions: x.questions, Samples: x.samples}
+			squares := 0.0
+			for range x.questions {
+				was := math.Pow(draw.Float64(), 0.7) // how often the baseline is right
+				now := was
+				switch {
+				case !x.whole:
+					now *= 1 - x.margin/0.5882
+				case draw.Float64() < x.margin/0.5882:
+					now = 0
+				}
+				d := 0.0
+				for range x.samples {
+					if draw.Float64() < was {
+						d -= 1 / float64(x.samples)
+					}
+					if draw.Float64() < now {
+						d += 1 / float64(x.samples)
+					}
+				}
+				p.Gained += max(d, 0)
+				p.Lost += max(-d, 0)
+				squares += d * d
+			}
+			p.Weight = squares / (p.Lost + p.Gained)
+			if p.chance(x.margin) <= unsure {
+				holds += 1. / rounds
+			}
+		}
+		t.Logf("%+v: %.2f %% hold", x, 100*holds)
+		if holds > 0.06 {
+			t.Errorf("%+v: %.2f %% hold at the margin", x, 100*holds)
+		}
+	}
+}
+
+// TestInterval: of 100 intervals of a score, about 95 hold the truth; answers to one question do not count as so many questions.
+func TestInterval(t *testing.T) {
+	if low, high := interval(marked(1319, func(i int) bool { return i < 66 })); math.Abs(low-0.93686) > 5e-5 || math.Abs(high-0.96047) > 5e-5 {
+		t.Errorf("Wilson's interval of 1253 of 1319 is %.5f to %.5f", low, high)
+	}
+	if low, high := interval(marked(20, func(int) bool { return false })); math.Abs(low-0.83887) > 5e-5 || high != 1 {
+		t.Errorf("of 20 right ones: %.5f to %.5f", low, high)
+	}
+	draw := rand.New(rand.NewPCG(28, 3))
+	for _, x := range []struct{ questions, samples int }{{30, 16}, {198, 4}, {1319, 1}} {
+		const rounds = 1500
+		held := 0.0
+		for range rounds {
+			var answers []Answer
+			for q := range x.questions {
+				right := math.Pow(draw.Float64(), 0.25) // how often it is right: 0.8 of all
+				for range x.samples {
+					a := Answer{Question: fmt.Sprint(q), Mark: Wrong}
+					if draw.Float64() < right {
+						a.Mark = Right
+					}
+					answers = append(answers, a)
+				}
+			}
+			if low, high := interval(answers); low <= 0.8 && 0.8 <= high {
+				held += 100. / rounds
+			}
+		}
+		if held < 93 || held > 97 {
+			t.Errorf("%+v: %.1f %% of the intervals hold the truth", x, held)
+		}
+	}
+}
