@@ -38,7 +38,7 @@ const lostWithin = 45 * time.Second
 func TestSoakPyPI(t *testing.T) {
 	pypi.Room(t, 2)
 	soak := func(name string, loads time.Duration, lab string, engine pypi.Engine, oldnew ...string) *soaked {
-		lab = strings.NewReplacer(append(oldnew, "%ROUTERS%", pypi.Routers(t), "[2, 4]", "[4]", "= 64", "= 96", "= 24", "= 96")...).Replace(lab)
+		lab = strings.NewReplacer(append(oldnew, "%ROUTERS%", pypi.Routers(t), ", 3600]", "]", "2 * matrix.answer", "96", "= 2\n", "= 4\n")...).Replace(lab)
 		return &soaked{newReal(t, lab, engine), name, 96, loads, 10 * time.Second}
 	}
 	vllm, sglang := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal), pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
