@@ -176,8 +176,8 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			why = "nothing was measured of " + t.Figure.Name
 		case l.Missed != nil:
 			missed = append(missed, l.Missed...)
-		case score(t, l.Figure) > best:
-			best, at = score(t, l.Figure), plan.At(d, c)
+		case t.Score(l.Figure) > best:
+			best, at = t.Score(l.Figure), plan.At(d, c)
 		}
 		tried.Loads = append(tried.Loads, l)
 	}
@@ -201,7 +201,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
 	case beaten(t, tried.Race, tried.Loads[0].Figure):
 		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("%s %.4g at %s", t.Figure.Name, tried.Loads[0].Figure, tried.Race.At),
-			Score: tune.Score{Value: score(t, tried.Loads[0].Figure)}}, nil
+			Score: tune.Score{Value: t.Score(tried.Loads[0].Figure)}}, nil
 	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
 		return nil, nil
 	case !broken && best == 0 && broke:
@@ -230,7 +230,7 @@ func isItsOwn(t *plan.Tune, tried *plan.Tried, f *failure) bool {
 // beaten reports whether a candidate with that figure at the load of its race, 0 where there is none, has lost it. What is said of
 // the noise between starts holds the error within one.
 func beaten(t *plan.Tune, race *tune.Race, figure float64) bool {
-	return race != nil && figure > 0 && score(t, figure) < race.Least
+	return race != nil && figure > 0 && t.Score(figure) < race.Least
 }
 
 // figure is what a cell has measured of what is tuned; 0: nothing. Of less work than was asked for it is none, since a candidate would
@@ -248,14 +248,6 @@ func (r *run) figure(t *plan.Tune, row *results.Row) (figure float64, doubt *loa
 		figure, _ = r.opt.Figure(t.Figure.Name, row)
 	}
 	return figure, doubt
-}
-
-// score is a figure of which more is better.
-func score(t *plan.Tune, figure float64) float64 {
-	if t.Figure.Better < 0 {
-		return 1 / figure
-	}
-	return figure
 }
 
 // ledger keeps what a tuning has tried with the run.

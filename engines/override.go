@@ -2,10 +2,13 @@ package engines
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"hclbench/provision"
 )
@@ -63,9 +66,16 @@ func (o Override) Empty() bool {
 }
 
 // String is what it says in one line, "tp=8 enable-dp-attention -trust-remote-code NCCL_DEBUG=INFO"; empty: nothing. What
-// is secret is not in it.
+// is secret is not in it. A value that could be taken for something else stands in quotes.
 func (o Override) String() string {
 	var words []string
+	shown := func(t provision.Text) string {
+		s := t.String()
+		if s == "" || s == "false" || s[0] == '"' || strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }) {
+			return strconv.Quote(s)
+		}
+		return s
+	}
 	for _, f := range o.Flags {
 		switch {
 		case f.Off:
@@ -73,11 +83,11 @@ func (o Override) String() string {
 		case f.Value == nil:
 			words = append(words, f.Name)
 		default:
-			words = append(words, fmt.Sprintf("%s=%s", f.Name, f.Value))
+			words = append(words, f.Name+"="+shown(*f.Value))
 		}
 	}
 	for _, v := range o.Env {
-		words = append(words, fmt.Sprintf("%s=%s", v.Name, v.Value))
+		words = append(words, v.Name+"="+shown(v.Value))
 	}
 	for _, name := range slices.Concat(o.WithoutFlags, o.WithoutEnv) {
 		words = append(words, "-"+name)
@@ -89,10 +99,15 @@ func (o Override) String() string {
 var notInKeys, notInNames = regexp.MustCompile(`[^\p{L}\p{N}_.:/@+=,-]+`), regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
 
 // Variant is the engine under the name of a variant, as an instance of for_each has one: `h200["tp=8"]`. What a key is not
-// made of is replaced.
+// made of is replaced, and where other settings would have the same name then, it ends with a hash of them.
 func Variant(e *Engine, key string) *Engine {
 	out := *e
-	key = strings.Trim(notInKeys.ReplaceAllString(key, ","), ",")
+	words := strings.Fields(key)
+	text := strings.Trim(notInKeys.ReplaceAllString(key, ","), ",")
+	if text != strings.Join(words, ",") || strings.Contains(key, ",") {
+		text += fmt.Sprintf(",%.3x", sha256.Sum256([]byte(key)))
+	}
+	key = text
 	out.Instance = fmt.Sprintf("%s[%q]", cmp.Or(e.Instance, e.Name), key)
 	out.Name = e.Name + "-" + strings.Trim(notInNames.ReplaceAllString(key, "-"), "-")
 	return &out

@@ -36,7 +36,21 @@ func TestOverridden(t *testing.T) {
 	if diff := cmp.Diff(was, Fingerprint(e)); diff != "" {
 		t.Errorf("the engine itself has changed (-want +got):\n%s", diff)
 	}
-	if v := Variant(got, `tp=2 config={"a":1}`); v.Label() != `sglang.e["tp=2,config=,a,:1"]` || v.Name != "e-tp-2-config-a-1" {
+	if v := Variant(got, `tp=2 config={"a":1}`); v.Label() != `sglang.e["tp=2,config=,a,:1,4d501d"]` || v.Name != "e-tp-2-config-a-1-4d501d" {
 		t.Errorf("the variant is %s, its container %s", v.Label(), v.Name)
+	}
+	// Whatever values say, other settings have another name.
+	seen := map[string]string{}
+	for _, o := range []Override{
+		{Flags: []Flag{{Name: "a", Value: text("1 b=2")}}}, {Flags: []Flag{{Name: "a", Value: text("1")}, {Name: "b", Value: text("2")}}},
+		{Flags: []Flag{{Name: "a", Value: text("1,b=2")}}}, {Flags: []Flag{{Name: "a", Value: text("1;b=2")}}}, {Flags: []Flag{{Name: "a", Off: true}}},
+		{Flags: []Flag{{Name: "a", Value: text("false")}}}, {Flags: []Flag{{Name: "a"}}}, {Flags: []Flag{{Name: "a", Value: text("")}}},
+		{Flags: []Flag{{Name: "a", Value: text(`"false"`)}}}, {WithoutFlags: []string{"a"}},
+	} {
+		label := Variant(e, o.String()).Label()
+		if before, met := seen[label]; met {
+			t.Errorf("%s and %s are both called %s", before, o, label)
+		}
+		seen[label] = o.String()
 	}
 }

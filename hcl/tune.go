@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -55,6 +56,8 @@ type Option struct {
 	ID       string          // of no other option of the stage: what it says
 	Engine   *engines.Engine // another engine; nil: the one that the stages before have chosen
 	Override engines.Override
+
+	index int // of what is written in the stage's argument
 }
 
 // Candidate is an engine that options of the stages make.
@@ -211,19 +214,31 @@ func checkStage(b *lang.Block, s *TuneStage, first bool) {
 		b.Fail(b.At("engines"), "Stages that clash", "Other engines would lose what the stages before have found out. Put this stage first.")
 	}
 	var all []Option
-	for _, e := range s.engines {
+	for i, e := range s.engines {
 		if e != nil {
-			all = append(all, Option{ID: e.Label(), Engine: e})
+			all = append(all, Option{ID: e.Label(), Engine: e, index: i})
 		}
 	}
-	for _, o := range s.overrides {
-		all = append(all, Option{ID: o.String(), Override: o})
+	for i, o := range s.overrides {
+		all = append(all, Option{ID: o.String(), Override: o, index: i})
 	}
-	for i, o := range all {
+	for _, o := range all {
+		n := 1 // of those that are called the same: secrets differ in what is not told of them
+		for _, other := range s.Options {
+			if other.Engine == o.Engine && other.Override.String() == o.Override.String() {
+				if n++; reflect.DeepEqual(other.Override, o.Override) {
+					n = 0
+					break
+				}
+			}
+		}
 		switch {
 		case o.ID == "": // to leave things as they are is an option of every stage
-		case slices.ContainsFunc(s.Options, func(other Option) bool { return other.ID == o.ID }):
-			b.Fail(b.Element(said[0], i), "Option given twice", "The stage %q tries %s twice. Remove one.", s.Name, o.ID)
+		case n == 0:
+			b.Fail(b.Element(said[0], o.index), "Option given twice", "The stage %q tries %s twice. Remove one.", s.Name, o.ID)
+		case n > 1:
+			o.ID += fmt.Sprintf(" (%d)", n)
+			s.Options = append(s.Options, o)
 		default:
 			s.Options = append(s.Options, o)
 		}
@@ -440,6 +455,14 @@ func (t *Tune) strangeFlag(base *engines.Engine, o engines.Override) string {
 	return ""
 }
 
+// Score is a figure as the search takes it: more is better. It is its own inverse.
+func (t *Tune) Score(figure float64) float64 {
+	if t.Figure.Better == metric.Less {
+		return 1 / figure
+	}
+	return figure
+}
+
 // Question is what the room tune is asked. Its seeds are the caller's.
 func (t *Tune) Question() tune.Question {
 	q := tune.Question{
@@ -513,7 +536,7 @@ func checkCandidates(b *lang.Block, t *Tune, stages []*lang.Block) {
 	}
 	for i, s := range t.Stages {
 		for _, o := range s.Options {
-			at := optionPlace(stages[i], s, o)
+			at := optionPlace(stages[i], o)
 			c, possible := first[option{i, o.ID}]
 			if !possible {
 				b.Fail(at, "Candidate that cannot start", "Nothing that this makes can be started: %s.", why[option{i, o.ID}])
@@ -529,13 +552,13 @@ func checkCandidates(b *lang.Block, t *Tune, stages []*lang.Block) {
 }
 
 // optionPlace is where an option of a stage stands.
-func optionPlace(b *lang.Block, s TuneStage, o Option) lang.Place {
+func optionPlace(b *lang.Block, o Option) lang.Place {
 	if o.Engine != nil {
-		return b.Element("engines", slices.Index(s.engines, o.Engine))
+		return b.Element("engines", o.index)
 	}
 	name := "flags"
 	if b.Arg("env").IsSet() {
 		name = "env"
 	}
-	return b.Element(name, slices.IndexFunc(s.overrides, func(x engines.Override) bool { return x.String() == o.ID }))
+	return b.Element(name, o.index)
 }

@@ -16,12 +16,15 @@ import (
 // rehearsalLease is short: what is left behind is on this machine.
 const rehearsalLease = time.Minute
 
+// RehearsalSuffix is what the name of a rehearsed lab ends with.
+const RehearsalSuffix = "-rehearsal"
+
 // Rehearse plans the lab on this machine, with every engine simulated and every
 // cell to be run. speed is how many times faster than real everything happens;
 // free is asked whether a port of it is free.
 func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, error) {
 	lab := *cfg
-	lab.Lab.Name += "-rehearsal"
+	lab.Lab.Name += RehearsalSuffix
 	lab.Lab.Lease = rehearsalLease
 	hosts := map[*provision.Host]*provision.Host{}
 	standIn := func(h *provision.Host) *provision.Host {

@@ -2,8 +2,10 @@ package tune
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -97,6 +99,7 @@ type Answer struct {
 	Winner *Entry   // nil: there is none
 	Tied   []*Entry // candidates that may be the best, where there is no winner: fewest overrides first
 	Leader *Entry   // who is ahead in the finals, be it by luck; nil: nobody
+	Left   *Entry   // the only one of those tried that is not out; nil: there are several, or none
 	Lead   float64  // of the best finalist over the next, as a part of that one's score; by the finals
 	Floor  float64  // the least lead that is no noise, as a part of a score; +Inf: the tuning is not over
 	Shows  float64  // the least difference that such finals find nine times in ten
@@ -134,8 +137,10 @@ func (t *Tuning) Answer() Answer {
 	}
 	left := t.compared()
 	if len(left) < 2 {
-		a.Tied, a.Why = left, "there are no two candidates to compare"
-		if t.short != "" {
+		a.Tied = left
+		if ranked := t.rank(); len(ranked) == 1 {
+			a.Left, a.Why = ranked[0], t.whyAlone()
+		} else if a.Why = "nothing is left of what was tried"; t.short != "" {
 			a.Why = "the budget of " + t.short + " has no room for the finals of two candidates"
 		}
 		return a
@@ -163,6 +168,29 @@ func (t *Tuning) Answer() Answer {
 	}
 	slices.SortStableFunc(a.Tied, func(x, y *Entry) int { return cmp.Compare(x.Overrides, y.Overrides) })
 	return a
+}
+
+// whyAlone is why no two candidates are left to be compared: what became of all but one.
+func (t *Tuning) whyAlone() string {
+	var parts []string
+	for _, o := range outcomes[1:] {
+		n := 0
+		for _, e := range t.entries {
+			if e.Starts > 0 && e.Outcome == o {
+				n++
+			}
+		}
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, o))
+		}
+	}
+	switch {
+	case parts != nil:
+		return "all others that were tried are out: " + strings.Join(parts, ", ")
+	case t.short != "":
+		return "the budget of " + t.short + " has no room for another"
+	}
+	return "nothing else can be started"
 }
 
 // Ledger is everything that was tried or would have been next, in the order in which it became known, with its fate so far.

@@ -119,7 +119,7 @@ type Start struct {
 	Stage     string    `json:"stage,omitempty"` // that made its candidate; empty: none, as of the baseline and of what was proposed
 	Round     int       `json:"round,omitempty"` // of the finals, from 1
 	Candidate Candidate `json:"candidate"`
-	Seed      uint64    `json:"seed"`           // of prompts and of whatever else is drawn
+	Seed      uint64    `json:"seed,string"`    // of prompts and of whatever else is drawn
 	Race      *Race     `json:"race,omitempty"` // what to measure first; nil: there is nothing to race against
 	// Most is what the start may cost; its caller must end it before it costs more. Zero of what has no budget.
 	Most Cost `json:"most"`
@@ -146,7 +146,7 @@ type Outcome string
 // The outcomes.
 const (
 	Measured      Outcome = "measured"
-	Beaten        Outcome = "beaten"          // it lost its race; Score is what it reached there, if that is known
+	Beaten        Outcome = "lost the race"   // it lost its race; Score is what it reached there, if that is known
 	DidNotStart   Outcome = "did not start"   // or ended by itself
 	OutOfMemory   Outcome = "out of memory"   //
 	Broke         Outcome = "broke answers"   // what it answered is wrong for all to see: empty, cut off, garbage

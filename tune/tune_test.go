@@ -243,7 +243,18 @@ func TestOutcomes(t *testing.T) {
 		}
 		return exact(s)
 	})
-	if a := tuning.Answer(); a.Winner != nil || a.Why != "there are no two candidates to compare" {
+	if a := tuning.Answer(); a.Winner != nil || a.Left == nil || a.Left.Candidate.key() != "" ||
+		a.Why != "all others that were tried are out: 4 did not start" {
+		t.Errorf("%+v", a)
+	}
+	// Nor where all others lose their race.
+	tuning, _ = follow(t, small(), func(s Start) Result {
+		if s.Race != nil {
+			return Result{Outcome: Beaten}
+		}
+		return exact(s)
+	})
+	if a := tuning.Answer(); a.Winner != nil || a.Left == nil || a.Why != "all others that were tried are out: 4 lost the race" {
 		t.Errorf("%+v", a)
 	}
 	// What keeps the SLO at no load has a fate of its own.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ func runTune(ctx context.Context, t *console, o tuneOptions) error {
 	}
 	x := p.Tunes[i]
 	if len(x.Ledger.Starts) == 0 {
-		return &exit{exitFailed, fmt.Errorf("nothing was tried yet of tune %s as it stands in the lab; `hcl apply` does", x.Name)}
+		return nothingTried(ctx, store, p, x)
 	}
 	search, err := x.Search()
 	if err != nil {
@@ -127,6 +128,28 @@ func tuned(ctx context.Context, cfg *hcl.Config, store *results.Store, run strin
 	return p, nil
 }
 
+// nothingTried is why there is no answer: nobody has tried anything, but for what was rehearsed.
+func nothingTried(ctx context.Context, store *results.Store, p *plan.Plan, x *plan.Tune) error {
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return err
+	}
+	rehearsal := ""
+	for _, r := range slices.Backward(runs) {
+		if r.Command == "rehearse" && strings.TrimSuffix(r.Lab, plan.RehearsalSuffix) == strings.TrimSuffix(p.Lab.Name, plan.RehearsalSuffix) {
+			kept, err := store.Inputs(ctx, r.ID)
+			if err != nil {
+				return err
+			}
+			if kept[plan.LedgerName(x.Name)] != nil {
+				rehearsal = fmt.Sprintf("; what was rehearsed shows with --run %s", r.ID)
+				break
+			}
+		}
+	}
+	return &exit{exitFailed, fmt.Errorf("nothing was tried yet of tune %s as it stands in the lab; `hcl apply` does%s", x.Name, rehearsal)}
+}
+
 // tuneFigure reads a metric out of a cell, for [apply.Options].
 func tuneFigure(name string, r *results.Row) (float64, bool) {
 	m, ok := figure.Named(name)
@@ -155,10 +178,7 @@ func printTunes(w io.Writer, p *plan.Plan, width int) error {
 
 // valueOf is a score in the unit of the objective.
 func valueOf(x *plan.Tune, score float64) string {
-	if x.Figure.Better == metric.Less {
-		score = 1 / score
-	}
-	return number.Text(score)
+	return number.Text(x.Score(score))
 }
 
 // spanOf is a figure with its interval; empty: there is none.
@@ -236,6 +256,9 @@ func verdictOf(x *plan.Tune, a tune.Answer) string {
 			s = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100*a.Floor)
 		}
 	}
+	if a.Left != nil {
+		s = fmt.Sprintf("No winner: %s stays the best of those tried, as %s.", plan.Settings(a.Left.Candidate), a.Why)
+	}
 	if a.Winner == nil && a.Leader != nil {
 		s += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", plan.Settings(a.Leader.Candidate), 100*a.Lead)
 	}
@@ -248,23 +271,25 @@ func verdictOf(x *plan.Tune, a tune.Answer) string {
 }
 
 type jsonTune struct {
-	FormatVersion string          `json:"format_version"`
-	Tune          string          `json:"tune"`
-	Objective     string          `json:"objective"`
-	Figure        string          `json:"figure"`
-	Start         string          `json:"start"`
-	Winner        *tune.Candidate `json:"winner"` // null: there is none
-	Why           string          `json:"why,omitempty"`
-	Lead          float64         `json:"lead,omitempty"`
-	Floor         *float64        `json:"floor"` // null: not known
-	Noise         float64         `json:"noise"`
-	Tried         int             `json:"tried"`
-	Of            int             `json:"of"`
-	Starts        int             `json:"starts"`
-	Seconds       float64         `json:"seconds"`            // that its hosts were held
-	Cost          float64         `json:"cost_usd,omitempty"` // of that
-	Candidates    []jsonCandidate `json:"candidates"`
-	Ledger        []plan.Tried    `json:"ledger"`
+	FormatVersion string           `json:"format_version"`
+	Tune          string           `json:"tune"`
+	Objective     string           `json:"objective"`
+	Figure        string           `json:"figure"`
+	Start         string           `json:"start"`
+	Winner        *tune.Candidate  `json:"winner"`         // null: there is none
+	Leader        *tune.Candidate  `json:"leader"`         // who is ahead in the finals, or the only one that is left; null: nobody
+	Tied          []tune.Candidate `json:"tied,omitempty"` // that may be the best, where there is no winner; fewest settings of their own first
+	Why           string           `json:"why,omitempty"`
+	Lead          float64          `json:"lead,omitempty"`
+	Floor         *float64         `json:"floor"` // null: not known
+	Noise         float64          `json:"noise"`
+	Tried         int              `json:"tried"`
+	Of            int              `json:"of"`
+	Starts        int              `json:"starts"`
+	Seconds       float64          `json:"seconds"`            // that its hosts were held
+	Cost          float64          `json:"cost_usd,omitempty"` // of that
+	Candidates    []jsonCandidate  `json:"candidates"`
+	Ledger        []plan.Tried     `json:"ledger"`
 }
 
 type jsonCandidate struct {
@@ -286,6 +311,12 @@ func answerOf(x *plan.Tune, search *tune.Tuning) jsonTune {
 	if a.Winner != nil {
 		out.Winner = &a.Winner.Candidate
 	}
+	if leader := cmp.Or(a.Leader, a.Left); leader != nil {
+		out.Leader = &leader.Candidate
+	}
+	for _, e := range a.Tied {
+		out.Tied = append(out.Tied, e.Candidate)
+	}
 	if !math.IsInf(a.Floor, 0) {
 		out.Floor = &a.Floor
 	}
@@ -293,10 +324,7 @@ func answerOf(x *plan.Tune, search *tune.Tuning) jsonTune {
 		if f.Starts == 0 {
 			return nil
 		}
-		v := f.Value
-		if x.Figure.Better == metric.Less {
-			v = 1 / v
-		}
+		v := x.Score(f.Value)
 		return &v
 	}
 	for _, e := range search.Ledger() {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/hcl"
+	"hclbench/hcl/lang"
 	"hclbench/plan"
 	"hclbench/tune"
 )
@@ -257,5 +260,106 @@ func TestVerdictOf(t *testing.T) {
 	got := verdictOf(new(plan.Tune), tune.Answer{Tied: []*tune.Entry{a, b}, Leader: a, Lead: 0.3, Floor: 0.14, Why: "the budget is spent"})
 	if strings.Contains(got, "tied") || !strings.Contains(got, "the budget is spent") || !strings.Contains(got, "as it is, by 30.0 %") {
 		t.Errorf("the verdict is %q", got)
+	}
+}
+
+// TestTuneUnmeasurable: a start that cannot be measured leaves its cells to the next apply, which is no success; and who has only
+// rehearsed is told how to see that.
+func TestTuneUnmeasurable(t *testing.T) {
+	t.Parallel()
+	port, err := freePort()
+	must(t, err)
+	lab := strings.Replace(tuneLab, "PORT", strconv.Itoa(port), 1)
+	u := newLocal(t, strings.Replace(lab, `itl = "40ms" }`, `itl = "1ms", stop-after = 1 }`, 1))
+	if _, said, code := u.run("rehearse"); code != exitCells {
+		t.Errorf("rehearse: exit %d\n%s", code, said)
+	}
+	if _, said, code := u.run("tune"); code != exitFailed || !strings.Contains(said, "what was rehearsed shows with --run ") {
+		t.Errorf("tune after a rehearsal: exit %d, %s", code, said)
+	}
+	if _, said, code := u.run("apply"); code != exitCells || !strings.Contains(said, "broke answers") || !strings.Contains(said, "left to the next apply") {
+		t.Errorf("apply: exit %d\n%s", code, said)
+	}
+}
+
+// answered is a tuning of the lab whose starts have the figures that of says.
+func answered(t *testing.T, text string, of func(settings string) float64) (*plan.Tune, *tune.Tuning, *hcl.Config) {
+	t.Helper()
+	cfg, problems := hcl.Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
+	if problems.HasErrors() {
+		problems.Write(t.Output(), 100, false)
+		t.Fatal("the lab is wrong")
+	}
+	x := plan.New(cfg, plan.Options{}).Tunes[0]
+	x.Begin(func() uint64 { return math.MaxUint64 - 7 })
+	for range 100 {
+		search, err := x.Search()
+		must(t, err)
+		start, more := search.Next()
+		if !more {
+			return x, search, cfg
+		}
+		figure := of(plan.Settings(start.Candidate)) * (1 + 0.001*float64(start.Number%3))
+		x.Ledger.Starts = append(x.Ledger.Starts, plan.Tried{Start: start, Loads: []plan.TriedLoad{{Figure: figure}},
+			Result: &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: x.Score(figure)}}})
+	}
+	t.Fatal("the tuning does not end")
+	return nil, nil, nil
+}
+
+// TestTuneLess: of a figure that is better when it is less JSON has the figure itself, seeds are exact for every reader, and the winner of a
+// second round inherits that of the first.
+func TestTuneLess(t *testing.T) {
+	text := strings.Replace(strings.Replace(tuneLab, "PORT", "8123", 1), "start     = engine", "figure = \"mean_tpot_ms\"\n  start = engine", 1)
+	x, search, cfg := answered(t, text, func(settings string) float64 {
+		if settings == "itl=2ms" {
+			return 2
+		}
+		return 40
+	})
+	out, err := json.Marshal(answerOf(x, search))
+	must(t, err)
+	var got struct {
+		Winner, Leader *tune.Candidate
+		Candidates     []struct {
+			Settings         string
+			Searched, Finals *float64
+		}
+		Ledger []struct{ Seed string }
+	}
+	must(t, json.Unmarshal(out, &got))
+	if got.Winner == nil || got.Leader == nil || got.Leader.Options[0] != "itl=2ms" {
+		t.Errorf("the winner is %+v, ahead is %+v", got.Winner, got.Leader)
+	}
+	for _, c := range got.Candidates {
+		if want := 2.0; c.Settings == "itl=2ms" && (c.Finals == nil || math.Abs(*c.Finals-want) > 0.01 || math.Abs(*c.Searched-want) > 0.01) {
+			t.Errorf("%+v, want %v", c, want)
+		}
+	}
+	if seed, err := strconv.ParseUint(got.Ledger[0].Seed, 10, 64); err != nil || seed != x.Ledger.Starts[0].Seed {
+		t.Errorf("the seed is told as %q: %v", got.Ledger[0].Seed, err)
+	}
+
+	winner := func(x *plan.Tune, search *tune.Tuning, cfg *hcl.Config) string {
+		t.Helper()
+		best, err := winnerText(x, x.Candidate(search.Answer().Winner.Candidate.Options), freeName(cfg, x.Name+"-best"))
+		must(t, err)
+		return best
+	}
+	text += winner(x, search, cfg)
+	text = strings.Replace(text, "start = engine.sim.slow", "start = engine.sim.pace-best", 1)
+	text = strings.Replace(text, `{ itl = "40ms" },`, `{ itl = "1ms" },`, 1)
+	x, search, cfg = answered(t, text, func(settings string) float64 {
+		if settings == "itl=1ms" {
+			return 1
+		}
+		return 2
+	})
+	text += winner(x, search, cfg)
+	if _, _, cfg = answered(t, text, func(string) float64 { return 1 }); len(cfg.Engines) != 3 {
+		t.Errorf("%d engines", len(cfg.Engines))
+	}
+	if !strings.Contains(text, `engine "sim" "pace-best-2" {`) || !strings.Contains(text, "inherits = engine.sim.pace-best\n") {
+		t.Error(text)
 	}
 }
