@@ -88,6 +88,12 @@ type Dataset struct {
 	TokenizerSHA256 string `json:"tokenizer_sha256,omitempty"`
 	ImageDir        string `json:"image_dir,omitempty"`        // of the image files that lines name
 	ImageDirSHA256  string `json:"image_dir_sha256,omitempty"` // of all in it
+
+	// Questions says that the file has questions: each is asked as often as its line stands there, in the file's order and as
+	// text, says itself how it is to be answered, and what is answered is kept.
+	Questions   bool   `json:"questions,omitempty"`
+	Shots       string `json:"shots,omitempty"` // the file of the examples before each question; empty: the questions' own
+	ShotsSHA256 string `json:"shots_sha256,omitempty"`
 }
 
 // DatasetArguments are those of data sets, whatever their kind, in the order in which a plan says them.
@@ -204,6 +210,11 @@ var datasetArguments = []Argument[Dataset]{
 		Help:   "trace: only requests of this model, by the trace's own name for it",
 		phrase: "of model %v"},
 	{Name: "seed", Field: func(d *Dataset) any { return &d.Seed }, Most: 1 << 53, May: DatasetKinds()},
+	{Name: "questions", Field: func(d *Dataset) any { return &d.Questions }, Place: Elsewhere, May: []string{JSONL}},
+	{Name: "shots_file", Field: func(d *Dataset) any { return &d.Shots }, Place: Elsewhere, May: []string{JSONL},
+		counts: func(d *Dataset) string { return pathUnless(d.ShotsSHA256, d.Shots) }},
+	{Name: "shots_sha256", Field: func(d *Dataset) any { return &d.ShotsSHA256 }, Place: Elsewhere, May: []string{JSONL},
+		counts: func(d *Dataset) string { return sumOf(d.ShotsSHA256, d.Shots) }},
 }
 
 // fromFiles are the kinds that are read from files.
@@ -308,7 +319,7 @@ func (s Source) Drawn(measured, warmed int) Source {
 // Inputs returns the paths that the data set reads, as they are written: a path
 // may be a folder. A job's Files says where each lies on the machine that runs it.
 func (d Dataset) Inputs() []string {
-	return slices.DeleteFunc([]string{d.Path, d.Tokenizer, d.ImageDir}, func(p string) bool { return p == "" })
+	return slices.DeleteFunc([]string{d.Path, d.Tokenizer, d.ImageDir, d.Shots}, func(p string) bool { return p == "" })
 }
 
 // Span is a range of lengths, both ends included.

@@ -49,6 +49,21 @@ type Record struct {
 	Class       string `json:"class,omitempty"`  // of the error, one of the Class constants; empty: success
 	Status      int    `json:"status,omitempty"` // of HTTP, where the class is [ClassStatus]
 	Error       string `json:"error,omitempty"`  // with the response's body, shortened
+	Said        *Said  `json:"said,omitempty"`   // what was answered, of questions; nil: it is not kept
+}
+
+// Said is what a server has answered.
+type Said struct {
+	Text      string     `json:"text,omitempty"`
+	Reasoning string     `json:"reasoning,omitempty"` // where the server tells it apart from the text
+	Calls     []ToolCall `json:"calls,omitempty"`
+	Cut       bool       `json:"cut,omitempty"` // more came than is kept
+}
+
+// ToolCall is a call of a tool.
+type ToolCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON, if all is well
 }
 
 // OK reports whether the request succeeded.

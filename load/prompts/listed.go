@@ -109,6 +109,9 @@ func parseLine(w load.Workload, raw []byte) (l line, err error) {
 
 // jsonLines takes prompts from a file in random order.
 func jsonLines(ctx context.Context, job load.Job, total int) (*Set, error) {
+	if job.Workload.Dataset.Questions {
+		return questions(job)
+	}
 	if err := sameImages(job); err != nil {
 		return nil, err
 	}
