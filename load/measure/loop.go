@@ -89,7 +89,8 @@ func (w *worker) send(ctx context.Context) {
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
 	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole, Endpoint: p.g.own.Endpoint}
-	if w.said.Reset(); t.session.Listens() {
+	w.said.All = p.g.own.Dataset.Questions
+	if w.said.Reset(); w.said.All || t.session.Listens() {
 		x.Said = &w.said
 	}
 	body := t.Body
@@ -97,6 +98,9 @@ func (w *worker) send(ctx context.Context) {
 	p.g.client.Send(ctx, body, x)
 	if !r.OK() {
 		p.failed.Add(1)
+	}
+	if w.said.All && r.OK() {
+		r.Said = p.keep(&w.said)
 	}
 	p.tally.settle(r)
 	if p.g.others.Over != nil && !p.warmup {
@@ -113,6 +117,28 @@ func (w *worker) send(ctx context.Context) {
 			own.work(ctx, nil, own.next(ctx, nil))
 		})
 	}
+}
+
+// maxKept bounds what is kept of all answers of a run together, in bytes: they go through this machine's memory.
+const maxKept = 512 << 20
+
+// keep is an answer as its record has it.
+func (p *phase) keep(said *wire.Said) *load.Said {
+	text, reasoning, calls := said.Read()
+	kept := &load.Said{Cut: said.Cut}
+	size := len(text) + len(reasoning)
+	for _, c := range calls {
+		size += len(c.Name) + len(c.Arguments)
+	}
+	if p.kept.Add(int64(size)) > maxKept {
+		kept.Cut = true
+		return kept
+	}
+	kept.Text, kept.Reasoning = text, reasoning
+	for _, c := range calls {
+		kept.Calls = append(kept.Calls, load.ToolCall{Name: c.Name, Arguments: c.Arguments})
+	}
+	return kept
 }
 
 // take makes the first request of another session; ok is false when none is left.

@@ -230,6 +230,8 @@ type phase struct {
 
 	sent, done, failed, chunks atomic.Int64
 
+	kept atomic.Int64 // bytes of answers
+
 	unsent atomic.Int64 // sessions that were made ready for nobody
 
 	arriving atomic.Int64 // workers that have a connection made for their first request
@@ -284,7 +286,15 @@ func withoutSecrets(j load.Job, records []load.Record) []load.Record {
 	}
 	secrets := secretsOf(j)
 	for i := range records {
-		if r := &records[i]; r.Error != "" || r.Finish != "" && r.Finish != "length" && r.Finish != "stop" {
+		r := &records[i]
+		if r.Said != nil {
+			r.Said.Text, r.Said.Reasoning = secrets.Hide(r.Said.Text), secrets.Hide(r.Said.Reasoning)
+			for j := range r.Said.Calls {
+				c := &r.Said.Calls[j]
+				c.Name, c.Arguments = secrets.Hide(c.Name), secrets.Hide(c.Arguments)
+			}
+		}
+		if r.Error != "" || r.Finish != "" && r.Finish != "length" && r.Finish != "stop" {
 			r.Error, r.Finish = secrets.Hide(r.Error), secrets.Hide(r.Finish)
 		}
 	}

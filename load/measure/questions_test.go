@@ -1,0 +1,67 @@
+package measure
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"hclbench/load"
+)
+
+// TestQuestions asks the questions of a file in its order, each with its own members and nothing that it does not say, and
+// keeps what is answered.
+func TestQuestions(t *testing.T) {
+	bodies := make(chan string, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		bodies <- string(body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, `data: {"choices":[{"delta":{"role":"assistant","reasoning_content":"hm"}}]}`, "\n\n",
+			`data: {"choices":[{"delta":{"content":"the \"key\" is s3cret"}}]}`, "\n\n",
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"add","arguments":"{}"}}]},"finish_reason":"stop"}]}`, "\n\n",
+			`data: {"usage":{"prompt_tokens":3,"completion_tokens":4},"choices":[]}`, "\n\n", "data: [DONE]\n\n")
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "questions.jsonl")
+	text := `{"messages":[{"role":"user","content":"first"}],"max_tokens":7,"temperature":0.5,"top_p":0.9,"seed":3,"stop":["Q:"]}
+{"messages":[{"role":"user","content":"second"}],"tools":[{"type":"function","function":{"name":"add"}}]}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job := load.Job{
+		Target:  load.Target{BaseURL: server.URL, Model: "m"},
+		Secrets: map[string]string{load.Authorization: load.Bearer("s3cret")},
+		Workload: load.Workload{Requests: 2, Concurrency: 1, Endpoint: load.Chat,
+			Dataset: load.Dataset{Kind: load.JSONL, Path: file, Questions: true}},
+	}
+	got, err := Run(t.Context(), job, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`{"max_tokens":7,"seed":3,"stop":["Q:"],"temperature":0.5,"top_p":0.9,"messages":[{"role":"user","content":"first"}],` +
+			`"model":"m","stream":true,"stream_options":{"include_usage":true}}`,
+		`{"tools":[{"type":"function","function":{"name":"add"}}],"messages":[{"role":"user","content":"second"}],` +
+			`"model":"m","stream":true,"stream_options":{"include_usage":true}}`,
+	}
+	if diff := cmp.Diff(want, []string{<-bodies, <-bodies}); diff != "" {
+		t.Errorf("what was asked (-want +got):\n%s", diff)
+	}
+	for i, r := range got.Records {
+		if r.Said == nil || r.Said.Reasoning != "hm" || !strings.HasPrefix(r.Said.Text, `the "key" is `) ||
+			strings.Contains(r.Said.Text, "s3cret") || len(r.Said.Calls) != 1 || r.Said.Calls[0].Name != "add" {
+			t.Errorf("answer %d is kept as %+v", i, r.Said)
+		}
+	}
+}
