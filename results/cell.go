@@ -46,6 +46,7 @@ type Cell struct {
 	Summary      *load.Summary     `json:"summary,omitempty"`
 	Telemetry    *telemetry.Record `json:"telemetry,omitempty"` // of the GPUs and the engine; nil: nothing was read
 	Origin       *Origin           `json:"origin,omitempty"`    // what it was read from; nil: we have measured it
+	Accuracy     *Accuracy         `json:"accuracy,omitempty"`  // of questions that were asked; nil: it is no such cell
 }
 
 // Task is what a cell did: it sent a load to a server, or it gave a batch to the

@@ -49,6 +49,7 @@ func cellTable(c *Cell) table {
 		{"axes", &c.Axes, false}, {"repetition", &c.Repetition, false}, {"identity", &c.Identity, false}, {"job", &c.Job, false},
 		{"started", &c.Started, false}, {"finished", &c.Finished, false}, {"cache_reset", &c.CacheReset, false},
 		{"error", &c.Error, false}, {"summary", &c.Summary, true}, {"telemetry", &c.Telemetry, true}, {"origin", &c.Origin, true},
+		{"accuracy", &c.Accuracy, true},
 	}
 }
 

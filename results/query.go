@@ -26,6 +26,9 @@ type Query struct {
 	// are never in one answer. It says nothing when Run is set. Runs that came in
 	// a bundle, and those that proved a box, are in no answer but that for their Run.
 	Rehearsed bool
+	// Asked selects cells that ask questions, which have an Accuracy, instead of those that measure: the two are never in one
+	// answer either.
+	Asked bool
 }
 
 // Known is what the store holds about a cell: the measurement that Query.Latest
@@ -151,6 +154,14 @@ func (s *Store) Ledgers(ctx context.Context, below string) (map[[2]string][]byte
 // Rows of one deployment share what it holds.
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {
 	from, args := q.fromClause()
+	switch old := s.db.lacks["cells.accuracy"]; {
+	case old && q.Asked:
+		return nil, nil
+	case q.Asked:
+		from += " AND c.accuracy IS NOT NULL"
+	case !old:
+		from += " AND c.accuracy IS NULL"
+	}
 	cells, err := things(ctx, s.db, "read results",
 		`SELECT `+cellTable(new(Cell)).names(s.db, "cells")+from+` ORDER BY c.started, c.rowid`, args, cellTable)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/klauspost/compress/zstd"
 
+	"hclbench/accuracy"
 	"hclbench/load"
 	"hclbench/plain"
 )
@@ -74,7 +75,7 @@ func readRecords(ctx context.Context, db *database, at place, run, cell string) 
 	if err != nil {
 		return nil, nil, err
 	}
-	records, err := decodeRecords(content)
+	records, err := decodeRecords[load.Record](content)
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -133,8 +134,8 @@ func (p packed) moveTo(path string) error {
 }
 
 // writeRecords writes one JSON object per line, compressed with Zstandard; all hands the
-// records over one after the other.
-func writeRecords(w io.Writer, all func(put func(*load.Record) error) error) (recordsMark, error) {
+// records, or answers, over one after the other.
+func writeRecords[T load.Record | accuracy.Answer](w io.Writer, all func(put func(*T) error) error) (recordsMark, error) {
 	sum := sha256.New()
 	z, err := zstd.NewWriter(io.MultiWriter(w, sum), zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -143,7 +144,7 @@ func writeRecords(w io.Writer, all func(put func(*load.Record) error) error) (re
 	lines := bufio.NewWriter(z)
 	enc := json.NewEncoder(lines)
 	n := 0
-	err = all(func(r *load.Record) error {
+	err = all(func(r *T) error {
 		n++
 		return enc.Encode(r)
 	})
@@ -151,15 +152,15 @@ func writeRecords(w io.Writer, all func(put func(*load.Record) error) error) (re
 	return recordsMark{fmt.Sprintf("%x", sum.Sum(nil)), n}, err
 }
 
-func decodeRecords(content []byte) ([]load.Record, error) {
+func decodeRecords[T load.Record | accuracy.Answer](content []byte) ([]T, error) {
 	z, err := zstd.NewReader(bytes.NewReader(content), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
 	defer z.Close()
-	var records []load.Record
+	var records []T
 	for dec := json.NewDecoder(z); ; {
-		var r load.Record
+		var r T
 		switch err := dec.Decode(&r); {
 		case err == io.EOF:
 			return records, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"hclbench/accuracy"
 	"hclbench/load"
 	"hclbench/plain"
 )
@@ -24,6 +25,7 @@ type Stage struct {
 	dir     string
 	lock    *flock.Flock
 	records map[string]packed // by cell
+	answers map[string]packed
 	files   int
 }
 
@@ -52,7 +54,7 @@ func (s *Store) Stage(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Stage{store: s, dir: dir, lock: flock.New(filepath.Join(dir, stageLock)), records: map[string]packed{}}
+	g := &Stage{store: s, dir: dir, lock: flock.New(filepath.Join(dir, stageLock)), records: map[string]packed{}, answers: map[string]packed{}}
 	if err := g.lock.Lock(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -76,6 +78,15 @@ func (g *Stage) File() string {
 
 // Records lays down the records of a cell: all hands them over one after the other.
 func (g *Stage) Records(cell string, all func(put func(*load.Record) error) error) error {
+	return layDown(g, g.records, cell, all)
+}
+
+// Answers lays down the answers of a cell, as Records does its records.
+func (g *Stage) Answers(cell string, all func(put func(*accuracy.Answer) error) error) error {
+	return layDown(g, g.answers, cell, all)
+}
+
+func layDown[T load.Record | accuracy.Answer](g *Stage, to map[string]packed, cell string, all func(put func(*T) error) error) error {
 	f, err := os.Create(g.File())
 	if err != nil {
 		return err
@@ -84,7 +95,7 @@ func (g *Stage) Records(cell string, all func(put func(*load.Record) error) erro
 	if err == nil {
 		err = f.Sync()
 	}
-	g.records[cell] = packed{mark: mark, file: f.Name()}
+	to[cell] = packed{mark: mark, file: f.Name()}
 	return errors.Join(err, f.Close())
 }
 
@@ -111,8 +122,14 @@ func (r *Rows) Deployment(d Deployment) error {
 	return deploymentTable(&d).put(r.ctx, r.on, "deployments", 2)
 }
 
-// Cell keeps a cell, with the records that are laid down of it.
+// Cell keeps a cell, with the records and the answers that are laid down of it.
 func (r *Rows) Cell(c Cell) error {
+	if answers, ok := r.stage.answers[c.ID]; ok && c.Accuracy != nil {
+		var err error
+		if c.Accuracy.packed, err = answers.bytes(); err != nil {
+			return err
+		}
+	}
 	return putCell(r.ctx, r.on, c, r.names[c.ID], r.stage.records[c.ID].mark)
 }
 

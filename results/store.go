@@ -213,6 +213,11 @@ func (s *Store) PutCell(ctx context.Context, c Cell, records []load.Record) erro
 func putCell(ctx context.Context, on executor, c Cell, records string, mark recordsMark) error {
 	c.CacheReset, c.Error = plain.Line(c.CacheReset), plain.Text(c.Error)
 	verdict := c.Verdict().Verdict
+	if c.Accuracy != nil {
+		if err := putAnswers(ctx, on, c); err != nil {
+			return err
+		}
+	}
 	return append(cellTable(&c), column{"verdict", &verdict, false}, column{"records", &records, true},
 		column{"records_sum", &mark.sum, true}, column{"records_count", &mark.count, false}).put(ctx, on, "cells", 2)
 }

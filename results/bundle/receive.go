@@ -15,6 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"hclbench/accuracy"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
@@ -50,8 +51,9 @@ type Incoming struct {
 	limits limits
 	index  string // the file with bundle.json
 	run    results.Run
-	cells  map[string]bool   // by id
-	inputs map[string]string // laid down files with inputs of the run, by name
+	cells  map[string]bool           // by id
+	inputs map[string]string         // laid down files with inputs of the run, by name
+	scores map[string]accuracy.Score // of the answers that are laid down, by cell
 }
 
 // Receive reads a bundle to its end and looks at all of it, before anything of it is
@@ -65,7 +67,7 @@ func receive(ctx context.Context, r io.Reader, store *results.Store, l limits) (
 	if err != nil {
 		return nil, fmt.Errorf("read bundle: %w", err)
 	}
-	in := &Incoming{stage: stage, limits: l, inputs: map[string]string{}}
+	in := &Incoming{stage: stage, limits: l, inputs: map[string]string{}, scores: map[string]accuracy.Score{}}
 	if err = in.unpack(ctx, r); err == nil {
 		if err = in.look(); err != nil {
 			err = fmt.Errorf("%s: %w", indexName, err)
@@ -142,6 +144,9 @@ func (in *Incoming) layDown(ctx context.Context, name string, r io.Reader) error
 	if id, ok := strings.CutPrefix(name, recordsDir); ok {
 		return in.layDownRecords(ctx, strings.TrimSuffix(id, results.RecordsSuffix), r)
 	}
+	if id, ok := strings.CutPrefix(name, answersDir); ok {
+		return in.layDownAnswers(ctx, strings.TrimSuffix(id, results.RecordsSuffix), r)
+	}
 	as, ok := strings.CutPrefix(name, inputsDir)
 	if !ok && !strings.HasPrefix(name, logsDir) {
 		return nil
@@ -191,6 +196,41 @@ func (in *Incoming) layDownRecords(ctx context.Context, id string, r io.Reader) 
 	return err
 }
 
+// layDownAnswers reads the answers of a cell, each for itself, and lays them down as this program writes its own.
+func (in *Incoming) layDownAnswers(ctx context.Context, id string, r io.Reader) error {
+	z, err := unzstd(r)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	var marks []accuracy.Answer
+	err = in.stage.Answers(id, func(put func(*accuracy.Answer) error) error {
+		for d := door.NewThings(z, accuracy.MaxLine); ; {
+			var a accuracy.Answer
+			switch err := d.Next(&a); {
+			case err == io.EOF:
+				return nil
+			case err != nil:
+				return err
+			}
+			if len(marks) == in.limits.things {
+				return door.ErrTooLarge
+			}
+			if err := errors.Join(ctx.Err(), door.Answer(&a), put(&a)); err != nil {
+				return err
+			}
+			marks = append(marks, accuracy.Answer{Question: a.Question, Sample: a.Sample, Mark: a.Mark})
+		}
+	})
+	in.scores[id] = accuracy.Sum(marks)
+	return err
+}
+
+// sameMarks reports whether two scores are of the same marks: shares and intervals follow from those.
+func sameMarks(a, b accuracy.Score) bool {
+	return [5]int{a.Right, a.Wrong, a.Invalid, a.Cut, a.Failed} == [5]int{b.Right, b.Wrong, b.Invalid, b.Cut, b.Failed}
+}
+
 // footprint is about how much memory a record takes.
 func footprint(r *load.Record) int64 {
 	return int64(unsafe.Sizeof(*r)) + 8*int64(len(r.Gaps)) + int64(len(r.Error)+len(r.Finish)+len(r.Class))
@@ -199,6 +239,7 @@ func footprint(r *load.Record) int64 {
 // look reads bundle.json through, so that nothing of it can fail later.
 func (in *Incoming) look() error {
 	in.cells = map[string]bool{}
+	asked := map[string]bool{}
 	deployments, capacities, recorded, events := map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
 	// once notes an id, which may be there once; things are not more than there is room for.
 	once := func(seen map[string]bool, id, twice string) error {
@@ -211,7 +252,13 @@ func (in *Incoming) look() error {
 	err := in.each(visitor{
 		run:        func(r results.Run) error { in.run = r; return nil },
 		deployment: func(d results.Deployment) error { return once(deployments, d.ID, "it has deployment %s twice") },
-		cell:       func(c results.Cell) error { return once(in.cells, c.ID, "it has cell %s twice") },
+		cell: func(c results.Cell) error {
+			if a := c.Accuracy; a != nil && !sameMarks(a.Score, in.scores[c.ID]) {
+				return fmt.Errorf("the answers of cell %s do not make its score", c.ID)
+			}
+			asked[c.ID] = c.Accuracy != nil
+			return once(in.cells, c.ID, "it has cell %s twice")
+		},
 		recorded: func(id string) error {
 			if !door.IsThingID(id) {
 				return fmt.Errorf("it says of %q that it has records", plain.Cut(id, 40))
@@ -223,6 +270,11 @@ func (in *Incoming) look() error {
 	})
 	if err != nil {
 		return err
+	}
+	for id := range in.scores {
+		if !asked[id] {
+			return fmt.Errorf("there are answers of %q, which asks nothing", plain.Cut(id, 40))
+		}
 	}
 	laidDown := in.stage.Recorded()
 	for id := range recorded {

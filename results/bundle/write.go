@@ -2,7 +2,7 @@
 // into another store.
 //
 // It is a tar archive, compressed with Zstandard. bundle.json comes first; then inputs/
-// and logs/, records/ in the order of the cells, and what is there for people only.
+// and logs/, records/ and answers/ in the order of the cells, and what is there for people only.
 package bundle
 
 import (
@@ -44,6 +44,7 @@ const (
 	inputsDir  = "inputs/"
 	logsDir    = "logs/" // inputs by that name
 	recordsDir = "records/"
+	answersDir = "answers/"
 )
 
 // Is reports whether a file that begins so can be a bundle.
@@ -114,6 +115,12 @@ func write(ctx context.Context, w io.Writer, store *results.Store, run string, p
 		err = errors.Join(err, wrong)
 		add(recordsDir+id+results.RecordsSuffix, content)
 	}
+	for _, c := range all.Cells {
+		content, wrong := store.PackedAnswers(ctx, run, c.ID)
+		if err = errors.Join(err, wrong); content != nil {
+			add(answersDir+c.ID+results.RecordsSuffix, content)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(more)) {
 		add(name, more[name])
 	}
@@ -145,10 +152,11 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 		return all, err
 	}
 	rows, err := store.Rows(ctx, results.Query{Run: run})
-	if err != nil {
+	asked, wrong := store.Rows(ctx, results.Query{Run: run, Asked: true})
+	if err = errors.Join(err, wrong); err != nil {
 		return all, err
 	}
-	for _, r := range rows {
+	for _, r := range append(rows, asked...) {
 		if r.Damaged != "" {
 			return all, fmt.Errorf("cell %s: %s", r.ID, r.Damaged)
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/plain"
@@ -90,6 +91,9 @@ func Cell(c *results.Cell, run string) error {
 			err = errors.Join(err, Lines(&n.Of, &n.Name, &n.Label), counted("number of what its engine counted", n.Sum, n.Times))
 		}
 	}
+	if c.Accuracy != nil {
+		err = errors.Join(err, Accuracy(c.Accuracy))
+	}
 	if c.Origin != nil {
 		err = errors.Join(err, oneOf("origin", c.Origin.Format, results.OriginFormats()...))
 		if !bytes.HasPrefix(bytes.TrimSpace(c.Origin.Fields), []byte("{")) {
@@ -158,6 +162,31 @@ func Capacity(c *results.Capacity, run string) error {
 		return fmt.Errorf("capacity %s: %w", c.ID, err)
 	}
 	return nil
+}
+
+// Answer makes an answer from elsewhere fit to be kept.
+func Answer(a *accuracy.Answer) error {
+	err := errors.Join(oneOf("mark", string(a.Mark), string(accuracy.Right), string(accuracy.Wrong), string(accuracy.Invalid), string(accuracy.Cut),
+		string(accuracy.Failed)), counted("number", a.Sample, a.At, a.InputTokens, a.OutputTokens), Lines(&a.Question, &a.Finish))
+	if err != nil {
+		return fmt.Errorf("the answer to %s: %w", plain.Cut(a.Question, 40), err)
+	}
+	return nil
+}
+
+// Accuracy makes what answers are worth that were given elsewhere fit to be kept.
+func Accuracy(a *results.Accuracy) error {
+	s, p := &a.Score, &a.Spec
+	err := errors.Join(counted("number of answers", s.Asked, s.Right, s.Wrong, s.Invalid, s.Cut, s.Failed, s.InputTokens, s.OutputTokens, p.Samples,
+		p.Questions, p.MaxTokens), counted("share", s.Share, s.Low, s.High, a.Margin), Lines(&p.Task, &p.Protocol, &p.Path, &p.SHA256, &p.ShotsPath,
+		&p.ShotsSHA256, &p.Scoring, &p.Extract, &p.Endpoint, &a.Baseline))
+	for i := range a.Notes {
+		err = errors.Join(err, Lines(&a.Notes[i]))
+	}
+	if s.Right+s.Wrong+s.Invalid+s.Cut+s.Failed != s.Asked || max(s.Share, s.Low, s.High, a.Margin) > 1 {
+		err = errors.Join(err, errors.New("its score does not add up"))
+	}
+	return err
 }
 
 func verdicts() []string { return []string{load.Valid, load.Imported, load.Suspect, load.Void} }
