@@ -16,14 +16,14 @@ var uncounted = []string{
 	"Speed",        // what is simulated at another speed is another engine
 	"SLO",          // computed from the records, whenever it is asked
 	"Dataset.Path", // the content counts
-	"Dataset.Tokenizer", "Dataset.ImageDir",
+	"Dataset.Tokenizer", "Dataset.ImageDir", "Dataset.Shots",
 }
 
 func fingerprinted() Workload {
 	return Workload{
 		Dataset: Dataset{Kind: Random, InputTokens: 100, RangeRatio: new(0.5), Path: "data/prompts.jsonl", SHA256: strings.Repeat("0", 64),
 			Tokenizer: "tokenizer.json", TokenizerSHA256: strings.Repeat("1", 64),
-			ImageDir: "photos", ImageDirSHA256: strings.Repeat("2", 64)},
+			ImageDir: "photos", ImageDirSHA256: strings.Repeat("2", 64), Shots: "shots.jsonl", ShotsSHA256: strings.Repeat("3", 64)},
 		Requests: 500, Concurrency: 16, Rate: 5, OutputTokens: 800, IgnoreEOS: true, Endpoint: Completions, Burstiness: 2, BatchSize: 1,
 	}
 }

@@ -359,7 +359,7 @@ func TestOldStore(t *testing.T) {
 	want := everything(t, s, "r1")
 	for _, statement := range []string{
 		`DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`,
-		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `DROP TABLE capacities`, `DROP TABLE noise`, `PRAGMA user_version = 6`,
+		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `DROP TABLE capacities`, `DROP TABLE noise`, `ALTER TABLE cells DROP COLUMN accuracy`, `DROP TABLE answers`, `PRAGMA user_version = 6`,
 	} {
 		_, err := s.db.Exec(statement)
 		check(t, err)
