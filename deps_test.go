@@ -188,7 +188,8 @@ var libraries = []struct {
 	{"github.com/klauspost/compress", []string{"results", "results/bundle"}, "records on disk"},
 
 	{"golang.org/x/text", []string{"tokenizer"}, "normal forms of Unicode"},
-	{"github.com/dlclark/regexp2/v2", []string{"tokenizer"}, "regular expressions of tokenizer files look ahead, which Go's do not"},
+	{"github.com/dlclark/regexp2/v2", []string{"tokenizer", "accuracy"}, "regular expressions of tokenizer files and of JSON schemas look ahead, which Go's do not"},
+	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"accuracy"}, "whether a call of a tool is as its JSON schema says; pure Go, and passes the published test suite of the drafts"},
 
 	{"github.com/cenkalti/backoff/v5", []string{"flow"}, "one way to try again"},
 	{"github.com/gofrs/flock", []string{"results", "agent"}, "who writes files that outlive it locks them"},

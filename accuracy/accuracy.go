@@ -51,20 +51,24 @@ type Question struct {
 	Worked  string          // the right answer with the way to it, for an example; empty: the file has none
 	Pattern string          // a regular expression that finds the answer, of scoring pattern
 	Tools   json.RawMessage // that may be called, as chat takes them; nil: none
+	Asks    *Ask            // the request, where the file has it; nil: the protocol makes it
 	line    int             // of its file, from 1
 }
 
 // Ask is one request: what a server is asked for one answer.
 type Ask struct {
-	Endpoint    string          // [load.Chat], [load.Completions] or [load.Generate]
-	Prompt      string          // of completions and generate
-	Messages    json.RawMessage // of chat: the list
-	Tools       json.RawMessage // of chat; nil: none
-	MaxTokens   int             // of the answer, reasoning included; 0: the request does not say
-	Temperature *float64        // nil: the request does not say, and the server's default holds
-	TopP        *float64        // as Temperature
-	Seed        *int64          // as Temperature
-	Stop        []string        // words that end the answer; nil: none
+	Endpoint    string                     // [load.Chat], [load.Completions] or [load.Generate]
+	Prompt      string                     // of completions and generate
+	Messages    json.RawMessage            // of chat: the list
+	Tools       json.RawMessage            // of chat; nil: none
+	ToolChoice  json.RawMessage            // which of them is to be called, as chat takes it; nil: the model decides
+	MaxTokens   int                        // of the answer, reasoning included; 0: the request does not say
+	Temperature *float64                   // nil: the request does not say, and the server's default holds
+	TopP        *float64                   // as Temperature
+	Seed        *int64                     // as Temperature
+	Stop        []string                   // words that end the answer; nil: none
+	Whole       bool                       // the answer is to come in one piece, and not as a stream
+	Extra       map[string]json.RawMessage // more members of the request, by their names; nil: none
 }
 
 // Reply is what came back on an [Ask].
@@ -76,6 +80,8 @@ type Reply struct {
 	InputTokens  int    // of the prompt, as the server has counted; 0: it has not
 	OutputTokens int    // of the answer with its reasoning, as the server has counted; 0: it has not
 	Error        string // why there is none; empty: there is one
+	// Refused says that the server took the request for wrong: its status was 400 or 422. Error has what it said.
+	Refused bool
 }
 
 // Call is one call of a tool.
