@@ -32,6 +32,7 @@ type Spec struct {
 	ShotsSHA256 string `json:"shots_sha256,omitempty"`
 
 	Scoring   string `json:"scoring,omitempty"`    // of jsonl: one of [Scorings]
+	Pattern   string `json:"pattern,omitempty"`    // of scoring pattern: a regular expression whose last match, or its group, is the answer
 	Extract   string `json:"extract,omitempty"`    // which of the protocol's extractions counts; empty: its first
 	Endpoint  string `json:"endpoint,omitempty"`   // [load.Chat], [load.Completions] or [load.Generate]; empty: the protocol's
 	Shots     *int   `json:"shots,omitempty"`      // examples before each question; nil: the protocol's
@@ -49,7 +50,6 @@ type Question struct {
 	Right   []string        // the right answers: each of them is right; where there are choices, one number of a choice from 0
 	Subject string          // which part of the task it is of; empty: the task has none
 	Worked  string          // the right answer with the way to it, for an example; empty: the file has none
-	Pattern string          // a regular expression that finds the answer, of scoring pattern
 	Tools   json.RawMessage // that may be called, as chat takes them; nil: none
 	Asks    *Ask            // the request, where the file has it; nil: the protocol makes it
 	line    int             // of its file, from 1

@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""Records how evaluation harnesses ask, and how they read answers, for the tests of the room accuracy.
+
+It makes up questions in the forms in which tasks are published, answers a harness's requests from a server on this
+machine with the odd replies below, and writes what was asked and what the harness made of each reply:
+
+    harness.py questions DIR                   the files of questions
+    harness.py lm-eval DIR NAME                in an environment with lm-eval[api,math]
+    harness.py inferencex DIR NAME CHECKOUT    as lm-eval, with InferenceX's tasks and hooks of a checkout
+    harness.py simple-evals DIR NAME CHECKOUT  with openai, pandas, jinja2, and a checkout of openai/simple-evals
+    harness.py sglang DIR NAME                 in an environment with sglang
+
+It writes DIR/NAME.jsonl, and reaches nothing but itself. docs/development.md says how.
+"""
+import csv, http.server, json, os, re, sys, tempfile, threading
+
+# Right answer, and what is replied.
+NUMBERS = [
+    ("18", "She has 16 - 3 - 4 = 9.\n9 * 2 = <<9*2=18>>18\n#### 18"), ("18", "#### 18."), ("1,234", "So 1,234 in all.\n#### 1,234"),
+    ("1234", "That is 1,234.00 dollars."), ("1234", "#### $1,234"), ("-5", "#### -5"), ("-5", "The change is −5 degrees.\n#### −5"),
+    ("5", "The answer is **5**."), ("42", r"The answer is \boxed{42}."), ("42", r"Thus $\frac{84}{2} = \boxed{42}$, not 43"),
+    ("7", "#### 8\nWait.\n#### 7"), ("7", "#### 7\n#### 8"), ("7", "First 7, then 8"), ("3", "It takes 3 hours."), ("3", "three"), ("3", ""),
+    ("3", "   \n"), ("12", "12 apples and 3 pears make 15"), ("20", "20%"), ("20", "$20.00"), ("20", "$20."), ("20", "20.0"), ("2", "1/2"),
+    ("7", "007"), ("0", "000"), ("3", "٣"), ("1000000", "1,000,000"), ("1000000", "1 000 000"), ("10", "10,"), ("10", "about 10, 11, 12."),
+    ("10", "####10"), ("10", "### 10"), ("10", "#### The answer is 10"), ("10", "#### 10 apples"), ("10", "#### 10\n\nQuestion: How many?"),
+    ("6", "x = 6; y = -"), ("6", "...6..."), ("6", "$$$"), ("6", "<think>maybe 7</think>6"), ("65", "Answer: 65 km/h at 3.5 h"),
+    ("9", "#### 9,"), ("9", "#### .9"), ("9", "9²"), ("15", "15\u00a0"), ("1500", "1.5e3"), ("16", "ANSWER: SIXTEEN (16)"), ("18", "#### 18.\n"),
+    ("11", "1 1"), ("-3", "-3"), ("3", "-3"), ("3", "3-"), ("100", "100.\n\n"), ("99999999999999999999", "#### 99999999999999999999"),
+]
+# {L} is the letter of the right choice, {l} the same as a small one, {W} that of another, {T} the text of the right choice.
+CHOICES = [
+    "Answer: {L}", "answer: {L}", "ANSWER : {L}", "Answer: {l}", "Answer: ({L})", "Answer: **{L}**", "**Answer:** {L}", "**Answer: {L}**", "Answer: ${L}$",
+    r"Answer: $\boxed{{L}}$", r"Answer: \boxed{{L}}", r"\boxed{{L}}", r"Answer: \text{{L}}", "{L}", " {L}", "{L}.", "({L})", "{l}", "{L}\nbecause {W} is not",
+    "\n{L}", "The answer is ({L}).", "The answer is ({L})", "The answer is {L}.", "The answer is {L}", "the answer is ({L})", "So the answer is {l}.",
+    "answer is {W}? No: the answer is {L}.", "The answer is {T}.", "It is {T}", "({W}) is wrong, ({L}) is right", "({L}) is right, ({W}) is wrong",
+    "Answer: {W}\nAnswer: {L}", "Answer: {L}\nAnswer: {W}", "", "   ", "I do not know.", "None of these", "Option {L}", "{L}) {T}", "Choice: {L}", ":{L}",
+    "Answer:\n{L}", "Réponse: {L}", "答案：{L}", "答案: {L}", "Antwort: {L}", "Answer: Ａ", "الإجابة: أ", "Answer: E", "Answer: letter {L}", "A good answer: {L}",
+    "The answer is \nThe answer is ({L}). Yes", "The answer is é", "The answer is", "{T} {W}", "<think>Answer: {W}</think>Answer: {L}",
+    "Answer: {L}, as a matter of fact", "_{L}_", "({L}", "{L}1", "a", "The answer is a secret", "THE ANSWER IS ({L})", "Answer: {L}.", "answer is {L}{W}",
+    "Anſwer: {L}", "Answer \u00a0: {L}", "{T}", "The {T}, not the other.", "RIGHT", "\t{L}\r\n", "answer is ({L}", "answer is **{L}**",
+]
+# Right answer, and what is replied. AIME takes those whose right answer is a whole number.
+LATEX = [
+    ("70", r"The answer is $\boxed{70}$."), ("70", r"\boxed{070}"), ("70", "$70$"), ("70", "70"), ("70", "The answer is 70."), ("70", r"\boxed 70$ and so"),
+    ("70", r"$x = 70$"), ("70", r"\boxed{x=70}"), ("70", r"\boxed{\text{ }70}"), ("70", r"\boxed{70\text{ cm}}"), ("70", r"\boxed{70^\circ}"), ("70", r"\boxed{70"),
+    ("70", r"\fbox{70}"), ("70", r"\boxed{69} then \boxed{70}"), ("70", r"\boxed{70} then \boxed{69}"), ("70", ""), ("70", "$"), ("70", "$70"), ("70", "$$70$$"),
+    ("70", r"\boxed{\boxed{70}}"), ("70", r"\boxed{7{0}}"), ("70", r"\boxed{140/2}"), ("70", r"\boxed{ 70 }"), ("70", r"\boxed{70\%}"), ("70", "**70**"),
+    ("70", r"\boxed70"), ("70", r"$a$ is $70$"), ("70", "\\boxed{7\n0}"), ("70", r"\boxed{\$70}"), ("70", r"\boxed{70.0}"), ("70", "<think>\\boxed{1}</think>$70$"),
+    (r"\frac{1}{2}", "$0.5$"), (r"\frac{1}{2}", "$1/2$"), (r"\frac{1}{2}", r"$\frac12$"), (r"\frac{1}{2}", r"$\dfrac{1}{2}$"), (r"\frac{1}{2}", r"$\tfrac 12$"),
+    (r"\frac{1}{2}", r"$\frac1{2}$"), (r"\frac{1}{2}", r"$\frac{2}{4}$"), (r"\frac{1}{2}", "$.5$"), (r"\frac{1}{2}", r"$\frac$"), (r"\frac{1}{2}", r"$\frac1$"),
+    (r"-\frac{3}{4}", "$-3/4$"), (r"-\frac{3}{4}", r"$-\frac34$"), (r"\frac{-3}{4}", "$-3/4$"), (r"\frac{-3}{4}", "$−3/4$"), (r"\sqrt{3}", r"$\sqrt3$"),
+    (r"\sqrt{3}", r"$\sqrt{3}$"), (r"\sqrt{3}", r"$\sqrt$"), (r"2\sqrt{3}", r"$2\sqrt 3$"), (r"\left(1, 2\right)", "$(1,2)$"), (r"(1,2)", r"$\left( 1,\! 2 \right)$"),
+    (r"x^2+1", "$y = x^2 + 1$"), (r"x^2+1", "$f(x) = x^2+1$"), (r"x^2+1", "$1+x^2$"), ("1,000", "$1000$"), ("1000", "$1,000$"), ("5", r"$5\text{ cm}$"),
+    ("5", r"$5\text{ cm}\text{ or so}$"), ("5", r"$5\text{cm}$"), (r"\text{(A)}", r"$\text{(A)}$"), (r"\text{(A)}", "(A)"), ("x/2", "$x/2$"), (r"\frac{x}{2}", "$x/2$"),
+    ("x/2", "$ x/2$"), ("+3/4", "$+3/4$"), ("1_0/2", "$1_0/2$"), ("6/4/2", "$6/4/2$"), (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"$\begin{pmatrix} 1 \\ 2 \end{pmatrix}$"),
+    ("0.5", r"$\frac{1}{2}$"), ("50", r"$50\%$"), ("50", r"\$50"), ("2.5", "$ 2 .5$"), ("٣/4", "$٣/4$"), ("007/2", "$007/2$"),
+]
+
+
+def write(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as f:
+        if path.endswith(".csv"):
+            out = csv.DictWriter(f, list(rows[0]))
+            out.writeheader()
+            out.writerows(rows)
+        else:
+            f.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in rows)
+
+
+def questions(dir):
+    def gsm8k(n, what, right):
+        return {"question": f"{what} {n}: how many, if 2 & <3> are left?", "answer": f"There are <<1+1=2>>2.\nSo it is so.\n#### {right}"}
+
+    def mmlu(n, what):
+        right = n % 4
+        return {"question": f" {what} {n}: which of these? ", "subject": ["anatomy", "us_foreign_policy"][n % 2],
+                "choices": ["right" + str(n) if i == right else f"other {i} of {n}" for i in range(4)], "answer": right}
+
+    def pro(n, what):
+        right, many = n % 9, 3 + n % 8
+        right %= many
+        return {"question_id": n, "question": f"{what} {n}: which of these?", "options": [f" right{n}" if i == right else f"other {i} " for i in range(many)],
+                "answer": "ABCDEFGHIJ"[right], "answer_index": right, "cot_content": f"A: Let's think step by step. It is {n}. The answer is ({'ABCDEFGHIJ'[right]}).",
+                "category": ["biology", "computer science"][n % 2], "src": "made up"}
+
+    whole = [(right, reply) for right, reply in LATEX if right.isdigit() and int(right) < 1000]
+    write(f"{dir}/gsm8k.jsonl", [gsm8k(n, "Case", r) for n, (r, _) in enumerate(NUMBERS)])
+    write(f"{dir}/gsm8k-train.jsonl", [gsm8k(n, "Example", n * n) for n in range(40)])
+    write(f"{dir}/mmlu.jsonl", [mmlu(n, "Case") for n in range(len(CHOICES))])
+    write(f"{dir}/mmlu-dev.jsonl", [mmlu(n, "Example") for n in range(12)])
+    write(f"{dir}/mmlu.csv", [{"": n, "Question": m["question"], **dict(zip("ABCD", m["choices"])), "Answer": "ABCD"[m["answer"]], "Subject": m["subject"]}
+                              for n, m in enumerate(mmlu(n, "Case") for n in range(len(CHOICES)))])
+    write(f"{dir}/mmlu-pro.jsonl", [pro(n, "Case") for n in range(len(CHOICES))])
+    write(f"{dir}/mmlu-pro-validation.jsonl", [pro(n, "Example") for n in range(12)])
+    write(f"{dir}/gpqa.csv", [{"Record ID": f"rec{n}", "Question": f"Case {n}: which,\nof \"these\"?", "Correct Answer": f" right{n} [title]x  y.",
+                               "Incorrect Answer 1": f"right{n}", "Incorrect Answer 2": f"other, {n}", "Incorrect Answer 3": f"a third\n{n}"} for n in range(len(CHOICES))])
+    write(f"{dir}/aime.jsonl", [{"ID": f"2024-I-{n}", "Problem": f"Case {n}: find $n$.", "Solution": "", "Answer": int(r)} for n, (r, _) in enumerate(whole)])
+    write(f"{dir}/math-500.jsonl", [{"problem": f"Case {n}: find $x$.", "solution": f"So it is $\\boxed{{{r}}}$.", "answer": r, "subject": "Algebra", "level": 1, "unique_id": f"test/{n}"}
+                                    for n, (r, _) in enumerate(LATEX)])
+
+
+def reply(prompt):
+    """What is replied to a prompt, by the number of its last case."""
+    n = int(re.findall(r"Case (\d+):", prompt)[-1])
+    last = prompt[prompt.rindex(f"Case {n}:"):]
+    if "find $n$" in last:
+        return [b for a, b in LATEX if a.isdigit() and int(a) < 1000][n]
+    if "find $x$" in last:
+        return LATEX[n][1]
+    if "how many" in last:
+        return NUMBERS[n][1]
+    right = re.findall(rf"\(?([A-J])[.)] +(right{n}\b[^\n]*)", last)
+    right = max(right, key=lambda r: len(r[1])) # GPQA has a wrong choice that is the beginning of the right one
+    return (CHOICES[n].replace("{L}", right[0]).replace("{l}", right[0].lower()).replace("{W}", "B" if right[0] == "A" else "A").replace("{T}", right[1].strip()))
+
+
+asked = {} # body by prompt
+
+
+def serve():
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send({"model_path": "m", "data": [{"id": "m"}]})
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if self.path.endswith("tokenize"):
+                return self.send_error(404)
+            prompt = body.get("messages") or body.get("prompt") or body.get("text")
+            key = json.dumps(prompt)
+            asked[key] = {"path": self.path, **body}
+            text = reply(prompt if isinstance(prompt, str) else prompt[-1]["content"])
+            self.send({"choices": [{"index": 0, "text": text, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+                       "text": text, "meta_info": {"completion_tokens": 1, "prompt_tokens": 1}, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
+
+        def send(self, what):
+            out = json.dumps(what).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(out)))
+            self.end_headers()
+            self.wfile.write(out)
+
+        def log_message(self, *a):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    os.environ["OPENAI_API_KEY"] = "none"
+    return f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def lm_eval(dir, tasks, include=None, gen_kwargs=None, endpoints=("completions", "chat")):
+    os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    import datasets
+    kept = tempfile.mkdtemp()
+    real = datasets.load_dataset
+    files = {"openai/gsm8k": dict(test="gsm8k.jsonl", train="gsm8k-train.jsonl"), "cais/mmlu": dict(test="mmlu.jsonl", dev="mmlu-dev.jsonl"),
+             "TIGER-Lab/MMLU-Pro": dict(test="mmlu-pro.jsonl", validation="mmlu-pro-validation.jsonl"), "Idavidrein/gpqa": dict(train="gpqa.csv"),
+             "Maxwell-Jia/AIME_2024": dict(train="aime.jsonl"), "HuggingFaceH4/MATH-500": dict(test="math-500.jsonl")}
+
+    def load(path=None, name=None, **_):
+        local = {split: f"{dir}/{f}" for split, f in files[path].items()}
+        found = real("csv" if path.endswith("gpqa") else "json", data_files=local, cache_dir=kept)
+        return found.filter(lambda r: r["subject"] == name) if path == "cais/mmlu" else found
+
+    datasets.load_dataset = load
+    from lm_eval import simple_evaluate
+    from lm_eval.tasks import TaskManager
+    url = serve()
+    lines = []
+    for endpoint in endpoints:
+        for task, name in tasks:
+            asked.clear()
+            args = dict(model="m", base_url=url + {"completions": "/v1/completions", "chat": "/v1/chat/completions"}[endpoint],
+                        num_concurrent=1, tokenizer_backend=None, tokenized_requests=False)
+            if include: # as InferenceX does
+                args |= dict(eos_string="</s>", max_length=16384)
+            found = simple_evaluate(model={"completions": "local-completions", "chat": "local-chat-completions"}[endpoint], model_args=args, tasks=[name],
+                                    apply_chat_template=endpoint == "chat", log_samples=True, bootstrap_iters=0, gen_kwargs=gen_kwargs,
+                                    task_manager=TaskManager(include_path=include) if include else None)
+            marks = {}
+            for sample in next(iter(found["samples"].values())):
+                prompt = sample["arguments"][0][0]
+                prompt = json.loads(prompt.prompt) if endpoint == "chat" else prompt
+                n = int(re.search(r"Case (\d+)", json.dumps(sample["doc"])).group(1))
+                key = (n, sample["doc"].get("repeat_id", 0))
+                line = marks.setdefault(key, dict(task=task, endpoint=endpoint, question=n, sample=key[1], ask=asked[json.dumps(prompt)], reply=sample["resps"][0][0], marks={}))
+                line["marks"][sample["filter"]] = [str(sample["filtered_resps"][0]), bool(sample["exact_match"])]
+            lines += [marks[k] for k in sorted(marks)]
+    return lines
+
+
+def inferencex(dir, checkout):
+    sys.path.insert(0, f"{checkout}/utils/evals/patches")
+    import lm_eval_sitecustomize # noqa: F401
+    evals = f"{checkout}/utils/evals"
+    # what benchmark_lib.sh says of a context of 16384 tokens
+    return lm_eval(dir, [("gsm8k", f"{evals}/gsm8k.yaml"), ("gpqa-diamond", f"{evals}/gpqa_diamond.yaml")], include=evals,
+                   gen_kwargs="max_tokens=12288,temperature=0,top_p=1", endpoints=["chat"])
+
+
+def simple_evals(dir, checkout):
+    import importlib, pandas
+    parent = tempfile.mkdtemp()
+    os.symlink(os.path.abspath(checkout), f"{parent}/simple_evals")
+    sys.path.insert(0, parent)
+    os.environ["OPENAI_BASE_URL"] = serve() + "/v1"
+    os.environ["OPENAI_API_KEY"] = "none"
+    real = pandas.read_csv
+    pandas.read_csv = lambda path: real(f"{dir}/{'mmlu' if 'mmlu' in path else 'gpqa'}.csv")
+    sampler = importlib.import_module("simple_evals.sampler.chat_completion_sampler")
+    lines = []
+    for task, module, name, args in (("mmlu", "mmlu_eval", "MMLUEval", {}), ("gpqa-diamond", "gpqa_eval", "GPQAEval", {"n_repeats": 2})):
+        asked.clear()
+        found = getattr(importlib.import_module(f"simple_evals.{module}"), name)(**args)(
+            sampler.ChatCompletionSampler(model="m", system_message=sampler.OPENAI_SYSTEM_MESSAGE_API, max_tokens=2048))
+        seen = {}
+        for html, convo in zip(found.htmls, found.convos):
+            prompt, text = convo[:-1], convo[-1]["content"]
+            n = int(re.search(r"Case (\d+)", prompt[-1]["content"]).group(1))
+            sample = seen[n] = seen.get(n, -1) + 1
+            marks = re.search(r"Extracted Answer: (.*)</p>\s*<p>Score: (.*)</p>", html)
+            body = asked[json.dumps(prompt)]
+            lines.append(dict(task=task, endpoint="chat", question=n, sample=sample, ask=body, reply=reply(prompt[-1]["content"]),
+                              marks={"answer": ["" if marks.group(1) == "None" else marks.group(1), float(marks.group(2)) == 1]}))
+    return lines
+
+
+def sglang(dir):
+    import argparse
+    import sglang.test.few_shot_gsm8k as module
+    port = int(serve().rsplit(":", 1)[1])
+    os.chdir(tempfile.mkdtemp())
+    module.run_eval(argparse.Namespace(num_shots=5, data_path=f"{dir}/gsm8k.jsonl", num_questions=200, max_new_tokens=512, parallel=1,
+                                       host="http://127.0.0.1", port=port, temperature=0.0))
+    lines = []
+    for n, (_, text) in enumerate(NUMBERS): # it keeps no marks: they are by its own function
+        answer = [json.loads(line) for line in open(f"{dir}/gsm8k.jsonl", encoding="utf-8")][n]["answer"]
+        body = next(b for k, b in asked.items() if int(re.findall(r"Case (\d+):", k)[-1]) == n)
+        found, right = module.get_answer_value(text), module.get_answer_value(answer)
+        lines.append(dict(task="gsm8k", endpoint="generate", question=n, sample=0, ask=body, reply=text,
+                          marks={"last number": ["" if found == module.INVALID else str(found), bool(found == right)]}))
+    return lines
+
+
+def main():
+    what, dir, rest = sys.argv[1], os.path.abspath(sys.argv[2]), sys.argv[3:]
+    if what == "questions":
+        return questions(dir)
+    if what == "lm-eval":
+        lines = lm_eval(dir, [("gsm8k", "gsm8k"), ("mmlu", "mmlu_anatomy_generative"), ("mmlu", "mmlu_us_foreign_policy_generative"), ("mmlu-pro", "mmlu_pro_biology"),
+                              ("mmlu-pro", "mmlu_pro_computer_science"), ("gpqa-diamond", "gpqa_diamond_cot_zeroshot"), ("aime", "aime24"), ("math-500", "hendrycks_math500")])
+    else:
+        lines = {"inferencex": inferencex, "simple-evals": simple_evals, "sglang": sglang}[what](dir, *rest[1:])
+    kept = {}
+    for line in lines: # of a task three asks say all
+        at = (line["task"], line["endpoint"], line["sample"])
+        kept[at] = kept.get(at, 0) + 1
+        if kept[at] > 3 and line["task"] != "gpqa-diamond":
+            del line["ask"]
+    write(f"{dir}/{rest[0]}.jsonl", lines)
+
+
+main()
