@@ -107,7 +107,7 @@ var recipes = slices.Concat(
 			order: permuted(0), ask: simpleChoices, ways: simpleLetter},
 
 		{task: GSM8K, protocol: InferenceX, endpoints: []string{load.Chat}, maxTokens: 12288, temp: p(0.0), topP: p(1.0), seed: p(int64(1234)),
-			stop: []string{"</s>", "<|im_end|>"}, from: drawnOf, shots: 5, reply: textOrReasoning,
+			stop: []string{"</s>", "<|im_end|>"}, from: drawnOf, shots: 5, turns: true, reply: textOrReasoning,
 			ask: func(q Question) string {
 				return "Question: " + q.Text + "\nEnd your response with the answer on the last line, formatted as: #### [number]\nAnswer:"
 			},

@@ -116,7 +116,7 @@ func TestRecorded(t *testing.T) {
 					if r.Ask != nil && i < set.Len() {
 						asks++
 						if got := body(t, set.Ask(i)); !reflect.DeepEqual(got, trimmed(r.Ask)) {
-							t.Errorf("%s, question %d, sample %d:\n got %q\nwant %q", key, r.Question, r.Sample, got, r.Ask)
+							t.Errorf("%s, question %d, sample %d:\n got %.2000q\nwant %.2000q", key, r.Question, r.Sample, fmt.Sprint(got), fmt.Sprint(r.Ask))
 						}
 					}
 					marks++

@@ -182,7 +182,7 @@ def lm_eval(dir, tasks, include=None, gen_kwargs=None, endpoints=("completions",
             marks = {}
             for sample in next(iter(found["samples"].values())):
                 prompt = sample["arguments"][0][0]
-                prompt = json.loads(prompt.prompt) if endpoint == "chat" else prompt
+                prompt = json.loads(prompt[0]) if endpoint == "chat" else prompt
                 n = int(re.search(r"Case (\d+)", json.dumps(sample["doc"])).group(1))
                 key = (n, sample["doc"].get("repeat_id", 0))
                 line = marks.setdefault(key, dict(task=task, endpoint=endpoint, question=n, sample=key[1], ask=asked[json.dumps(prompt)], reply=sample["resps"][0][0], marks={}))
@@ -196,7 +196,8 @@ def inferencex(dir, checkout):
     import lm_eval_sitecustomize # noqa: F401
     evals = f"{checkout}/utils/evals"
     # what benchmark_lib.sh says of a context of 16384 tokens
-    return lm_eval(dir, [("gsm8k", f"{evals}/gsm8k.yaml"), ("gpqa-diamond", f"{evals}/gpqa_diamond.yaml")], include=evals,
+    from lm_eval.utils import load_yaml_config
+    return lm_eval(dir, [("gsm8k", load_yaml_config(f"{evals}/gsm8k.yaml")), ("gpqa-diamond", load_yaml_config(f"{evals}/gpqa_diamond.yaml"))], include=evals,
                    gen_kwargs="max_tokens=12288,temperature=0,top_p=1", endpoints=["chat"])
 
 
@@ -233,7 +234,7 @@ def sglang(dir):
     port = int(serve().rsplit(":", 1)[1])
     os.chdir(tempfile.mkdtemp())
     module.run_eval(argparse.Namespace(num_shots=5, data_path=f"{dir}/gsm8k.jsonl", num_questions=200, max_new_tokens=512, parallel=1,
-                                       host="http://127.0.0.1", port=port, temperature=0.0))
+                                       host="127.0.0.1", port=port, temperature=0.0))
     lines = []
     for n, (_, text) in enumerate(NUMBERS): # it keeps no marks: they are by its own function
         answer = [json.loads(line) for line in open(f"{dir}/gsm8k.jsonl", encoding="utf-8")][n]["answer"]
