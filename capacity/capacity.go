@@ -65,7 +65,7 @@ type Tried struct {
 	Doubt   string // why what was measured there last is no evidence, and counts for nothing; empty: it is
 	Tries   int
 	Lines   []Line // one for each of the SLO
-	// Again is what came of it in the last try of the search, by that alone; empty: it was not tried then.
+	// Again is what came of it when it was tried again at the end of the search, by that alone; empty: it was not tried then.
 	Again Verdict
 
 	*series
@@ -90,7 +90,7 @@ type Line struct {
 type Try struct {
 	Load  float64
 	Most  float64 // that it may cost
-	Again bool    // it has passed, and is tried again at the end
+	Again bool    // it has its verdict, and is tried again at the end
 	Early bool    // it was measured before another that was noted before it: it is not the last, and tells of no drift
 	of    *Tried
 	*series
@@ -111,6 +111,7 @@ const (
 	mostAgain  = 3    // loads are tried again at the end
 	mostDoubts = 3    // tries of a load are in doubt before it stays so
 	again      = 3    // times what a load has cost is kept for that
+	quickly    = 1000 // requests: a load that broke in fewer is tried again at the end, as it may have met the worse of two states
 	tooOften   = 3    // times as often as may be: such a load does not tell of the others
 	candidates = 24   // loads between the bounds that are thought of
 	worthShare = 0.12 // of how far the bounds are apart: what a try for a share of the budget is to bring them nearer, by what is likely
@@ -180,6 +181,56 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 			"budget has not so many", o.Name(), n)
 	}
 	return s, problems
+}
+
+// Truth is what a search is to find, where it is known what requests get at any load, and more load is never better: the highest
+// load of the range that meets the SLO, and the lowest that does not; 0: there is none. Where loads are no whole numbers
+// they are a thousandth apart.
+func (q Question) Truth(requests func(at float64) ([]load.Record, error)) (holds, breaks float64, err error) {
+	met := func(at float64) (bool, error) {
+		records, err := requests(at)
+		met := true
+		for _, o := range q.SLO {
+			counted, within := 0, 0
+			for i := range records {
+				if v, ok := o.Of(&records[i]); ok {
+					counted++
+					if v <= time.Duration(o.Max) {
+						within++
+					}
+				}
+			}
+			met = met && float64(within) >= o.Percentile/100*float64(counted)
+		}
+		return met, err
+	}
+	low, high, apart := q.Least, q.Most, 1+1e-3
+	for _, end := range []float64{low, high} {
+		switch is, err := met(end); {
+		case err != nil:
+			return 0, 0, err
+		case is && end == high:
+			return high, 0, nil
+		case !is && end == low:
+			return 0, low, nil
+		}
+	}
+	for q.Whole && high-low > 1 || !q.Whole && high > low*apart {
+		at := math.Sqrt(low * high)
+		if q.Whole {
+			at = min(max(math.Round(at), low+1), high-1)
+		}
+		is, err := met(at)
+		if err != nil {
+			return 0, 0, err
+		}
+		if is {
+			low = at
+		} else {
+			high = at
+		}
+	}
+	return low, high, nil
 }
 
 // First is the load that is tried first.
@@ -255,6 +306,9 @@ func (s *Search) choose() (Try, bool) {
 	if a.Holds != nil {
 		free -= again * a.Holds.cost
 	}
+	if a.Breaks.brokeQuickly() {
+		free -= again * a.Breaks.cost
+	}
 	if t := s.last; t.of != nil && t.of.Doubt != "" && t.of.doubts < mostDoubts {
 		most := min(t.Most, free)
 		if t.Again {
@@ -299,12 +353,28 @@ func (s *Search) choose() (Try, bool) {
 			return s.try(at, max(free/2, least), ofChance, true), true
 		}
 	}
-	if a.Holds == nil || a.Holds.Again != "" || s.again == mostAgain || left < least {
+	switch {
+	case left < least:
 		return Try{}, false
+	case a.Holds != nil && a.Holds.Again == "" && s.again < mostAgain:
+		most := left
+		if a.Breaks.brokeQuickly() {
+			most = max(least, left-again*a.Breaks.cost)
+		}
+		t := s.try(a.Holds.Load, most, ofChance, true)
+		t.Again = true
+		return t, true
+	case a.Breaks.brokeQuickly():
+		t := s.try(a.Breaks.Load, min(left, max(least, again*a.Breaks.cost)), ofChance, true)
+		t.Again = true
+		return t, true
 	}
-	t := s.try(a.Holds.Load, left, ofChance, true)
-	t.Again = true
-	return t, true
+	return Try{}, false
+}
+
+// brokeQuickly reports whether a load broke the SLO within few requests, and was not tried again since.
+func (t *Tried) brokeQuickly() bool {
+	return t != nil && t.Again == "" && t.Doubt == "" && t.series != nil && len(t.inFlight) < quickly
 }
 
 // try is a try of a load, which gets that part of the chance of an error if it is a new one. last says that it may be the last
@@ -326,6 +396,7 @@ func (s *Search) try(at, most, part float64, last bool) Try {
 	if t.also = nil; t.alone != t.series {
 		t.also = t.alone
 	}
+	t.failed = t.verdict == Fail
 	for i := range s.SLO {
 		t.lines[i].elsewhere = s.inflationNear(at, i)
 		if t.also != nil {
@@ -518,7 +589,8 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	if s.lowering {
 		s.lower -= cost
 	}
-	if last := s.last.of; last != nil && last != x && last.Again == Pass {
+	broke := t.Again && x.Verdict == Fail
+	if last := s.last.of; last != nil && last != x && last.Again == Pass && !broke {
 		last.Again = "" // it was not the last
 	}
 	s.last = t
@@ -538,12 +610,14 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	x.Verdict, x.Lines = x.verdict, x.figures()
 	switch {
 	case t.Again && (x.Doubt == "" || x.doubts == mostDoubts):
-		s.again++
 		if x.Again = x.alone.verdict; x.Doubt != "" {
 			x.Again = Unresolved
 		}
+		if !broke {
+			s.again++
+		}
 		if x.Again == Unresolved {
-			x.Verdict = Unresolved // one load, one verdict: a lower one may pass twice
+			x.Verdict = Unresolved // one load, one verdict: another may have its own twice
 		}
 	case t.Early:
 		x.alone = nil
@@ -572,6 +646,8 @@ func (s *Search) Answer() Answer {
 	switch {
 	case a.Holds != nil && a.Holds.Again == Fail:
 		a.Flaw = fmt.Sprintf("drifting: a load of %v has passed, and failed when it was tried again at the end", a.Holds.Load)
+	case a.Breaks != nil && a.Breaks.Again == Pass:
+		a.Flaw = fmt.Sprintf("drifting, or of two states: a load of %v has failed, and passed when it was tried again at the end", a.Breaks.Load)
 	case a.Holds != nil && a.Breaks != nil && a.Breaks.Load < a.Holds.Load:
 		a.Flaw = fmt.Sprintf("not monotone: a load of %v passes and one of %v fails", a.Holds.Load, a.Breaks.Load)
 	}
@@ -579,7 +655,7 @@ func (s *Search) Answer() Answer {
 	if a.Breaks != nil {
 		high = a.Breaks.Load
 	}
-	a.Finished = a.Flaw == "" && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
+	a.Finished = a.Flaw == "" && !a.Breaks.brokeQuickly() && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
 		(high <= a.Holds.Load*(1+s.Precision) || s.Whole && high == a.Holds.Load+1))
 	if a.Breaks != nil {
 		if i := slices.IndexFunc(a.Breaks.Lines, func(l Line) bool { return l.Verdict == Fail }); i >= 0 {
@@ -598,6 +674,7 @@ type series struct {
 	verdict  Verdict
 	look     int     // how many there are when they are judged again
 	also     *series // of those requests that were sent since another load was tried; nil: it is not asked
+	failed   bool    // before it was sent once more
 
 	// Of requests as they are over, in any order: those that are told of before others that were sent earlier wait.
 	waiting map[int]load.Record

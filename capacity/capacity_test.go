@@ -73,18 +73,18 @@ func follow(t *testing.T, q Question, say func(try Try) (miss bool, doubt string
 }
 
 // TestOrder: loads double, then those between bring the bounds nearer to each other; ends of the range are hard; what passed
-// before the last try is tried again.
+// before the last try, and what broke quickly, is tried again.
 func TestOrder(t *testing.T) {
 	for _, x := range []struct {
 		least, most, holds float64
 		loads              string
 		low, high          float64
 	}{
-		{1, 1024, 40, "[4 8 16 32 64 47 37 43 40 41 40]", 40, 41},
+		{1, 1024, 40, "[4 8 16 32 64 47 37 43 40 41 40 41]", 40, 41},
 		{1, 8, 100, "[4 8]", 8, 0},
 		{3, 7, 100, "[7]", 7, 0},
-		{8, 64, 1, "[32 11 8]", 0, 8},
-		{1, 1000, 2, "[4 1 2 3 2]", 2, 3},
+		{8, 64, 1, "[32 11 8 8]", 0, 8},
+		{1, 1000, 2, "[4 1 2 3 2 3]", 2, 3},
 	} {
 		s, loads := follow(t, line95(x.least, x.most), func(try Try) (bool, string) { return try.Load > x.holds, "" })
 		a, low, high := s.Answer(), 0.0, 0.0
@@ -103,11 +103,15 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestFlaws: a load that fails when it is tried again, and one that fails below another that passes, are no answer; what
-// was measured in doubt certifies nothing.
+// TestFlaws: a load that fails when it is tried again, one that passes then though it had failed, and one that fails below another
+// that passes, are no answer; what was measured in doubt certifies nothing.
 func TestFlaws(t *testing.T) {
 	s, _ := follow(t, line95(1, 64), func(try Try) (bool, string) { return try.Load > 10 || try.Again, "" })
 	if a := s.Answer(); !strings.HasPrefix(a.Flaw, "drifting: a load of 10 has passed, and failed") || a.Finished {
+		t.Errorf("%+v", a)
+	}
+	s, _ = follow(t, line95(1, 64), func(try Try) (bool, string) { return try.Load > 10 && !try.Again, "" })
+	if a := s.Answer(); !strings.HasPrefix(a.Flaw, "drifting, or of two states: a load of 11 has failed, and passed") || a.Finished {
 		t.Errorf("%+v", a)
 	}
 	s, loads := follow(t, line95(1, 64), func(try Try) (bool, string) { return false, "the generator stood still" })
@@ -148,10 +152,10 @@ func TestDoubts(t *testing.T) {
 		loads     string
 		low, high float64
 	}{
-		{"the first", func(_ Try, n int) bool { return n == 1 }, "[4 4 8 16 32 64 47 37 43 40 41 40]", 40, 41},
-		{"16, twice", func(_ Try, n int) bool { return n == 4 || n == 3 }, "[4 8 16 16 16 32 64 47 37 43 40 41 40]", 40, 41},
-		{"between", func(_ Try, n int) bool { return n == 7 }, "[4 8 16 32 64 47 37 37 43 40 41 40]", 40, 41},
-		{"at the end", func(_ Try, n int) bool { return n == 11 }, "[4 8 16 32 64 47 37 43 40 41 40 40]", 40, 41},
+		{"the first", func(_ Try, n int) bool { return n == 1 }, "[4 4 8 16 32 64 47 37 43 40 41 40 41]", 40, 41},
+		{"16, twice", func(_ Try, n int) bool { return n == 4 || n == 3 }, "[4 8 16 16 16 32 64 47 37 43 40 41 40 41]", 40, 41},
+		{"between", func(_ Try, n int) bool { return n == 7 }, "[4 8 16 32 64 47 37 37 43 40 41 40 41]", 40, 41},
+		{"at the end", func(_ Try, n int) bool { return n == 11 }, "[4 8 16 32 64 47 37 43 40 41 40 40 41]", 40, 41},
 		{"from 8 on", func(try Try, _ int) bool { return try.Load >= 8 }, "[4 8 8 8 7]", 7, 0},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -284,6 +288,50 @@ func TestNeeds(t *testing.T) {
 	for percentile, want := range map[float64]int{90: 72, 95: 147, 99: 748} {
 		if got := s.needs(load.Objective{Metric: "ttft", Percentile: percentile}); got != want {
 			t.Errorf("p%v: %d, want %d", percentile, got, want)
+		}
+	}
+}
+
+// TestTruth: what a search is to find, by what requests get at each load; and which answers agree with it.
+func TestTruth(t *testing.T) {
+	for _, x := range []struct {
+		least, most, knee float64
+		whole             bool
+		holds, breaks     float64
+	}{
+		{1, 1024, 40, true, 40, 41}, {1, 8, 40, true, 8, 0}, {50, 64, 40, true, 0, 50}, {1, 100, 40, false, 40, 40},
+	} {
+		q := line95(x.least, x.most)
+		q.Whole = x.whole
+		holds, breaks, err := q.Truth(func(at float64) ([]load.Record, error) {
+			records := make([]load.Record, 100) // of which as many miss as the load is above 35
+			for i := range records {
+				if records[i].First = time.Millisecond; float64(i) < at-x.knee+5 {
+					records[i].First = time.Minute
+				}
+			}
+			return records, nil
+		})
+		if math.Abs(holds-x.holds) > 0.05 || math.Abs(breaks-x.breaks) > 0.05 || err != nil {
+			t.Errorf("%+v: holds %v, breaks %v, %v", x, holds, breaks, err)
+		}
+	}
+	for _, x := range []struct {
+		holds, breaks, low, high float64 // the truth, and what is certain
+		agrees                   bool
+	}{
+		{40, 41, 40, 41, true}, {40, 41, 30, 60, true}, {40, 41, 0, 41, true}, {40, 41, 41, 60, false}, {40, 41, 30, 40, false},
+		{8, 0, 8, 0, true}, {8, 0, 4, 8, false}, {0, 50, 0, 50, true}, {0, 50, 50, 0, false},
+	} {
+		var o Outcome
+		if x.low > 0 {
+			o.Holds = &x.low
+		}
+		if x.high > 0 {
+			o.Breaks = &x.high
+		}
+		if o.Agrees(x.holds, x.breaks) != x.agrees {
+			t.Errorf("%+v", x)
 		}
 	}
 }

@@ -89,3 +89,9 @@ func (o *Outcome) At(at *float64) *Load {
 	}
 	return nil
 }
+
+// Agrees reports whether what is certain fits a truth that is known: a load that meets the SLO, and one that does not; 0: none
+// of the range does.
+func (o *Outcome) Agrees(holds, breaks float64) bool {
+	return (o.Holds == nil || breaks == 0 || *o.Holds < breaks) && (o.Breaks == nil || *o.Breaks > holds)
+}

@@ -271,5 +271,5 @@ func (s *series) figures() (all []Line) {
 
 // decided reports whether the load has its verdict.
 func (s *series) decided() bool {
-	return s.verdict != Unresolved && (s.verdict == Fail || s.also == nil || s.also.verdict != Unresolved)
+	return s.verdict != Unresolved && (s.verdict == Fail && !s.failed || s.also == nil || s.also.verdict != Unresolved)
 }

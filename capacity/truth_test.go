@@ -180,6 +180,7 @@ type answered struct {
 	holds, breaks     float64
 	heldAt, brokeAt   int
 	requests          int
+	flaw              string // why there is no answer
 	outside, finished bool
 }
 
@@ -216,10 +217,10 @@ func (w world) search(seed uint64) (a answered) {
 	if found.Flaw == "" && found.Holds != nil && found.Holds.Again == Pass {
 		a.holds, a.heldAt = found.Holds.Load, tried[found.Holds.Load]
 	}
-	if found.Flaw == "" && found.Breaks != nil {
+	if found.Flaw == "" && found.Breaks != nil && !found.Breaks.brokeQuickly() {
 		a.breaks, a.brokeAt = found.Breaks.Load, tried[found.Breaks.Load]
 	}
-	a.finished = found.Finished
+	a.finished, a.flaw = found.Finished, found.Flaw
 	a.outside = a.outside || spent > s.Budget
 	return a
 }

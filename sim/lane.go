@@ -121,7 +121,7 @@ func (n *lane) drain(ctx context.Context) {
 // dueAt is when the flow's next event is due, from its entry.
 func (f *flow) dueAt() time.Duration {
 	to := min(f.from+f.server.cfg.TokensPerChunk, f.job.tokens)
-	return f.speed.TTFT + time.Duration(to-1)*f.speed.ITL
+	return f.speed.due(to)
 }
 
 // takeChanges takes over what has come and what has gone.

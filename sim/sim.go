@@ -10,7 +10,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -211,11 +210,7 @@ func (s *Server) admit() (Point, *ledger) {
 	defer s.mu.Unlock()
 	s.inFlight++
 	s.ledger.enter(s.inFlight)
-	p := s.cfg.Table.At(s.inFlight)
-	if s.cfg.Spread > 0 {
-		p.TTFT = time.Duration(float64(p.TTFT) * math.Exp(s.cfg.Spread*rand.NormFloat64()))
-	}
-	return p, s.ledger
+	return s.cfg.speedAt(s.inFlight, rand.NormFloat64()), s.ledger
 }
 
 func (s *Server) leave() {

@@ -192,7 +192,7 @@ func (s *Server) streamed(w http.ResponseWriter, ctx context.Context, entry time
 	buf := make([]byte, 0, 512)
 	for from := 0; from < j.tokens; from += k {
 		to := min(from+k, j.tokens)
-		at := speed.TTFT + time.Duration(to-1)*speed.ITL
+		at := speed.due(to)
 		// What can be done before the token is due is done before.
 		buf = j.chunk(buf[:0], from, to, to == j.tokens)
 		if !clock.wait(entry.Add(at)) {

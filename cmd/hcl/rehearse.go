@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,6 +22,7 @@ import (
 type rehearseOptions struct {
 	workFlags
 	speed float64
+	truth bool
 }
 
 func rehearseVerb(t *console) *cobra.Command {
@@ -28,6 +30,7 @@ func rehearseVerb(t *console) *cobra.Command {
 	c := labVerb("rehearse", &o.hosts.labFlags, func(ctx context.Context) error { return runRehearse(ctx, t, o) })
 	o.addWork(t, c)
 	c.Flags().Float64Var(&o.speed, "speed", 1, "run this many times faster than the engines would")
+	c.Flags().BoolVar(&o.truth, "truth", false, "print what the simulated engines truly hold beside what a search has found")
 	return c
 }
 
@@ -40,6 +43,9 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 	})
 	if err != nil {
 		return err
+	}
+	if o.truth && !slices.ContainsFunc(w.plan.Deployments, func(d *plan.Deployment) bool { return slices.ContainsFunc(d.ToDo(), isSearch) }) {
+		return usage("--truth is of benchmarks with a capacity block, and none is to be run")
 	}
 	if w.plan.Empty() {
 		return w.nothingToDo()
@@ -55,7 +61,11 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 	if !o.json {
 		fmt.Fprint(t.stderr, duration(w.plan, o.speed))
 	}
-	return w.carryOut(ctx)
+	err = w.carryOut(ctx)
+	if o.truth {
+		err = errors.Join(err, w.printTruth(context.WithoutCancel(ctx), o.speed))
+	}
+	return err
 }
 
 // The bounds of --speed. What is faster than a clock ticks is no rehearsal.
@@ -100,8 +110,19 @@ func simulatedTime(d *plan.Deployment, c *plan.Cell) time.Duration {
 	if own := w.Takes(); own > 0 {
 		return own
 	}
-	if len(d.Members) == 0 || w.Concurrency == 0 || w.OutputTokens == 0 && w.Generates() {
+	engine, ok := simulated(d)
+	if !ok || w.Concurrency == 0 || w.OutputTokens == 0 && w.Generates() {
 		return 0
+	}
+	rounds := math.Ceil(float64(w.Requests)/float64(w.Concurrency)) + math.Ceil(float64(w.Warmup)/float64(w.Concurrency))
+	return time.Duration(rounds)*engine.Takes(w.Concurrency, w.OutputTokens) + w.Waits()
+}
+
+// simulated is the engine of a deployment that is a simulated one, of which nothing else is known here than the command
+// that starts its first member; false: it is none, or will say what is wrong with its command.
+func simulated(d *plan.Deployment) (engine sim.Config, ok bool) {
+	if len(d.Members) == 0 {
+		return sim.Config{}, false
 	}
 	ct := d.Members[0].Container
 	var words []string
@@ -110,14 +131,10 @@ func simulatedTime(d *plan.Deployment, c *plan.Cell) time.Duration {
 	}
 	at := slices.Index(words, "sim")
 	if at < 0 {
-		return 0
+		return sim.Config{}, false
 	}
 	engine, _, err := sim.Command(words[at+1:])
-	if err != nil {
-		return 0 // it says so when it starts
-	}
-	rounds := math.Ceil(float64(w.Requests)/float64(w.Concurrency)) + math.Ceil(float64(w.Warmup)/float64(w.Concurrency))
-	return time.Duration(rounds)*engine.Takes(w.Concurrency, w.OutputTokens) + w.Waits()
+	return engine, err == nil
 }
 
 // isFree reports whether nothing listens on a port.
