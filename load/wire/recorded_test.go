@@ -94,6 +94,7 @@ func TestRecorded(t *testing.T) {
 		"by-hand/vllm-0.32.0/stream-completions-ends-by-stop-token.txt": {4, 3, 1, 1, 4, 1, "stop"},
 		"by-hand/vllm-0.32.0/stream-chat-ends-by-stop-token.txt":        {4, 3, 1, 2, 5, 2, "stop"},
 		"by-hand/vllm-0.32.0/stream-chat-temperature1-seed1.txt":        {40, 39, 3, 2, 41, 2, "length"},
+		"by-hand/vllm-0.32.0/stream-chat-two-calls.txt":                 {158, 16, 1, 2, 18, 2, "tool_calls"},
 	}
 	names := slices.DeleteFunc(recording.Names(t, "*/stream-*", "*/whole-*", "by-hand/*/stream-*"), func(name string) bool {
 		status, _, _ := recording.Answer(t, name)

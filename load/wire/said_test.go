@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -126,8 +127,34 @@ func TestSaidIsBounded(t *testing.T) {
 	}
 }
 
-// TestSaidByRealEngines: the calls that real engines have streamed have a name, an id and arguments.
+// TestSaidByRealEngines: the calls that real engines have sent have a name, an id and arguments, in streams as in whole answers.
 func TestSaidByRealEngines(t *testing.T) {
+	for name, want := range map[string][]Call{
+		"by-hand/vllm-0.32.0/stream-chat-two-calls.txt":  {{"", "ill", `{"is":true}`}, {"", "well", `{"is":true}`}},
+		"by-hand/vllm-0.32.0/whole-chat-two-calls.txt":   {{"", "ill", `{"is":true}`}, {"", "well", `{"is":true}`}},
+		"by-hand/sglang-0.5.23/stream-chat-call-cut.txt": {{"", "well", `{}`}},
+		"by-hand/sglang-0.5.23/whole-chat-call.txt":      {{"", "well", `{"is":false}`}},
+	} {
+		whole, events := strings.Contains(name, "whole"), recording.Events(t, name)
+		if whole {
+			_, _, body := recording.Answer(t, name)
+			events = []string{body}
+		}
+		text, _, calls := says(t, load.Chat, whole, events...).Read()
+		for i := range calls {
+			if calls[i].ID == "" {
+				t.Errorf("%s: call %d has no id", name, i+1)
+			}
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, []byte(calls[i].Arguments)); err != nil {
+				t.Errorf("%s: %v: %q", name, err, calls[i].Arguments)
+			}
+			calls[i].ID, calls[i].Arguments = "", compact.String()
+		}
+		if diff := cmp.Diff(want, calls); diff != "" || strings.TrimSpace(text) != "" {
+			t.Errorf("%s: text %q (-want +got):\n%s", name, text, diff)
+		}
+	}
 	for _, name := range recording.Names(t, "*/stream-chat-tool*.txt") {
 		_, _, calls := says(t, load.Chat, false, recording.Events(t, name)...).Read()
 		if len(calls) == 0 {
