@@ -71,7 +71,8 @@ func TestAtLeast(t *testing.T) {
 	}
 }
 
-// TestDivergeReal: what real engines have said of one text. Another precision changes little, and weights with noise much.
+// TestDivergeReal: what real engines have said of one text. Another precision and another engine change little, and
+// weights with noise much.
 func TestDivergeReal(t *testing.T) {
 	read := func(engine, name string) [][]Choice {
 		t.Helper()
@@ -86,7 +87,7 @@ func TestDivergeReal(t *testing.T) {
 	}
 	baseline := read("vllm", "vllm-0.32.0/forced-bfloat16.json")
 	means := map[string]float64{}
-	for _, x := range [][2]string{{"vllm", "vllm-0.32.0/forced-bfloat16.json"}, {"vllm", "vllm-0.32.0/forced-float32.json"}, {"vllm", "vllm-0.32.0/forced-noisy.json"}} {
+	for _, x := range [][2]string{{"vllm", "vllm-0.32.0/forced-bfloat16.json"}, {"vllm", "vllm-0.32.0/forced-float32.json"}, {"sglang", "sglang-0.5.23/forced-bfloat16.json"}, {"vllm", "vllm-0.32.0/forced-noisy.json"}} {
 		d, err := Diverge([][][]Choice{baseline}, [][][]Choice{read(x[0], x[1])}, []int{11})
 		if err != nil || d.Positions != 20 {
 			t.Fatalf("%s: %+v, %v", x[1], d, err)
@@ -97,8 +98,10 @@ func TestDivergeReal(t *testing.T) {
 	if means["vllm-0.32.0/forced-bfloat16.json"] > 1e-9 {
 		t.Errorf("a text differs from itself: %v", means)
 	}
-	if near := means["vllm-0.32.0/forced-float32.json"]; near*5 > means["vllm-0.32.0/forced-noisy.json"] || near == 0 {
-		t.Errorf("noise in the weights is not told from another precision: %v", means)
+	for _, near := range []string{"vllm-0.32.0/forced-float32.json", "sglang-0.5.23/forced-bfloat16.json"} {
+		if means[near]*5 > means["vllm-0.32.0/forced-noisy.json"] || means[near] == 0 {
+			t.Errorf("noise in the weights is not told from another precision or another engine: %v", means)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ type Figures struct {
 	CachedTokens int64 `json:"cached_tokens,omitempty"`
 	AskedInput   int64 `json:"asked_input_tokens"`  // of completed requests
 	AskedOutput  int64 `json:"asked_output_tokens"` // of completed requests
+	// of completed requests those whose answer was not ended by its length, as the server says; 0: none, or it does not say
+	EndedEarly int `json:"ended_early,omitempty"`
 	// completed requests whose stream brought no usage; counted by chunks
 	UsageMissing int `json:"usage_missing,omitempty"`
 

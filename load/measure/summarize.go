@@ -207,6 +207,9 @@ func completed(f *load.Figures, r *load.Record) {
 	f.AskedInput += int64(r.AskedInput)
 	f.AskedOutput += int64(r.AskedOutput)
 	f.MergedChunks += r.Merged
+	if r.Finish != "" && r.Finish != "length" {
+		f.EndedEarly++
+	}
 	if r.NoUsage {
 		f.UsageMissing++
 	}

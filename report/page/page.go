@@ -141,7 +141,7 @@ func newPage(rows []results.Row, about figure.About) *page {
 			p.Marks = figure.Once(p.Marks, say.Sentence(m))
 		}
 	}
-	p.Marks = slices.Concat(p.Marks, say.ForcedText(rows), say.PrefillHits(rows))
+	p.Marks = slices.Concat(p.Marks, say.ForcedText(rows), say.PrefillHits(rows), say.Lengths(rows, &about.Layout))
 	if len(published) > 0 && len(figure.Those(rows, figure.IsMeasured)) == 0 {
 		p.Marks = append(p.Marks, onlyPublished)
 	}

@@ -54,7 +54,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
 	alone := figure.Unsearched(rows, capacities)
-	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.Noises(rows, figure.Floors()), say.ForcedText(rows),
+	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.Noises(rows, figure.Floors()), say.ForcedText(rows), say.Lengths(rows, &opt.Layout),
 		explained(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
 	}
@@ -146,7 +146,7 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 			paragraph(strings.Join(s.common, ", "))
 			s.Markdown(&b)
 		}
-		for _, text := range slices.Concat(say.Sentences(figure.Unsearched(rows, capacities), &about.Layout), say.ForcedText(rows), explained(rows, &about.Layout, tables)) {
+		for _, text := range slices.Concat(say.Sentences(figure.Unsearched(rows, capacities), &about.Layout), say.ForcedText(rows), say.Lengths(rows, &about.Layout), explained(rows, &about.Layout, tables)) {
 			fmt.Fprintf(&b, "\n%s\n", MarkdownText(text))
 		}
 		for i, d := range notes {

@@ -233,7 +233,7 @@ func Summary(s *load.Summary) error {
 
 func figures(s *load.Figures) error {
 	err := errors.Join(dated(s.Started),
-		counted("duration", s.Duration), counted("number of requests", s.Requests, s.Completed, s.Failed),
+		counted("duration", s.Duration), counted("number of requests", s.Requests, s.Completed, s.Failed, s.EndedEarly),
 		counted("number of tokens", s.InputTokens, s.CachedTokens, s.OutputTokens, s.AskedInput, s.AskedOutput),
 		counted("throughput", s.RequestThroughput, s.InputThroughput, s.OutputThroughput, s.TotalThroughput, s.PeakOutputThroughput),
 		counted("concurrency", s.MeanConcurrency, float64(s.PeakConcurrency)))
