@@ -75,7 +75,7 @@ var rooms = []room{
 		"the same rows read in another way, for tests"},
 	{"agent", []string{"load", "load/measure", "provision", "provision/docker", "provision/look", "provision/reach", "telemetry", "origin", "plain", "flow"},
 		"runs jobs and containers of its own host and fetches models to it; it knows no engines, so that a new kind of engine needs nothing of it; caller and agent are of one version, as a caller replaces an agent of another"},
-	{"accuracy", []string{"load", "plain"},
+	{"accuracy", []string{"load", "plain", "tokenizer"},
 		"what is asked, how right an answer is, and what two lists of answers prove: whoever asks tells it what was answered, so that it can be held against the harnesses and against simulated truth"},
 	{"calibrate", []string{"load", "load/measure", "load/wire", "sim", "plain"},
 		"holds the generator against the engine that knows the truth; whatever starts that engine is its caller's"},
@@ -189,6 +189,7 @@ var libraries = []struct {
 
 	{"golang.org/x/text", []string{"tokenizer"}, "normal forms of Unicode"},
 	{"github.com/dlclark/regexp2/v2", []string{"tokenizer", "accuracy"}, "regular expressions of tokenizer files and of JSON schemas look ahead, which Go's do not"},
+	{"github.com/ardanlabs/jinja", []string{"accuracy"}, "chat templates are Jinja; made for them, with no dependency of its own"},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"accuracy"}, "whether a call of a tool is as its JSON schema says; pure Go, and passes the published test suite of the drafts"},
 
 	{"github.com/cenkalti/backoff/v5", []string{"flow"}, "one way to try again"},

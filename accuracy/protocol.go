@@ -41,6 +41,7 @@ const (
 	firstOf          // the first of the file of examples; of its subject, where it has subjects
 	drawnOf          // drawn from the file of examples anew for each question, with seed 1234
 	firstSelf        // the first of the file of questions itself
+	beside           // there are none, and the task needs a second file
 )
 
 // recipe is how a protocol asks a task. It is all there is to know of the pair, and a pair that has none does not exist.
@@ -59,16 +60,17 @@ type recipe struct {
 	silent []string
 
 	from  source
-	shots int                                  // by default
-	turns bool                                 // in a chat, examples are turns, and the description is the system's message
-	about func(Question) string                // stands before all; nil: nothing
-	ask   func(Question) string                // the question
-	told  func(Question) string                // the answer of an example
-	order func(s *Set, n, samples int) [][]int // of the choices of each ask; nil: as the file has them
-	tidy  func(choice string) string           // what becomes of the text of a choice; nil: nothing
-	reply func(Reply) string                   // what of a reply counts; nil: its text
-	ways  []extraction                         // how an answer is found: the first by default
-	note  func(s *Set) string                  // what a reader of the score has to know; nil: nothing
+	shots int                                                 // by default
+	turns bool                                                // in a chat, examples are turns, and the description is the system's message
+	about func(Question) string                               // stands before all; nil: nothing
+	ask   func(Question) string                               // the question
+	told  func(Question) string                               // the answer of an example
+	order func(s *Set, n, samples int) [][]int                // of the choices of each ask; nil: as the file has them
+	tidy  func(choice string) string                          // what becomes of the text of a choice; nil: nothing
+	reply func(Reply) string                                  // what of a reply counts; nil: its text
+	ways  []extraction                                        // how an answer is found: the first by default
+	judge func(Question, Reply) (mark Mark, extracted string) // marks all of a reply, failures too; nil: its text, by a way
+	note  func(s *Set) string                                 // what a reader of the score has to know; nil: nothing
 }
 
 // extraction is one way to find the answer of a reply and to hold it against the right one.
@@ -93,6 +95,11 @@ var recipes = slices.Concat(
 				`"Answer: X", where X is one of the letters.`
 		},
 		ways: scorings}},
+	[]recipe{
+		// Each request is made twice: its answer comes as a stream, and then whole.
+		{task: ToolCalls, protocol: Own, endpoints: []string{load.Chat}, samples: 2, maxTokens: 4096, temp: p(0.0), judge: markCall, ways: []extraction{{name: "schema"}}},
+		{task: PromptCounts, protocol: Own, endpoints: []string{load.Chat}, maxTokens: 1, temp: p(0.0), from: beside, judge: markPrompt, ways: []extraction{{name: "count"}}},
+	},
 	lmEval(LMEval12), lmEval(LMEval13),
 	[]recipe{
 		{task: GSM8K, protocol: VLLM, endpoints: []string{load.Completions, load.Chat}, maxTokens: 256, temp: p(0.0), seed: p(int64(42)),

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -37,7 +38,7 @@ func (s Spec) Check() (Spec, error) {
 // NeedsShots reports whether the spec, once it is checked, takes examples from a file of their own.
 func (s Spec) NeedsShots() bool {
 	s, r, err := s.resolve()
-	return err == nil && (r.from == firstOf || r.from == drawnOf) && *s.Shots > 0
+	return err == nil && (r.from == beside || (r.from == firstOf || r.from == drawnOf) && *s.Shots > 0)
 }
 
 func (s Spec) resolve() (Spec, recipe, error) {
@@ -75,7 +76,7 @@ func (s Spec) resolve() (Spec, recipe, error) {
 	if *s.Shots < 0 || *s.Shots > 100 {
 		return s, r, fmt.Errorf("%d examples: from 0 to 100 are possible", *s.Shots)
 	}
-	if *s.Shots > 0 && r.from == noShots {
+	if *s.Shots > 0 && (r.from == noShots || r.from == beside) {
 		return s, r, fmt.Errorf("protocol %q asks task %q without examples: write shots = 0, or nothing", s.Protocol, s.Task)
 	}
 	if s.Samples == 0 {
@@ -126,7 +127,7 @@ func (s Spec) resolve() (Spec, recipe, error) {
 	case err != nil:
 		return s, r, fmt.Errorf("the pattern: %w", err)
 	}
-	if s.ShotsPath != "" && r.from != firstOf && r.from != drawnOf {
+	if s.ShotsPath != "" && r.from != firstOf && r.from != drawnOf && r.from != beside {
 		return s, r, fmt.Errorf("protocol %q takes no examples for task %q from a file of their own", s.Protocol, s.Task)
 	}
 	return s, r, nil
@@ -149,7 +150,12 @@ func New(spec Spec, questions, shots io.Reader) (*Set, error) {
 		s.way = pattern(regexp.MustCompile(spec.Pattern))
 	}
 	task := tasks[slices.IndexFunc(tasks, func(t Task) bool { return t.Name == spec.Task })]
-	all, err := task.read(questions)
+	var all []Question
+	if task.made != nil {
+		all, s.Notes, err = task.made(questions, shots)
+	} else {
+		all, err = task.read(questions)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", plain.Line(spec.Path), err)
 	}
@@ -271,6 +277,14 @@ func (s *Set) asked(i int) Question {
 // Ask is number i of them, from 0.
 func (s *Set) Ask(i int) Ask {
 	q, r := s.asked(i), s.recipe
+	if q.Asks != nil {
+		a := *q.Asks
+		a.Endpoint, a.MaxTokens, a.Whole = s.Spec.Endpoint, cmp.Or(a.MaxTokens, s.Spec.MaxTokens), i/len(s.Questions)%2 == 1
+		if a.Temperature == nil {
+			a.Temperature = r.temp
+		}
+		return a
+	}
 	a := Ask{Endpoint: s.Spec.Endpoint, MaxTokens: s.Spec.MaxTokens, Temperature: r.temp, TopP: r.topP, Seed: r.seed, Stop: r.stop, Tools: q.Tools}
 	if slices.Contains(r.silent, a.Endpoint) {
 		a.Temperature = nil
@@ -317,6 +331,10 @@ func (s *Set) Ask(i int) Ask {
 func (s *Set) Mark(i int, r Reply) Answer {
 	q := s.asked(i)
 	a := Answer{Question: q.ID, Sample: i / len(s.Questions)}
+	if s.recipe.judge != nil {
+		a.Mark, a.Extracted = s.recipe.judge(q, r)
+		return stored(a, r)
+	}
 	if r.Error != "" {
 		a.Mark = Failed
 		return stored(a, r)

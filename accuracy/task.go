@@ -2,7 +2,9 @@ package accuracy
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +21,8 @@ type Task struct {
 	Samples   int    // of each question, so that a verdict can be given
 
 	question func(row) (Question, error)
+	// made makes the questions of the whole file and the one beside it; nil: each row is one.
+	made func(file, beside io.Reader) (questions []Question, notes []string, err error)
 }
 
 // Tasks are all of them, in the order in which help names them.
@@ -37,18 +41,31 @@ func (t Task) Protocols() []string {
 
 // The tasks.
 const (
-	JSONL   = "jsonl"
-	GSM8K   = "gsm8k"
-	MMLU    = "mmlu"
-	MMLUPro = "mmlu-pro"
-	GPQA    = "gpqa-diamond"
-	AIME    = "aime"
-	Math500 = "math-500"
+	JSONL        = "jsonl"
+	ToolCalls    = "tool-calls"
+	PromptCounts = "prompt-tokens"
+	GSM8K        = "gsm8k"
+	MMLU         = "mmlu"
+	MMLUPro      = "mmlu-pro"
+	GPQA         = "gpqa-diamond"
+	AIME         = "aime"
+	Math500      = "math-500"
 )
 
 var tasks = []Task{
 	{Name: JSONL, Help: "questions of your own, scored exact, choice, numeric or pattern", Samples: 1, question: own,
 		File: `JSON lines of your own: "question" (or "messages"), "answer" (a text, a number, or a list of right ones), "choices", "id"`},
+	{Name: ToolCalls, Help: "requests with tools: calls are as their JSON schemas say, and made where the baseline makes them", Samples: 1,
+		File: `JSON lines, each the body of a request to chat completions ("messages", "tools", …), as samples of K2VV and MiniMax's verifier have them; of your own with "right": "call", "no call" or "refused"`,
+		question: func(r row) (Question, error) {
+			line, err := json.Marshal(r.members)
+			if err != nil {
+				return Question{}, err
+			}
+			return readCall(line)
+		}},
+	{Name: PromptCounts, Help: "the server's count of a few prompts' tokens against that of the model's chat template and tokenizer", Samples: 1,
+		File: "the model's tokenizer_config.json or chat_template.jinja, and beside it, as shots_path, its tokenizer.json", made: promptQuestions},
 	{Name: GSM8K, Help: "word problems of grade school; the answer is a number", Questions: 1319, Samples: 1,
 		File: "test.jsonl of openai/grade-school-math, and train.jsonl for the examples",
 		question: func(r row) (Question, error) {
