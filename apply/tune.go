@@ -54,7 +54,7 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 				return row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
 			}
 		}
-		tried := plan.Tried{Start: start, Engine: d.Engine.Label(), Settings: plan.Settings(start.Candidate), Run: r.opt.Run.ID, Deployment: d.ID}
+		tried := results.Tried{Start: start, Engine: d.Engine.Label(), Settings: start.Candidate.Settings(), Run: r.opt.Run.ID, Deployment: d.ID}
 		// Until its end is noted a start counts as one that was killed: its hosts clean themselves when the lease is over.
 		n := len(t.Ledger.Starts)
 		note := func(cost time.Duration) error {
@@ -122,7 +122,7 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 }
 
 // said is what came of a start in one line.
-func said(t *plan.Tune, tried plan.Tried) string {
+func said(t *plan.Tune, tried results.Tried) string {
 	r := tried.Result
 	if r.Outcome != tune.Measured {
 		return fmt.Sprintf("%s: %s: %s", tried.Settings, r.Outcome, r.Reason)
@@ -135,7 +135,7 @@ func said(t *plan.Tune, tried plan.Tried) string {
 }
 
 // resultOf is what came of a start, by what was kept of it; nil: nothing that is the candidate's own doing.
-func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *plan.Tried, failed *failure) (*tune.Result, error) {
+func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *results.Tried, failed *failure) (*tune.Result, error) {
 	late, done := flow.Beyond(ctx, storePatience)
 	defer done()
 	rows, err := r.keep.store.Rows(late, results.Query{Run: r.opt.Run.ID})
@@ -144,7 +144,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	}
 	best, at, why, broke, missed := 0.0, "", "", false, []string(nil)
 	for _, c := range d.Cells {
-		l := plan.TriedLoad{Cell: c.ID, Axes: c.Axes}
+		l := results.TriedLoad{Cell: c.ID, Axes: c.Axes}
 		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
 		if i < 0 {
 			l.Error = "not measured"
@@ -184,7 +184,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	if len(d.Cells) == 1 {
 		at = "" // a race would save nothing
 	}
-	broken := slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error != "" })
+	broken := slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error != "" })
 	switch {
 	case failed != nil && failed.scope > ofDeployment, broken && failed == nil && ctx.Err() != nil:
 		return nil, nil
@@ -202,7 +202,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	case beaten(t, tried.Race, tried.Loads[0].Figure):
 		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("%s %.4g at %s", t.Figure.Name, tried.Loads[0].Figure, tried.Race.At),
 			Score: tune.Score{Value: t.Score(tried.Loads[0].Figure)}}, nil
-	case broken && slices.ContainsFunc(tried.Loads, func(l plan.TriedLoad) bool { return l.Error == "not measured" }):
+	case broken && slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error == "not measured" }):
 		return nil, nil
 	case !broken && best == 0 && broke:
 		return &tune.Result{Outcome: tune.Broke, Reason: why}, nil
@@ -217,7 +217,7 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 
 // isItsOwn reports whether a start has failed by what its candidate is. Before its engine runs that can only be another engine, with an
 // image and a model of its own; then it is all but what its log says of the host.
-func isItsOwn(t *plan.Tune, tried *plan.Tried, f *failure) bool {
+func isItsOwn(t *plan.Tune, tried *results.Tried, f *failure) bool {
 	switch f.came {
 	case preparing:
 		return t.Candidate(tried.Candidate.Options).Base != t.Start
@@ -252,13 +252,18 @@ func (r *run) figure(t *plan.Tune, row *results.Row) (figure float64, doubt *loa
 
 // ledger keeps what a tuning has tried with the run.
 func (k *keeper) ledger(ctx context.Context, t *plan.Tune) error {
+	summary, err := t.Summary()
+	if err != nil {
+		return err
+	}
+	t.Ledger.Summary = summary
 	text, err := json.Marshal(t.Ledger)
 	if err != nil {
 		return fmt.Errorf("keep the ledger of tune %s: %w", t.Name, err)
 	}
 	ctx, done := flow.Beyond(ctx, storePatience)
 	defer done()
-	if err := k.store.PutInputs(ctx, k.run, map[string][]byte{plan.LedgerName(t.Name): []byte(k.secrets.Text(string(text)))}); err != nil {
+	if err := k.store.PutInputs(ctx, k.run, map[string][]byte{results.LedgerName(t.Name): []byte(k.secrets.Text(string(text)))}); err != nil {
 		return failed(ofRun, nil, fmt.Errorf("keep the ledger of tune %s: %w", t.Name, err))
 	}
 	return nil

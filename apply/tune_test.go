@@ -7,6 +7,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plan"
+	"hclbench/results"
 	"hclbench/tune"
 )
 
@@ -27,7 +28,7 @@ func TestIsItsOwn(t *testing.T) {
 		{"sim.other", running, "the port is taken: [Errno 98]", false},
 		{"", running, "the disk is full: No space left on device", false},
 	} {
-		tried := &plan.Tried{Start: tune.Start{Candidate: tune.Candidate{Options: []string{c.option}}}}
+		tried := &results.Tried{Start: tune.Start{Candidate: tune.Candidate{Options: []string{c.option}}}}
 		if got := isItsOwn(x, tried, &failure{err: errors.New(c.why), came: c.came}); got != c.want {
 			t.Errorf("%+v: its own is %v", c, got)
 		}

@@ -2,10 +2,12 @@ package hcl
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -425,6 +427,71 @@ func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
 		}
 	}
 	return c
+}
+
+// Text is the candidate as an engine block of that name, below a comment. One whose settings have a secret cannot be written.
+func (c Candidate) Text(as, comment string) (string, error) {
+	if c.Base.Kind == engines.GroupKind {
+		return fmt.Sprintf("# %s is %s as it is.\n", comment, c.Base.Address()), nil
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s: put this file beside the lab's others.\nengine %q %q {\n  inherits = %s\n", comment, c.Base.Kind, as, c.Base.Address())
+	secret := errors.New("its settings have a secret, which is written nowhere: take them from the lab")
+	value := func(t provision.Text) string {
+		return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(strconv.Quote(t.Reveal()))
+	}
+	object := func(name string, of func(line func(name, value string))) {
+		var lines []string
+		of(func(name, value string) {
+			lines = append(lines, fmt.Sprintf("    %s = %s\n", strconv.Quote(name), value))
+		})
+		if lines != nil {
+			fmt.Fprintf(&b, "  %s = {\n%s  }\n", name, strings.Join(lines, ""))
+		}
+	}
+	var err error
+	object("flags", func(line func(name, value string)) {
+		values := map[string][]string{}
+		var names []string
+		for _, f := range c.Over.Flags {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+			switch {
+			case f.Off:
+				values[f.Name] = append(values[f.Name], "false")
+			case f.Value == nil:
+				values[f.Name] = append(values[f.Name], "true")
+			case f.Value.IsSecret():
+				err = secret
+			default:
+				values[f.Name] = append(values[f.Name], value(*f.Value))
+			}
+		}
+		for _, name := range names {
+			if all := values[name]; len(all) == 1 {
+				line(name, all[0])
+			} else {
+				line(name, "["+strings.Join(all, ", ")+"]")
+			}
+		}
+		for _, name := range c.Over.WithoutFlags {
+			line(name, "null")
+		}
+	})
+	object("env", func(line func(name, value string)) {
+		for _, v := range c.Over.Env {
+			if v.Value.IsSecret() {
+				err = secret
+			}
+			line(v.Name, value(v.Value))
+		}
+		for _, name := range c.Over.WithoutEnv {
+			line(name, "null")
+		}
+	})
+	b.WriteString("}\n")
+	return b.String(), err
 }
 
 // strangeFlag says of which flag of overrides an engine knows nothing though another of the tuning does, which is of another

@@ -101,7 +101,7 @@ type Options struct {
 	Seen        []results.Seen           // what was seen of hosts, oldest first
 	Rerun       bool                     // measure what is done again
 	StrictFacts bool                     // and what was done on a host that is not as it was then
-	Ledgers     map[[2]string][]byte     // of tunings, by lab and [LedgerName]
+	Ledgers     map[[2]string][]byte     // of tunings, by lab and [results.LedgerName]
 }
 
 // New plans the lab. It cannot fail: the text has been checked.
@@ -117,7 +117,7 @@ func (p *Plan) Know(opt Options) {
 	p.compare(opt)
 	for _, t := range p.Tunes {
 		if !opt.Rerun {
-			t.Know(opt.Ledgers[[2]string{p.Lab.Name, LedgerName(t.Name)}])
+			t.Know(opt.Ledgers[[2]string{p.Lab.Name, results.LedgerName(t.Name)}])
 		}
 	}
 }
@@ -165,7 +165,7 @@ func draft(cfg *hcl.Config, place func(*provision.Host) *provision.Host, stand f
 		}
 	}
 	for _, of := range cfg.Tunes {
-		t, err := newTune(of, p.Lab.Name, place, stand)
+		t, err := newTune(of, p.Lab.Name, freeName(cfg, of.Name+"-best"), place, stand)
 		if err != nil {
 			return nil, err
 		}
@@ -177,4 +177,13 @@ func draft(cfg *hcl.Config, place func(*provision.Host) *provision.Host, stand f
 		}
 	}
 	return p, nil
+}
+
+// freeName is a name that no engine of the lab has: an earlier winner may be among them, and be what this one inherits.
+func freeName(cfg *hcl.Config, name string) string {
+	free := name
+	for n := 2; slices.ContainsFunc(cfg.Engines, func(e *engines.Engine) bool { return e.Name == free }); n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	return free
 }

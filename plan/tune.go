@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,53 +22,16 @@ type Tune struct {
 	hcl.Tune
 	Hosts  []*provision.Host // that its candidates use, held from its first start to its last
 	Hold   *Deployment       // stands for all that it may start: it holds the hosts, and is never started
-	Ledger Ledger            // what was tried so far
+	Ledger results.Ledger    // what was tried so far
 
 	lab   string
+	best  string                                         // what the winner is called as a block: no engine of the lab has that name
 	stand func(*engines.Engine) (*engines.Engine, error) // what is started in the place of an engine; nil: itself
 }
 
-// Ledger is everything that a tuning has tried, as it is stored with each of its runs.
-type Ledger struct {
-	Question  string  `json:"question"` // a hash of what was asked: of another question nothing counts
-	Seed      uint64  `json:"seed,string"`
-	FinalSeed uint64  `json:"final_seed,string"` // of the finals; who proposes candidates never sees it
-	Starts    []Tried `json:"starts"`
-}
-
-// Tried is a start of a ledger.
-type Tried struct {
-	tune.Start
-	Engine     string       `json:"engine"` // its candidate, as results call it
-	Settings   string       `json:"settings,omitempty"`
-	Run        string       `json:"run"`
-	Deployment string       `json:"deployment"`
-	Began      time.Time    `json:"began"`
-	Loads      []TriedLoad  `json:"loads,omitempty"`
-	Noise      *tune.Noise  `json:"noise,omitempty"` // of its box, as it was proved before; nil: it was not
-	Result     *tune.Result `json:"result"`          // nil: it was broken off, and is made again
-	Cost       tune.Cost    `json:"cost"`            // also of one that was broken off
-}
-
-// TriedLoad is what a start measured at a load.
-type TriedLoad struct {
-	Cell   string       `json:"cell"`
-	Axes   results.Axes `json:"axes"`
-	Figure float64      `json:"figure,omitempty"` // 0: there is none
-	Missed []string     `json:"missed,omitempty"` // lines of the SLO
-	Error  string       `json:"error,omitempty"`
-	Doubt  string       `json:"doubt,omitempty"` // why the figure is none: the engine has not done what was asked for
-}
-
-// LedgerName is the name under which a run keeps the ledger of a tuning.
-func LedgerName(tuning string) string { return Ledgers + tuning + ".json" }
-
-// Ledgers is what their names begin with.
-const Ledgers = "tune/"
-
-// newTune plans a tuning. place says on which host a host's work is done.
-func newTune(of hcl.Tune, lab string, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Tune, error) {
-	t := &Tune{Tune: of, lab: lab, stand: stand}
+// newTune plans a tuning, whose winner is called best. place says on which host a host's work is done.
+func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Tune, error) {
+	t := &Tune{Tune: of, lab: lab, best: best, stand: stand}
 	for _, h := range of.Hosts() {
 		if h = place(h); !slices.Contains(t.Hosts, h) {
 			t.Hosts = append(t.Hosts, h)
@@ -169,7 +131,7 @@ func (t *Tune) asked() string {
 
 // Know takes what earlier runs have tried, as far as the question is the same.
 func (t *Tune) Know(kept []byte) {
-	var l Ledger
+	var l results.Ledger
 	if json.Unmarshal(kept, &l) == nil && l.Question == t.asked() {
 		t.Ledger = l
 	}
@@ -178,7 +140,7 @@ func (t *Tune) Know(kept []byte) {
 // Begin begins the ledger, unless something was tried. seed draws one.
 func (t *Tune) Begin(seed func() uint64) {
 	if t.Ledger.Question == "" {
-		t.Ledger = Ledger{Question: t.asked(), Seed: seed(), FinalSeed: seed()}
+		t.Ledger = results.Ledger{Question: t.asked(), Seed: seed(), FinalSeed: seed()}
 	}
 }
 
@@ -209,6 +171,25 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 		}
 	}
 	return s, nil
+}
+
+// Summary is what came of the tuning, as far as it has come by the ledger.
+func (t *Tune) Summary() (*tune.Summary, error) {
+	search, err := t.Search()
+	if err != nil {
+		return nil, err
+	}
+	s := search.Summary(t.Score)
+	s.Tune, s.Objective, s.Figure, s.Start = t.Name, t.Objective, t.Figure.Name, t.Start.Label()
+	if s.Winner != nil {
+		s.Text, _ = t.Text(*s.Winner) // one with a secret is written nowhere
+	}
+	return &s, nil
+}
+
+// Text is a candidate as a block that stands beside the lab's others. One whose settings have a secret cannot be written.
+func (t *Tune) Text(c tune.Candidate) (string, error) {
+	return t.Candidate(c.Options).Text(t.best, fmt.Sprintf("The best of tune %q", t.Name))
 }
 
 // Within is how long a start may take by what it may cost; 0: there is no limit.
@@ -287,7 +268,7 @@ func (t *printer) tuning(x *Tune) {
 		t.printf(tuningLine, "so far", plain.Count(n, "start"))
 	}
 	if next, ok := s.Next(); ok {
-		t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, Settings(next.Candidate)))
+		t.printf(tuningLine, "next", fmt.Sprintf("start %d (%s): %s", next.Number, next.Phase, next.Candidate.Settings()))
 		return
 	}
 	t.printf(tuningLine, "next", fmt.Sprintf("nothing; hcl tune --tune %s shows the answer", x.Name))
@@ -312,7 +293,7 @@ func (t *Tune) json() (jsonTune, error) {
 		out.Stages = append(out.Stages, x)
 	}
 	if next, more := s.Next(); more {
-		out.Next = Settings(next.Candidate)
+		out.Next = next.Candidate.Settings()
 	}
 	return out, nil
 }
@@ -356,9 +337,4 @@ func (t *Tune) fate(stage hcl.TuneStage, o hcl.Option) string {
 		}
 	}
 	return ""
-}
-
-// Settings names a candidate in one line.
-func Settings(c tune.Candidate) string {
-	return cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", "), "as it is")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/results"
 	"hclbench/tune"
 )
 
@@ -76,7 +77,7 @@ func tuned(t *testing.T, x *Tune, each time.Duration, broken, most int) int {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tried := Tried{Start: start, Deployment: d.ID, Cost: x.Cost(each)}
+		tried := results.Tried{Start: start, Deployment: d.ID, Cost: x.Cost(each)}
 		if n != broken {
 			score := 100.0
 			if strings.Contains(d.Engine.Label(), "=4") {
@@ -137,7 +138,7 @@ func TestTune(t *testing.T) {
 	if a := s.Answer(); a.Starts != len(x.Ledger.Starts) || a.Spent.Time != time.Duration(a.Starts)*12*time.Minute {
 		t.Errorf("%d starts that took %v are counted, with the one that was broken off there were %d", a.Starts, a.Spent.Time, len(x.Ledger.Starts))
 	}
-	if a := s.Answer(); a.Winner == nil || !strings.HasSuffix(Settings(a.Winner.Candidate), "=4") {
+	if a := s.Answer(); a.Winner == nil || !strings.HasSuffix(a.Winner.Candidate.Settings(), "=4") {
 		t.Errorf("the answer is %+v", a)
 	}
 
@@ -164,11 +165,11 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := New(readLab(t, tuneLab), Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}})
+	again := New(readLab(t, tuneLab), Options{Ledgers: map[[2]string][]byte{{"t", results.LedgerName("best")}: kept}})
 	if y := again.Tunes[0]; y.ToDo() || len(y.Ledger.Starts) != len(x.Ledger.Starts) {
 		t.Errorf("%d of %d starts are known again, and there is more to do: %v", len(y.Ledger.Starts), len(x.Ledger.Starts), y.ToDo())
 	}
-	other := New(readLab(t, strings.Replace(tuneLab, "8192", "4096", 1)), Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}})
+	other := New(readLab(t, strings.Replace(tuneLab, "8192", "4096", 1)), Options{Ledgers: map[[2]string][]byte{{"t", results.LedgerName("best")}: kept}})
 	if n := len(other.Tunes[0].Ledger.Starts); n != 0 {
 		t.Errorf("%d starts of another question count", n)
 	}
@@ -176,7 +177,7 @@ func TestTune(t *testing.T) {
 	// With another budget it goes on, and what other starts would have come before has cost what it has cost.
 	of := func(starts string, kept []byte) *Tune {
 		lab := readLab(t, strings.Replace(tuneLab, "starts = 12", starts, 1))
-		return New(lab, Options{Ledgers: map[[2]string][]byte{{"t", LedgerName("best")}: kept}}).Tunes[0]
+		return New(lab, Options{Ledgers: map[[2]string][]byte{{"t", results.LedgerName("best")}: kept}}).Tunes[0]
 	}
 	few := of("starts = 7", nil)
 	if n := tuned(t, few, time.Minute, 0, 100); n != 7 {

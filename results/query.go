@@ -133,23 +133,6 @@ func (s *Store) Inputs(ctx context.Context, run string) (map[string][]byte, erro
 	return inputs, err
 }
 
-// Ledgers returns what measuring runs have kept below a name, "tune/", of each lab and name the newest. Runs that came in a
-// bundle are not among them.
-func (s *Store) Ledgers(ctx context.Context, below string) (map[[2]string][]byte, error) {
-	type input struct {
-		lab, name string
-		content   []byte
-	}
-	all, err := collect(ctx, s.db, "read the ledgers", `SELECT r.lab, i.name, i.content FROM inputs i JOIN runs r ON r.id = i.run_id
-		WHERE r.command = 'apply' AND r.bundled = 0 AND substr(i.name, 1, length(?)) = ? ORDER BY r.id`, []any{below, below},
-		func(i *input) []any { return []any{&i.lab, &i.name, &i.content} })
-	newest := map[[2]string][]byte{}
-	for _, i := range all {
-		newest[[2]string{i.lab, i.name}] = i.content
-	}
-	return newest, err
-}
-
 // Rows returns the cells that q selects, in the order in which they were measured.
 // Rows of one deployment share what it holds.
 func (s *Store) Rows(ctx context.Context, q Query) ([]Row, error) {

@@ -25,6 +25,11 @@ const (
 	NotTried  Fate = "not tried"      // the budget was spent
 )
 
+// Fates are all of them.
+func Fates() []Fate {
+	return []Fate{Won, Tied, Dominated, Behind, Missed, Failed, Pruned, Duplicate, NotTried}
+}
+
 // Entry is what is known of a candidate.
 type Entry struct {
 	Candidate Candidate
@@ -105,6 +110,7 @@ type Answer struct {
 	Shows  float64  // the least difference that such finals find nine times in ten
 	Noise  Noise    // between starts, as measured
 	Why    string   // why there is no winner
+	Over   bool     // nothing more is to be found out, or to be spent
 	Tried  int      // candidates that were started
 	Of     int      // candidates in all: the product of the stages, and what was proposed
 
@@ -127,6 +133,7 @@ func (t *Tuning) Answer() Answer {
 		e, _ := t.choose()
 		more = e != nil
 	}
+	a.Over = !more
 	switch b := t.entries[0]; {
 	case more:
 		a.Why = "the tuning is not over"
@@ -173,7 +180,7 @@ func (t *Tuning) Answer() Answer {
 // whyAlone is why no two candidates are left to be compared: what became of all but one.
 func (t *Tuning) whyAlone() string {
 	var parts []string
-	for _, o := range outcomes[1:] {
+	for _, o := range Outcomes()[1:] {
 		n := 0
 		for _, e := range t.entries {
 			if e.Starts > 0 && e.Outcome == o {

@@ -155,8 +155,10 @@ const (
 	NotMeasurable Outcome = "cannot be measured"
 )
 
-// outcomes are all of them.
-var outcomes = [...]Outcome{Measured, Beaten, DidNotStart, OutOfMemory, Broke, FailedCheck, MissedSLO, NotMeasurable}
+// Outcomes are all of them.
+func Outcomes() []Outcome {
+	return []Outcome{Measured, Beaten, DidNotStart, OutOfMemory, Broke, FailedCheck, MissedSLO, NotMeasurable}
+}
 
 // Result is what came of a start. What is no fault of the candidate (a host that is lost, an interruption) is no result: the
 // start is made again.
@@ -404,7 +406,7 @@ func (t *Tuning) Ended(s Start, r Result) error {
 	switch {
 	case t.next == nil || s.Number != t.next.Number || s.Phase != t.next.Phase || s.Candidate.key() != t.next.Candidate.key() || s.Seed != t.next.Seed:
 		return fmt.Errorf("start %d: %w", s.Number, ErrNotNext)
-	case !slices.Contains(outcomes[:], r.Outcome):
+	case !slices.Contains(Outcomes(), r.Outcome):
 		return fmt.Errorf("start %d has an outcome that is none: %q", s.Number, r.Outcome)
 	case r.Cost.Time < 0 || !(r.Cost.Money >= 0) || math.IsInf(r.Cost.Money, 0):
 		return fmt.Errorf("start %d cost less than nothing, or no one knows what", s.Number)

@@ -270,20 +270,16 @@ func (w *work) printRun(ctx context.Context) error {
 	if err != nil || w.flags.json || len(rows) == 0 {
 		return err
 	}
-	found, err := w.store.Capacities(ctx, results.Query{Run: w.opt.Run.ID})
-	if err != nil {
-		w.logger().Warn("left out what a search has found", "err", err)
-	}
-	about, said := figure.About{Spending: figure.Spent(rows), Capacities: found}, saidOf(w.cfg)
+	v := &shown{store: w.store}
+	v.find(ctx, results.Query{Run: w.opt.Run.ID})
+	v.warn(w.logger())
+	about, said := figure.About{Spending: figure.Spent(rows), Found: v.found}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
 		about.References = figure.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
 	rows, about = said.Layout.Apply(figure.Sorted(rows, plannedCells(w.plan)), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
-		return err
-	}
-	if err := printTunes(w.stdout, w.plan, w.width(120)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(w.stdout, "\nStored as run %s in %s\n", w.opt.Run.ID, placeOf(w.store))

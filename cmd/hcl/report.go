@@ -164,7 +164,7 @@ func (f *tableFlags) options(t *console, layout figure.Layout) table.Options {
 // the published figures: of the cells that were measured, or all, and what they say, when none was.
 func printTables(t *console, rows []results.Row, about figure.About, f tableFlags) error {
 	opt := f.options(t, about.Layout)
-	opt.Capacities = about.Capacities
+	opt.Found = about.Found
 	if len(rows) > 0 || len(about.References) == 0 {
 		if err := table.Table(t.stdout, rows, opt); err != nil {
 			return err
@@ -239,7 +239,7 @@ func runResults(ctx context.Context, t *console, o resultsOptions) error {
 	if err != nil {
 		return err
 	}
-	about = figure.About{Version: version, Capacities: about.Capacities, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
+	about = figure.About{Version: version, Found: about.Found, Layout: figure.Layout{Columns: about.Layout.Columns, Intervals: about.Layout.Intervals}}
 	as := reportFlags{asJSON: o.format == "json", asCSV: o.format == "csv", markdown: o.format == "markdown", table: o.table}
 	return writeReport(t, rows, about, as)
 }
@@ -299,7 +299,7 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 		t.logger().Warn("left out what a search has found", "err", err)
 	}
 	if o.json {
-		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version, Capacities: found})
+		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version, Found: figure.Found{Capacities: found}})
 	}
 	events, err := store.Events(ctx, row.RunID)
 	if err != nil {

@@ -116,7 +116,7 @@ func measuredBefore(ctx context.Context, store *results.Store) (opt plan.Options
 	if opt.Seen, err = store.Seen(ctx); err != nil {
 		return opt, err
 	}
-	opt.Ledgers, err = store.Ledgers(ctx, plan.Ledgers)
+	opt.Ledgers, err = store.Ledgers(ctx)
 	return opt, err
 }
 

@@ -47,14 +47,14 @@ func (s *selection) addAll(c *cobra.Command) {
 
 // shown are the results that a verb shows: of the lab as it is now, or of one run.
 type shown struct {
-	store   *results.Store     // nil: nothing was ever stored
-	cfg     *hcl.Config        // what is planned of the lab; nil: it is not at hand, or a run is shown
-	said    *reported          // by the lab's text now, or with the run that is shown; nil: nothing
-	rows    []results.Row      // under the names of the lab, in the order of its plan
-	planned []figure.Planned   // of what is shown; nil: it is not known
-	found   []results.Capacity // by searches
-	damaged error              // why some of that is left out
-	stale   int                // results that are stored and left out, because the lab does not ask for them
+	store   *results.Store   // nil: nothing was ever stored
+	cfg     *hcl.Config      // what is planned of the lab; nil: it is not at hand, or a run is shown
+	said    *reported        // by the lab's text now, or with the run that is shown; nil: nothing
+	rows    []results.Row    // under the names of the lab, in the order of its plan
+	planned []figure.Planned // of what is shown; nil: it is not known
+	found   figure.Found
+	damaged error // why some of that is left out
+	stale   int   // results that are stored and left out, because the lab does not ask for them
 }
 
 // shown opens the store of a lab and reads what is selected: of each cell of the lab as it is now the
@@ -175,8 +175,16 @@ func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
 	}
 	figure.Group(v.rows, v.planned)
 	v.rows = figure.Sorted(v.rows, v.planned)
-	v.found, v.damaged = v.store.Capacities(ctx, results.Query{Run: run.ID})
+	v.find(ctx, results.Query{Run: run.ID})
 	return nil
+}
+
+// find reads what was found by the cells that q selects, as far as it can be read.
+func (v *shown) find(ctx context.Context, q results.Query) {
+	var searches, tunings error
+	v.found.Capacities, searches = v.store.Capacities(ctx, q)
+	v.found.Tunings, tunings = v.store.Tunings(ctx, q)
+	v.damaged = errors.Join(searches, tunings)
 }
 
 // ofLab reads the newest measurement of each cell.
@@ -186,7 +194,7 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 	if err != nil {
 		return err
 	}
-	v.found, v.damaged = v.store.Capacities(ctx, newest)
+	v.find(ctx, newest)
 	others, err := v.underPlan(ctx, rows, lab, s.rehearsed, func(own, found []results.Row) []results.Row {
 		for _, f := range found { // in the place of attempts that brought nothing
 			own = slices.DeleteFunc(own, func(r results.Row) bool { return r.ID == f.ID })
@@ -275,7 +283,7 @@ func (v *shown) pick(s selection) error {
 // warn says what cannot be read.
 func (v *shown) warn(log *log.Logger) {
 	if v.damaged != nil {
-		log.Warn("left out what a search has found", "err", v.damaged)
+		log.Warn("left out what was found", "err", v.damaged)
 	}
 }
 
@@ -300,7 +308,7 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 // about is what a report tells beside its rows, with what the layout leaves of them. Of one run it is
 // what was kept with it, wherever the run is now and whatever the lab's text says meanwhile.
 func (v *shown) about(ctx context.Context, published []figure.Reference) ([]results.Row, figure.About, error) {
-	about := figure.About{Title: "Results", Version: version, Planned: v.planned, Capacities: v.found}
+	about := figure.About{Title: "Results", Version: version, Planned: v.planned, Found: v.found}
 	if len(v.rows) > 0 {
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
 	}

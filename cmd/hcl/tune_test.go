@@ -14,6 +14,7 @@ import (
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
 	"hclbench/plan"
+	"hclbench/results"
 	"hclbench/tune"
 )
 
@@ -217,9 +218,9 @@ func TestTuneOfWorld(t *testing.T) {
 		t.Fatalf("check --prove: exit %d\n%s%s", code, out, proof)
 	}
 	var got struct {
-		Ledger []plan.Tried
+		Ledger []results.Tried
 	}
-	last := func() plan.Tried {
+	last := func() results.Tried {
 		t.Helper()
 		got.Ledger = nil
 		u.json(&got, "tune", "--json")
@@ -254,15 +255,6 @@ func TestTuneOfWorld(t *testing.T) {
 	}
 }
 
-// TestVerdictOf: candidates that are further apart than the floor are not said to be tied by it, and who is ahead is named.
-func TestVerdictOf(t *testing.T) {
-	a, b := &tune.Entry{}, &tune.Entry{Candidate: tune.Candidate{Options: []string{"tp=8"}}}
-	got := verdictOf(new(plan.Tune), tune.Answer{Tied: []*tune.Entry{a, b}, Leader: a, Lead: 0.3, Floor: 0.14, Why: "the budget is spent"})
-	if strings.Contains(got, "tied") || !strings.Contains(got, "the budget is spent") || !strings.Contains(got, "as it is, by 30.0 %") {
-		t.Errorf("the verdict is %q", got)
-	}
-}
-
 // TestTuneUnmeasurable: a start that cannot be measured leaves its cells to the next apply, which is no success; and who has only
 // rehearsed is told how to see that.
 func TestTuneUnmeasurable(t *testing.T) {
@@ -283,7 +275,7 @@ func TestTuneUnmeasurable(t *testing.T) {
 }
 
 // answered is a tuning of the lab whose starts have the figures that of says.
-func answered(t *testing.T, text string, of func(settings string) float64) (*plan.Tune, *tune.Tuning, *hcl.Config) {
+func answered(t *testing.T, text string, of func(settings string) float64) (*plan.Tune, *hcl.Config) {
 	t.Helper()
 	cfg, problems := hcl.Load(&lang.Source{Dir: t.TempDir(), Files: map[string][]byte{"lab.hcl": []byte(text)}}, lang.Vars{})
 	if problems.HasErrors() {
@@ -297,66 +289,59 @@ func answered(t *testing.T, text string, of func(settings string) float64) (*pla
 		must(t, err)
 		start, more := search.Next()
 		if !more {
-			return x, search, cfg
+			x.Ledger.Summary, err = x.Summary()
+			must(t, err)
+			return x, cfg
 		}
-		figure := of(plan.Settings(start.Candidate)) * (1 + 0.001*float64(start.Number%3))
-		x.Ledger.Starts = append(x.Ledger.Starts, plan.Tried{Start: start, Loads: []plan.TriedLoad{{Figure: figure}},
+		figure := of(start.Candidate.Settings()) * (1 + 0.001*float64(start.Number%3))
+		x.Ledger.Starts = append(x.Ledger.Starts, results.Tried{Start: start, Loads: []results.TriedLoad{{Figure: figure}},
 			Result: &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: x.Score(figure)}}})
 	}
 	t.Fatal("the tuning does not end")
-	return nil, nil, nil
+	return nil, nil
 }
 
 // TestTuneLess: of a figure that is better when it is less JSON has the figure itself, seeds are exact for every reader, and the winner of a
 // second round inherits that of the first.
 func TestTuneLess(t *testing.T) {
 	text := strings.Replace(strings.Replace(tuneLab, "PORT", "8123", 1), "start     = engine", "figure = \"mean_tpot_ms\"\n  start = engine", 1)
-	x, search, cfg := answered(t, text, func(settings string) float64 {
+	x, _ := answered(t, text, func(settings string) float64 {
 		if settings == "itl=2ms" {
 			return 2
 		}
 		return 40
 	})
-	out, err := json.Marshal(answerOf(x, search))
+	out, err := json.Marshal(x.Ledger)
 	must(t, err)
 	var got struct {
-		Winner, Leader *tune.Candidate
-		Candidates     []struct {
-			Settings         string
-			Searched, Finals *float64
-		}
-		Ledger []struct{ Seed string }
+		Summary tune.Summary
+		Starts  []struct{ Seed string }
 	}
 	must(t, json.Unmarshal(out, &got))
-	if got.Winner == nil || got.Leader == nil || got.Leader.Options[0] != "itl=2ms" {
-		t.Errorf("the winner is %+v, ahead is %+v", got.Winner, got.Leader)
+	if s := got.Summary; s.Winner == nil || s.Leader == nil || s.Leader.Options[0] != "itl=2ms" {
+		t.Errorf("the winner is %+v, ahead is %+v", s.Winner, s.Leader)
 	}
-	for _, c := range got.Candidates {
-		if want := 2.0; c.Settings == "itl=2ms" && (c.Finals == nil || math.Abs(*c.Finals-want) > 0.01 || math.Abs(*c.Searched-want) > 0.01) {
+	for _, c := range got.Summary.Candidates {
+		if want := 2.0; c.Settings == "itl=2ms" && (c.Finals == nil || math.Abs(c.Finals.Value-want) > 0.01 || math.Abs(c.Searched.Value-want) > 0.01 ||
+			c.Finals.Low > c.Finals.High) {
 			t.Errorf("%+v, want %v", c, want)
 		}
 	}
-	if seed, err := strconv.ParseUint(got.Ledger[0].Seed, 10, 64); err != nil || seed != x.Ledger.Starts[0].Seed {
-		t.Errorf("the seed is told as %q: %v", got.Ledger[0].Seed, err)
+	if seed, err := strconv.ParseUint(got.Starts[0].Seed, 10, 64); err != nil || seed != x.Ledger.Starts[0].Seed {
+		t.Errorf("the seed is told as %q: %v", got.Starts[0].Seed, err)
 	}
 
-	winner := func(x *plan.Tune, search *tune.Tuning, cfg *hcl.Config) string {
-		t.Helper()
-		best, err := winnerText(x, x.Candidate(search.Answer().Winner.Candidate.Options), freeName(cfg, x.Name+"-best"))
-		must(t, err)
-		return best
-	}
-	text += winner(x, search, cfg)
+	text += x.Ledger.Summary.Text
 	text = strings.Replace(text, "start = engine.sim.slow", "start = engine.sim.pace-best", 1)
 	text = strings.Replace(text, `{ itl = "40ms" },`, `{ itl = "1ms" },`, 1)
-	x, search, cfg = answered(t, text, func(settings string) float64 {
+	x, _ = answered(t, text, func(settings string) float64 {
 		if settings == "itl=1ms" {
 			return 1
 		}
 		return 2
 	})
-	text += winner(x, search, cfg)
-	if _, _, cfg = answered(t, text, func(string) float64 { return 1 }); len(cfg.Engines) != 3 {
+	text += x.Ledger.Summary.Text
+	if _, cfg := answered(t, text, func(string) float64 { return 1 }); len(cfg.Engines) != 3 {
 		t.Errorf("%d engines", len(cfg.Engines))
 	}
 	if !strings.Contains(text, `engine "sim" "pace-best-2" {`) || !strings.Contains(text, "inherits = engine.sim.pace-best\n") {

@@ -65,21 +65,21 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 		at := []point{{foot, y}, {to, y}, {to, y + barHeight}, {foot, y + barHeight}}
 		if b.Doubt { // an outline, as hollow as a hollow marker
 			d.add(piece{shape: stroke, at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, hover: b.Hover,
-				ref: b.Ref})
+				ref: b.Ref, cells: b.Cells})
 		} else if b.Value > 0 || b.To == 0 && b.Text == "" {
-			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover, ref: b.Ref})
+			d.add(piece{shape: area, at: at, colour: colour, series: b.Series, hover: b.Hover, ref: b.Ref, cells: b.Cells})
 		}
 		if b.To > b.Value { // what nobody knows is an outline, pale within
 			at := []point{{to, y}, {along(b.To), y}, {along(b.To), y + barHeight}, {to, y + barHeight}}
-			d.add(piece{shape: area, at: at, colour: colour, pale: 0.75, series: b.Series, hover: b.Hover},
-				piece{at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series})
+			d.add(piece{shape: area, at: at, colour: colour, pale: 0.75, series: b.Series, hover: b.Hover, cells: b.Cells},
+				piece{at: append(at, at[0]), colour: colour, width: 1.25, series: b.Series, cells: b.Cells})
 		}
 	}
 	after := end + 5
 	if !b.Before { // colours alone may repeat
 		after += symbolRoom
 		m := piece{shape: symbolOf(b.Series), at: []point{{end + 8, y + barHeight/2.0}}, size: 3, colour: colour,
-			series: b.Series, ref: b.Ref}
+			series: b.Series, ref: b.Ref, cells: b.Cells}
 		if b.Doubt {
 			m.fill = paper
 		}
@@ -91,7 +91,7 @@ func (b Bar) draw(d *Drawing, foot, y float64, along func(v float64) float64) {
 			piece{shape: cross, at: []point{at}, size: 3, colour: colour, series: b.Series, hover: p.Hover,
 				ref: p.Ref})
 	}
-	d.label(after, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series, ref: b.Ref})
+	d.label(after, y+barHeight-2, b.text(), piece{colour: faint, size: tiny, series: b.Series, ref: b.Ref, cells: b.Cells})
 }
 
 // text is what stands after the bar.
@@ -121,8 +121,9 @@ type Bar struct {
 	None   bool    // there is no value, only what was published
 	After  string  // beside the value
 	Hover  string
-	Ref    int  // as of a [Dot]
-	Before bool // what the next one is compared with
+	Ref    int   // as of a [Dot]
+	Cells  []int // likewise
+	Before bool  // what the next one is compared with
 	Trust
 
 	Published []Dot // of its cell, by others: their Y

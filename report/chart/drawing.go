@@ -28,6 +28,8 @@ type piece struct {
 	series *Series // what it belongs to; nil: the chart
 	hover  string  // what pointing at it says
 	ref    int     // by which the page knows what it is, from 1; 0: it does not
+	cells  []int   // as ref, those that it stands for where what it says is its own: it goes when all of them do
+	joins  bool    // those cells: it goes when one of them does
 	part   int     // of a line that the page's script draws anew: the same of all its pieces; 0: of none
 	class  string  // what the page's script calls it
 	apart  bool    // nothing joins it with the point before

@@ -106,7 +106,7 @@ func (c *Panel) lines(d *Drawing, f frame) {
 	for _, l := range c.Lines {
 		for _, p := range l.Dots {
 			if p.Label != "" {
-				d.beside(f.at(p), p.Label, piece{series: l.Series, ref: p.Ref}, f.within, &taken)
+				d.beside(f.at(p), p.Label, piece{series: l.Series, ref: p.Ref, cells: p.Cells}, f.within, &taken)
 			}
 		}
 		for _, g := range l.Gaps {

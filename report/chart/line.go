@@ -34,6 +34,7 @@ type Dot struct {
 	Label     string  // beside it
 	Hover     string
 	Ref       int    // by which the page knows its cell, from 1; 0: it does not
+	Cells     []int  // those that it says more of than the page knows, each as Ref; then Ref is 0
 	Found     string // what was found at it, for data files: "PASS"
 	Sign      Sign   // how its marker is drawn; a dot in doubt is hollow
 	Apart     bool   // nothing joins it with the one before: a void cell is between them
@@ -82,9 +83,13 @@ func (p Dot) Range() (low, high float64, ok bool) {
 // draw paints the line and returns the places of its markers.
 func (l Line) draw(d *Drawing, f frame) (taken []box) {
 	part := d.part(l)
+	var cells []int
+	for _, p := range l.Dots {
+		cells = append(cells, p.Cells...)
+	}
 	for _, path := range l.paths(f) {
 		m := l.stroke(path)
-		m.part = part
+		m.part, m.cells, m.joins = part, cells, true
 		d.add(m)
 	}
 	if l.Front {
@@ -97,7 +102,7 @@ func (l Line) draw(d *Drawing, f frame) (taken []box) {
 	for i, p := range l.Dots {
 		at := f.at(p)
 		m := piece{shape: symbolOf(l.Series), at: []point{at}, size: markerSize, colour: colourOf(l.Series), series: l.Series,
-			hover: p.Hover, ref: p.Ref, part: part, apart: p.Apart}
+			hover: p.Hover, ref: p.Ref, cells: p.Cells, part: part, apart: p.Apart}
 		switch {
 		case l.Plain || l.Tail:
 			if m.shape, m.size = spot, 3; i%every == 0 {
@@ -115,7 +120,7 @@ func (l Line) draw(d *Drawing, f frame) (taken []box) {
 		}
 		if low, high, ok := p.Range(); ok {
 			d.add(piece{at: []point{{at.x, f.y.at(low)}, {at.x, f.y.at(high)}}, colour: colourOf(l.Series), width: 1,
-				series: l.Series, ref: p.Ref, part: part})
+				series: l.Series, ref: p.Ref, cells: p.Cells, part: part})
 		}
 		d.add(m)
 		taken = append(taken, box{at.x - 4, at.y - 4, at.x + 4, at.y + 4})

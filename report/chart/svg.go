@@ -65,6 +65,8 @@ func (m piece) svg(b *bytes.Buffer, t Theme) {
 		}
 		if known {
 			fmt.Fprintf(b, ` data-cell="%d"`, m.ref-1)
+		} else if t == OfPage && len(m.cells) > 0 {
+			fmt.Fprintf(b, ` data-%s="%s"`, map[bool]string{true: "every", false: "any"}[m.joins], places(m.cells))
 		}
 		b.WriteByte('>')
 		if m.hover != "" && !known {
@@ -83,6 +85,15 @@ func (m piece) svg(b *bytes.Buffer, t Theme) {
 		b.WriteString("</g>")
 	}
 	b.WriteByte('\n')
+}
+
+// places are cells as the page's script counts them, from 0.
+func places(cells []int) string {
+	var words []string
+	for _, c := range cells {
+		words = append(words, strconv.Itoa(c-1))
+	}
+	return strings.Join(words, " ")
 }
 
 // paleness is that of a series behind another one.

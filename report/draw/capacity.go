@@ -18,11 +18,11 @@ const CapacityID = "capacity"
 
 // capacities are what searches have found: of each question the answers, and how the loads that were tried stand to each
 // line of the SLO.
-func capacities(all []*figure.Capacity) Section {
+func capacities(all []*figure.Capacity, series *figure.Series) Section {
 	out := Section{ID: CapacityID, Title: "Capacity"}
 	for _, of := range figure.Questions(all) {
 		id := CapacityID + "-" + figure.Slug(of[0].Benchmark)
-		answers := &Figure{ID: id, Title: "What each engine holds", Under: say.Question(of[0]), Charts: []*chart.Panel{bounds(of)}}
+		answers := &Figure{ID: id, Title: "What each engine holds", Under: say.Question(of[0]), Charts: []*chart.Panel{bounds(of, series)}}
 		for _, c := range of {
 			answers.Notes = append(answers.Notes, c.Name()+": "+
 				figure.ListedWith("; ", say.Capacity(&c.Outcome), say.Holding(c))+".")
@@ -34,7 +34,7 @@ func capacities(all []*figure.Capacity) Section {
 		lines := &Figure{ID: id + "-attainment", Title: "Attainment against load", Under: say.Question(of[0]),
 			Notes: []string{"The share of requests within the bound; dashed: what is asked for. Full markers: PASS. Crosses: FAIL. Hollow: UNRESOLVED."}}
 		for i := range of[0].Lines() {
-			lines.Charts = append(lines.Charts, attainment(of, i))
+			lines.Charts = append(lines.Charts, attainment(of, series, i))
 		}
 		out.Figures = append(out.Figures, answers)
 		if lines.drawn() {
@@ -45,13 +45,13 @@ func capacities(all []*figure.Capacity) Section {
 }
 
 // bounds are the answers to one question as bars: full up to what holds, and an outline from there to what breaks.
-func bounds(of []*figure.Capacity) *chart.Panel {
+func bounds(of []*figure.Capacity, series *figure.Series) *chart.Panel {
 	o := of[0].Outcome
 	c := &chart.Panel{Title: "Capacity", Y: chart.Axis{Unit: say.LoadUnit(o.Of)}, Better: "higher is better"}
 	g := chart.Group{}
 	for _, x := range of {
 		o := &x.Outcome
-		b := chart.Bar{Series: x.Series, Text: say.BoundsShort(o), Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])}}
+		b := chart.Bar{Series: x.Series, Text: say.BoundsShort(o), Cells: series.Cells(x.Rows), Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])}}
 		b.Label, b.Hover = b.Series.Label, b.Series.Label+"\n"+say.Capacity(o)
 		if o.Holds != nil {
 			b.Value = *o.Holds
@@ -66,7 +66,7 @@ func bounds(of []*figure.Capacity) *chart.Panel {
 }
 
 // attainment is how the loads stand to the n-th line of the SLO: the share of the requests that were within its bound.
-func attainment(of []*figure.Capacity, n int) *chart.Panel {
+func attainment(of []*figure.Capacity, series *figure.Series, n int) *chart.Panel {
 	line := of[0].Lines()[n]
 	o, _ := load.ParseObjective(line.Name) // by which it was judged
 	unit := say.LoadUnit(of[0].Outcome.Of)
@@ -82,7 +82,7 @@ func attainment(of []*figure.Capacity, n int) *chart.Panel {
 			s := t.Lines[n]
 			share := 100 * float64(s.Within) / float64(s.Counted)
 			least = min(least, share)
-			l.Dots = append(l.Dots, chart.Dot{X: t.Load, Y: share, Low: share, High: share, N: 1, Of: 1, Found: string(s.Verdict),
+			l.Dots = append(l.Dots, chart.Dot{X: t.Load, Y: share, Low: share, High: share, N: 1, Of: 1, Found: string(s.Verdict), Cells: series.Cells(x.At(&t.Load)),
 				Sign:  map[capacity.Verdict]chart.Sign{capacity.Fail: chart.Crossed, capacity.Unresolved: chart.Hollow}[s.Verdict],
 				Trust: chart.Trust{Kind: figure.KindOfRun(x.Rows[0])},
 				Hover: fmt.Sprintf("%s, %s %s\n%s", l.Series.Label, number.Short(t.Load), unit, say.Attainment(&s))})

@@ -18,7 +18,7 @@ func TestCapacities(t *testing.T) {
 		reporttest.Search{Engine: "vllm.big", Pass: []float64{128}, Most: 128},
 		reporttest.Search{Engine: "vllm.tiny", Fail: []float64{2}},
 		reporttest.Search{Engine: "vllm.old", Pass: []float64{4}, Flaw: "drifting"})
-	about := figure.About{Capacities: found}
+	about := figure.About{Found: figure.Found{Capacities: found}}
 	sections := Sections(rows, figure.NewSeries(rows, nil), about)
 	if s := sections[0]; s.ID != CapacityID || len(s.Figures) != 2 || len(s.Figures[1].Charts) != 2 {
 		t.Fatalf("the first section is %+v", s)

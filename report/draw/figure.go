@@ -15,14 +15,15 @@ import (
 
 // Figure is one or more charts that answer one question.
 type Figure struct {
-	ID     string // in file names and links: "online-concurrency"
-	Title  string
-	Under  string // what is the same for all of it: "3,200 tokens in, 800 out"
-	Notes  []string
-	First  bool // of this title in its section, so that the contents name it
-	Hero   bool // one chart that deserves the whole width
-	Wide   bool // charts of time: low and wide
-	Charts []*chart.Panel
+	ID      string // in file names and links: "online-concurrency"
+	Title   string
+	Under   string // what is the same for all of it: "3,200 tokens in, 800 out"
+	Notes   []string
+	First   bool // of this title in its section, so that the contents name it
+	Hero    bool // one chart that deserves the whole width
+	Wide    bool // charts of time: low and wide
+	Unnamed bool // its marks have numbers, which the page explains
+	Charts  []*chart.Panel
 }
 
 // drawn is the figure without charts that have nothing to draw; false: none is left.

@@ -287,10 +287,10 @@ func (f *Figure) Drawings() (all []drawing) {
 
 func shape(d *chart.Drawing) string { return fmt.Sprintf("%.0f / %.0f", d.Width, d.Height) }
 
-// Legend are the series of the figure; of charts over time its title names it.
+// Legend are the series of the figure; of charts over time its title names it, and of others numbers may.
 func (f *Figure) Legend() (all []*chart.Series) {
 	for _, c := range f.Charts {
-		if !f.Wide {
+		if !f.Wide && !f.Unnamed {
 			all = figure.Once(all, c.Series()...)
 		}
 	}

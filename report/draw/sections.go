@@ -23,8 +23,10 @@ type Section struct {
 func Sections(rows []results.Row, all *figure.Series, about figure.About) (out []Section) {
 	cells, layout := figure.Samples(rows, all), &about.Layout
 	more := all.WithOthers(cells, rows, about)
-	if found := capacities(all.Capacities(rows, about.Capacities)); len(found.Figures) > 0 {
-		out = append(out, found)
+	for _, found := range []Section{capacities(all.Capacities(rows, about.Capacities), all), tunings(figure.Tunings(rows, about.Tunings), rows, all)} {
+		if len(found.Figures) > 0 {
+			out = append(out, found)
+		}
 	}
 	if len(layout.Charts) > 0 {
 		out = append(out, asked(layout, more, rows))

@@ -122,12 +122,6 @@ func requests(r *results.Row) int {
 	return r.Summary.Requests
 }
 
-// Unsearched are the rows that no search has tried: what a search tries it leaves as soon as it is certain of the load, so
-// that it is no repetition of anything, and no rival.
-func Unsearched(rows []results.Row, all []*Capacity) []results.Row {
-	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool { _, l := TriedBy(all, &r); return l != nil })
-}
-
 // At are the measurements at a load; nil where it is nil.
 func (c *Capacity) At(load *float64) []*results.Row {
 	return slices.DeleteFunc(slices.Clone(c.Rows), func(r *results.Row) bool { return load == nil || c.loadOf(r) != *load })

@@ -70,7 +70,14 @@ func (l Layout) Apply(rows []results.Row, about About) ([]results.Row, About) {
 		about.References = nil
 	}
 	if l.NoPrices {
-		about.Spending, rows = nil, slices.Clone(rows)
+		about.Spending, about.Tunings, rows = nil, slices.Clone(about.Tunings), slices.Clone(rows)
+		for i, t := range about.Tunings {
+			if t.Summary != nil {
+				free := *t.Summary
+				free.Cost = 0
+				about.Tunings[i].Summary = &free
+			}
+		}
 		for i := range rows {
 			rows[i].Deployment = rows[i].Deployment.WithoutPrices()
 		}
@@ -88,9 +95,25 @@ type About struct {
 	References  []Compared
 	Planned     []Planned // the lab's cells; nil: the lab's text is not at hand
 	Spending    []Spending
-	Capacities  []results.Capacity // what searches have found
+	Found
 	// Records reads the requests of a cell, for its distributions. Nil: percentiles have to do.
 	Records func(r *results.Row) ([]load.Record, error)
+}
+
+// Found is what was found out beside the cells, and by them.
+type Found struct {
+	Capacities []results.Capacity // by searches
+	Tunings    []results.Ledger
+}
+
+// Untried are the rows that no search has tried and no tuning made. What a search tries it leaves as soon as it is certain of
+// the load, and of what a tuning starts in its search the best is too good: such a cell is no repetition of anything, and no rival.
+func (f *Found) Untried(rows []results.Row) []results.Row {
+	capacities, tunings := Capacities(rows, f.Capacities), Tunings(rows, f.Tunings)
+	return slices.DeleteFunc(slices.Clone(rows), func(r results.Row) bool {
+		_, l := TriedBy(capacities, &r)
+		return l != nil || slices.ContainsFunc(tunings, func(t *Tuning) bool { return t.Made(&r) })
+	})
 }
 
 // Series are those of rows and of what others published.

@@ -96,6 +96,16 @@ func (s *Series) Sample(of []*results.Row) *Sample {
 	return x
 }
 
+// Cells are those of rows, as [Sample.Ref]; nil: they have no places.
+func (s *Series) Cells(rows []*results.Row) (cells []int) {
+	for _, r := range rows {
+		if ref := s.Refs[s.Place(r)]; ref > 0 {
+			cells = Once(cells, ref)
+		}
+	}
+	return cells
+}
+
 // CreditOf says whose figures those are that are not the report's own.
 func CreditOf(r *results.Row) string {
 	if r.Run.Command == "published" {

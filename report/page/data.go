@@ -137,7 +137,7 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 		}
 	}
 	d.group(rows[:d.Listed], all, listed)
-	found := all.Capacities(rows, about.Capacities)
+	found, tunings := all.Capacities(rows, about.Capacities), figure.Tunings(rows, about.Tunings)
 	d.columns(rows, all, about, found)
 	d.top(rows[:len(current)])
 	d.Times = newTimes(rows[:d.Listed])
@@ -185,7 +185,7 @@ func newData(current, stale, published []results.Row, all *figure.Series, listed
 	for _, f := range say.Findings(current, all, &about.Layout) {
 		a := f.Answer
 		w := newDataWorkload(f, func(s *figure.Sample) int { return d.Cell[at[s.Rows[0]]] })
-		w.answered(searchedBy(found, a.Cells))
+		w.answered(answerOf(found, tunings, a.Cells))
 		for n, s := range a.Cells {
 			w.Cells, w.At = append(w.Cells, d.Cell[at[s.Rows[0]]]), append(w.At, a.At[n])
 			for _, cell := range theirs[s.Rows[0].ID] {
@@ -488,24 +488,35 @@ func (w *dataWorkload) Rest() string {
 	return strings.TrimSpace(strings.TrimPrefix(w.Finding, w.Headline))
 }
 
-// searchedBy are the searches that have tried these cells; nil: none has tried some of them.
-func searchedBy(found []*figure.Capacity, cells []*figure.Sample) (of []*figure.Capacity) {
+// answerOf is what searches or tunings have found that have tried all of these cells, in the place of who leads at which load:
+// they leave a load as soon as it is clear, and of many starts the best is too good. Empty: they have not.
+func answerOf(found []*figure.Capacity, tunings []*figure.Tuning, cells []*figure.Sample) string {
+	var searched []*figure.Capacity
+	var texts []string
 	for _, s := range cells {
 		c, _ := figure.TriedBy(found, s.Rows[0])
-		if c == nil {
-			return nil
+		t := slices.IndexFunc(tunings, func(t *figure.Tuning) bool { return t.Made(s.Rows[0]) })
+		switch {
+		case c != nil:
+			searched = figure.Once(searched, c)
+		case t >= 0:
+			texts = figure.Once(texts, say.Tuned(tunings[t]))
+		default:
+			return ""
 		}
-		of = figure.Once(of, c)
 	}
-	return of
+	if searched != nil {
+		texts = append([]string{say.Answered(searched)}, texts...)
+	}
+	return strings.Join(texts, " ")
 }
 
-// answered says what searches have found, in the place of who leads at which load: they leave a load as soon as it is clear.
-func (w *dataWorkload) answered(of []*figure.Capacity) {
-	if of == nil {
+// answered has an answer in the place of what the tables say.
+func (w *dataWorkload) answered(text string) {
+	if text == "" {
 		return
 	}
-	w.Finding = say.Answered(of)
+	w.Finding = text
 	w.Headline = headline(w.Finding)
 	for _, t := range w.Tables {
 		t.Finding = ""

@@ -30,6 +30,7 @@ func TestReadable(t *testing.T) {
 	}
 	searched, found := reporttest.Searched(reporttest.Search{Engine: "sglang.h200", Pass: []float64{4, 79}, Open: []float64{91}, Fail: []float64{99}},
 		reporttest.Search{Engine: "vllm.h200", Fail: []float64{1}})
+	tuned, ledger := reporttest.Tuned()
 	b := testhost.NewBrowser(t)
 	type step struct{ what, does, of string }
 	for _, c := range []struct {
@@ -45,7 +46,9 @@ func TestReadable(t *testing.T) {
 			{"a cell opened", `document.querySelector("[data-row]").click()`, "#cell"},
 		}},
 		{"rehearsed", rehearsed, figure.About{Title: "quickstart"}, []step{{"as it opens", "0", "html"}}},
-		{"searched", searched, figure.About{Title: "chat", Capacities: found}, []step{{"as it opens", "0", "header, .first"}}},
+		{"searched", searched, figure.About{Title: "chat", Found: figure.Found{Capacities: found}}, []step{{"as it opens", "0", "header, .first"}}},
+		{"tuned", tuned, figure.About{Title: "chat", Found: figure.Found{Tunings: []results.Ledger{ledger}}}, []step{
+			{"all of it", `document.querySelectorAll(".tuning details").forEach(d => d.open = true)`, "header, .first"}}},
 		{"nothing", nil, figure.About{Title: "Nothing yet"}, []step{{"as it opens", "0", "html"}}},
 	} {
 		tab := b.Open(t, pageOf(t, c.rows, c.about), testhost.View{})

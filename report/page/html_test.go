@@ -36,6 +36,7 @@ func TestPage(t *testing.T) {
 			Flaw: "drifting: a load of 52 has passed, and failed when it was tried again at the end"},
 		reporttest.Search{Engine: "vllm.big", Pass: []float64{4, 64, 128}, Most: 128},
 		reporttest.Search{Engine: "vllm.tiny", Fail: []float64{1, 4}})
+	tuned, ledger := reporttest.Tuned()
 	for _, c := range []struct {
 		name    string
 		rows    []results.Row
@@ -54,7 +55,8 @@ func TestPage(t *testing.T) {
 		{"many", many, figure.About{Title: "Three hundred cells"}, []string{"online-concurrency"}, "Prefix cache"},
 		{"groups", slices.Concat(reporttest.FourHosts(), reporttest.TwoHosts(), reporttest.OneHost()), figure.About{Title: "Engines of several members"},
 			[]string{"online-latency", "online-concurrency", "online-pareto"}, "Prefix cache"},
-		{"searched", searched, figure.About{Title: "chat", Capacities: found}, []string{"capacity-chat", "capacity-chat-attainment", "chat-latency"}, "Prefix cache"},
+		{"searched", searched, figure.About{Title: "chat", Found: figure.Found{Capacities: found}}, []string{"capacity-chat", "capacity-chat-attainment", "chat-latency"}, "Prefix cache"},
+		{"tuned", tuned, figure.About{Title: "chat", Found: figure.Found{Tunings: []results.Ledger{ledger}}}, []string{"tuning-settings"}, "Prefix cache"},
 		{"nothing", nil, figure.About{Title: "Nothing yet"}, nil, "Latency distributions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

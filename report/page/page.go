@@ -22,6 +22,7 @@ import (
 	"hclbench/report/say"
 	"hclbench/report/table"
 	"hclbench/results"
+	"hclbench/tune"
 )
 
 // printed is the sheet as a table of the page.
@@ -40,7 +41,9 @@ func printed(s *table.Sheet) *pageTable {
 		t.Heads = append(t.Heads, head)
 		for row, e := range c.Entries {
 			if e.Text == "" {
-				e.Text = cmp.Or(say.Fewer(e.Needs), "–")
+				if e.Text = say.Fewer(e.Needs); e.Text == "" && !c.Blank {
+					e.Text = "–"
+				}
 			}
 			t.Rows[row] = append(t.Rows[row], e)
 		}
@@ -88,6 +91,7 @@ type page struct {
 	Data                       *data
 	Front                      *draw.Figure  // what is drawn first where no script runs; nil: nothing is
 	Capacity                   *draw.Section // what searches have found; nil: there were none
+	Tunings                    []pageTuning
 	Sections                   []draw.Section
 	References                 []pageReference
 	Spending, Hosts            *pageTable // nil: there is nothing in it
@@ -102,6 +106,13 @@ type page struct {
 type pageReference struct {
 	Title, Source string
 	Table         *pageTable
+}
+
+type pageTuning struct {
+	*tune.Summary
+	Verdict            string // empty: the page begins with it
+	Drawn              *draw.Figure
+	Candidates, Starts *pageTable
 }
 
 type pageDoubt struct {
@@ -130,6 +141,17 @@ func newPage(rows []results.Row, about figure.About) *page {
 		HostChanges: append(say.HostChanges(rows), say.Noises(rows, figure.Floors())...), Engines: table.Engines(rows)}
 	if len(sections) > 0 && sections[0].ID == draw.CapacityID {
 		p.Capacity, p.Sections = &sections[0], sections[1:]
+	}
+	if len(p.Sections) > 0 && p.Sections[0].ID == draw.TuningID {
+		for i, t := range figure.Tunings(current, about.Tunings) {
+			x := pageTuning{Summary: t.Summary, Drawn: p.Sections[0].Figures[i], Candidates: printed(table.CandidateSheet(t.Summary)),
+				Starts: printed(table.StartSheet(t))}
+			if len(data.Workloads) == 0 || data.Workloads[0].Finding != say.Tuned(t) { // which the page begins with
+				x.Verdict = say.TuningVerdict(t.Summary)
+			}
+			p.Tunings = append(p.Tunings, x)
+		}
+		p.Sections = p.Sections[1:]
 	}
 	for _, s := range p.Sections {
 		if len(s.Figures) > 0 && p.Front == nil {

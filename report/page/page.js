@@ -96,11 +96,11 @@ const parts = svg => svg.parts ??= all("[data-cells]", svg).map(g => {
 });
 // marks are what can be pointed at: what they say is read when somebody asks, for a page may have many.
 const marks = svg => svg.marks ??= all(".pt", svg).map(g => {
-  const title = g.querySelector("title"), cell = g.dataset.cell ? +g.dataset.cell : null, text = title?.textContent;
+  const title = g.querySelector("title"), one = g.dataset.cell ?? (/^\d+$/.test(g.dataset.any) ? g.dataset.any : null), cell = one === null ? null : +one, text = title?.textContent;
   title?.remove();
   return { g, cell, says: () => text ?? saidOf(svg, cell) };
 }).concat(parts(svg).flatMap(p => p.marked ? p.at.flat().map((at, i) => ({ g: p.g, at, cell: p.cells[i], says: () => saidOf(svg, p.cells[i]) })) : []));
-const shownMarks = svg => marks(svg).filter(m => (m.cell === null || fitsCell[m.cell]) && m.g.style.display !== "none" && m.g.parentNode.style.display !== "none");
+const shownMarks = svg => marks(svg).filter(m => (m.cell === null || fitsCell[m.cell]) && !m.g.classList.contains("out") && m.g.style.display !== "none" && m.g.parentNode.style.display !== "none");
 const boxOf = m => {
   if (!m.at) return m.g.getBoundingClientRect();
   const c = m.g.getScreenCTM(), x = m.at[0] * c.a + c.e, y = m.at[1] * c.d + c.f;

@@ -194,6 +194,8 @@ told.push(showBody);
 // thin leaves of a drawing what the filter lets through, and joins that.
 const thin = svg => {
   for (const g of all("[data-cell]", svg)) g.classList.toggle("out", !fitsCell[g.dataset.cell]);
+  for (const g of all("[data-any]", svg)) g.classList.toggle("out", !g.dataset.any.split(" ").some(c => fitsCell[c]));
+  for (const g of all("[data-every]", svg)) g.classList.toggle("out", !g.dataset.every.split(" ").every(c => fitsCell[c]));
   for (const { g, lines, at, cells, range, ranges } of parts(svg)) {
     const some = cells.some(c => !fitsCell[c]);
     if (!some && !g.thinned) continue;

@@ -26,11 +26,11 @@ func TestCapacity(t *testing.T) {
 		reporttest.Search{Engine: "vllm.poor", Open: []float64{4, 8}})
 	for name, width := range map[string]int{"capacity.txt": 120, "capacity-80.txt": 80} {
 		golden.Check(t, name, reporttest.Written(t, func(w io.Writer) error {
-			return Table(w, rows, Options{Width: width, Capacities: found})
+			return Table(w, rows, Options{Width: width, Found: figure.Found{Capacities: found}})
 		}))
 	}
 	golden.Check(t, "capacity.golden", reporttest.Written(t, func(w io.Writer) error {
-		return Markdown(w, rows, figure.About{Capacities: found})
+		return Markdown(w, rows, figure.About{Found: figure.Found{Capacities: found}})
 	}))
 }
 
@@ -50,7 +50,7 @@ func TestCapacityFacts(t *testing.T) {
 // TestCapacityExports: JSON has all that was found, as it can be read again; CSV what is certain of each load.
 func TestCapacityExports(t *testing.T) {
 	rows, found := reporttest.Searched(reporttest.Search{Engine: "sglang.h200", Pass: []float64{4, 8}, Fail: []float64{9}})
-	text := reporttest.Written(t, func(w io.Writer) error { return JSON(w, rows, figure.About{Capacities: found}) })
+	text := reporttest.Written(t, func(w io.Writer) error { return JSON(w, rows, figure.About{Found: figure.Found{Capacities: found}}) })
 	var doc struct {
 		Capacities []struct {
 			results.Capacity
@@ -64,11 +64,11 @@ func TestCapacityExports(t *testing.T) {
 		t.Fatalf("%+v", doc)
 	}
 	reporttest.Check(t, "what is read again", found[0].Outcome, doc.Capacities[0].Outcome)
-	csv := reporttest.Written(t, func(w io.Writer) error { return CSV(w, rows, figure.About{Capacities: found}) })
+	csv := reporttest.Written(t, func(w io.Writer) error { return CSV(w, rows, figure.About{Found: figure.Found{Capacities: found}}) })
 	lines := strings.Split(csv, "\n")
 	reporttest.Holds(t, lines[0], ",capacity,capacity_holds,capacity_breaks,")
 	reporttest.Holds(t, lines[1], ",PASS,8,9,")
-	if text := reporttest.Written(t, func(w io.Writer) error { return JSON(w, nil, figure.About{Capacities: found}) }); strings.Contains(text, "capacities") {
+	if text := reporttest.Written(t, func(w io.Writer) error { return JSON(w, nil, figure.About{Found: figure.Found{Capacities: found}}) }); strings.Contains(text, "capacities") {
 		t.Error("without its cells it is shown")
 	}
 }

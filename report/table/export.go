@@ -13,6 +13,7 @@ import (
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/results"
+	"hclbench/tune"
 )
 
 // CSV writes every row with exact numbers: who and where it is, a column for each
@@ -82,7 +83,7 @@ func membersText(r *results.Row) string {
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.8"
+const FormatVersion = "1.9"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.
@@ -102,7 +103,11 @@ func JSON(w io.Writer, rows []results.Row, about figure.About) error {
 		References    []figure.Compared `json:"references,omitempty"`
 		Spending      []figure.Spending `json:"spending,omitempty"`
 		Capacities    []Searched        `json:"capacities,omitempty"`
-	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending, searched(rows, about.Capacities)}
+		Tunings       []*tune.Summary   `json:"tunings,omitempty"`
+	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending, searched(rows, about.Capacities), nil}
+	for _, t := range figure.Tunings(rows, about.Tunings) {
+		doc.Tunings = append(doc.Tunings, t.Summary)
+	}
 	for i, r := range rows {
 		doc.Rows[i] = row{r, r.Verdict(), figure.Costs(&r), figure.DerivedIntervals(&r), NewForced([]*results.Row{&r})}
 	}

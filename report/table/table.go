@@ -20,8 +20,8 @@ type Options struct {
 	// left out to fit. Zero is no limit.
 	Width int
 	// Layout is what the lab wants: the columns, the series and what they are held against.
-	Layout     figure.Layout
-	Capacities []results.Capacity // what searches have found
+	Layout figure.Layout
+	figure.Found
 	// Colour marks verdicts, and the best under each load.
 	Colour bool
 }
@@ -53,7 +53,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	}
 	head = append(head, plain.Wrap(common, ", ", opt.Width)...)
 	var below [][]string
-	alone := figure.Unsearched(rows, capacities)
+	alone := opt.Untried(rows)
 	for _, text := range slices.Concat(say.Sentences(alone, &opt.Layout), say.HostChanges(rows), say.Noises(rows, figure.Floors()), say.ForcedText(rows), say.Lengths(rows, &opt.Layout),
 		explained(rows, &opt.Layout, tables)) {
 		below = append(below, plain.Wrap(plain.Words(text), " ", opt.Width))
@@ -66,6 +66,9 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 		parts = append(parts, plain.Text(inBlocks(plain.Wrap(s.common, ", ", opt.Width))), inBlocks(s.Lines()))
 	}
 	parts = append(parts, plain.Text(inBlocks(below...)))
+	for _, t := range figure.Tunings(rows, opt.Tunings) {
+		parts = append(parts, plain.Text(inBlocks(tuningBlocks(t, opt.Width)...)))
+	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 	_, err := io.WriteString(w, strings.Join(parts, "\n"))
 	return err
@@ -146,12 +149,13 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 			paragraph(strings.Join(s.common, ", "))
 			s.Markdown(&b)
 		}
-		for _, text := range slices.Concat(say.Sentences(figure.Unsearched(rows, capacities), &about.Layout), say.ForcedText(rows), say.Lengths(rows, &about.Layout), explained(rows, &about.Layout, tables)) {
+		for _, text := range slices.Concat(say.Sentences(about.Untried(rows), &about.Layout), say.ForcedText(rows), say.Lengths(rows, &about.Layout), explained(rows, &about.Layout, tables)) {
 			fmt.Fprintf(&b, "\n%s\n", MarkdownText(text))
 		}
 		for i, d := range notes {
 			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, MarkdownText(d.Text))
 		}
+		tuningMarkdown(&b, figure.Tunings(rows, about.Tunings))
 	}
 	for _, of := range ByReference(about.References) {
 		if len(rows) > 0 {

@@ -157,11 +157,25 @@ func (in *Incoming) layDown(ctx context.Context, name string, r io.Reader) error
 	}
 	if path.Ext(as) == ".json" {
 		text = plain.JSON(text)
+		if strings.HasPrefix(as, results.LedgerInputs) {
+			if err := ledger(text); err != nil {
+				return err
+			}
+		}
 	} else {
 		text = []byte(plain.Text(string(text)))
 	}
 	in.inputs[as] = in.stage.File()
 	return os.WriteFile(in.inputs[as], text, 0o644)
+}
+
+// ledger refuses what is not the ledger of a tuning.
+func ledger(text []byte) error {
+	var l results.Ledger
+	if err := json.Unmarshal(text, &l); err != nil {
+		return err
+	}
+	return door.Ledger(&l)
 }
 
 // layDownRecords reads the records of a cell, each for itself, and lays them down as

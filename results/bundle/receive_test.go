@@ -212,7 +212,13 @@ func TestHostileBundle(t *testing.T) {
 			f := e.file(indexName)
 			f.content = append([]byte(`{"bundle_version":1,`), f.content[1:]...)
 		}, "twice"},
-		"no index":    {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
+		"no index":                 {func(e *edits) { e.files = e.files[1:] }, "there is no bundle.json"},
+		"ledger of something else": {func(e *edits) { e.add("inputs/tune/x.json", []byte("[]")) }, "inputs/tune/x.json"},
+		"ledger with a fate":       {func(e *edits) { e.add("inputs/tune/x.json", []byte(`{"summary":{"candidates":[{"fate":"<b>"}]}}`)) }, "fate"},
+		"ledger with a phase":      {func(e *edits) { e.add("inputs/tune/x.json", []byte(`{"starts":[{"phase":"lunch"}]}`)) }, "phase"},
+		"winner that nobody knows": {func(e *edits) {
+			e.add("inputs/tune/x.json", []byte(`{"summary":{"floor":0.1,"winner":{"options":["a"]}}}`))
+		}, "has a ahead"},
 		"two indexes": {func(e *edits) { e.files = append(e.files, e.files[0]) }, "twice"},
 		"upwards":     {func(e *edits) { e.add("inputs/../../x", nil) }, "is not the name of a plain file"},
 		"name":        {func(e *edits) { e.add("inputs/lab/"+escape, nil) }, "is not the name of a plain file"},

@@ -14,6 +14,7 @@ import (
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/results"
+	"hclbench/tune"
 )
 
 // Run makes a run from elsewhere fit to be kept, or says why it is none.
@@ -172,6 +173,55 @@ func Answer(a *accuracy.Answer) error {
 		return fmt.Errorf("the answer to %s: %w", plain.Cut(a.Question, 40), err)
 	}
 	return nil
+}
+
+// Ledger makes what a tuning has tried elsewhere fit to be kept with a run.
+func Ledger(l *results.Ledger) error {
+	phases := []string{string(tune.AA), string(tune.Search), string(tune.Again), string(tune.Final)}
+	var err error
+	for i := range l.Starts {
+		s := &l.Starts[i]
+		err = errors.Join(err, oneOf("phase", string(s.Phase), phases...), counted("number", s.Number, s.Round), counted("time", s.Cost.Time),
+			counted("price", s.Cost.Money), dated(s.Began), Lines(&s.Stage, &s.Engine))
+		if r := s.Result; r != nil {
+			err = errors.Join(err, oneOf("outcome", string(r.Outcome), words(tune.Outcomes())...), counted("score", r.Score.Value, r.Score.Error),
+				Lines(&r.At))
+		}
+		for j := range s.Loads {
+			if err = errors.Join(err, Axes(s.Loads[j].Axes)); !IsThingID(s.Loads[j].Cell) {
+				err = errors.Join(err, fmt.Errorf("%q is not the id of a cell", plain.Cut(s.Loads[j].Cell, 40)))
+			}
+		}
+	}
+	if s := l.Summary; s != nil {
+		err = errors.Join(err, Lines(&s.Tune, &s.Objective, &s.Figure, &s.Start), counted("share", s.Confidence, s.Noise), counted("number", s.Tried, s.Of, s.Starts),
+			counted("time", s.Seconds), counted("price", s.Cost))
+		for _, c := range []*tune.Candidate{s.Winner, s.Leader} {
+			if c != nil && (s.Place(*c) == 0 || s.Floor == nil) {
+				err = errors.Join(err, fmt.Errorf("it has %s ahead, of which it knows too little", plain.Cut(c.Settings(), 40)))
+			}
+		}
+		for i := range s.Candidates {
+			c := &s.Candidates[i]
+			err = errors.Join(err, oneOf("fate", string(c.Fate), words(tune.Fates())...), counted("number", c.Starts, c.Overrides), counted("score", c.Predicted))
+			for _, e := range []*tune.Estimate{c.Searched, c.Finals} {
+				if e != nil {
+					err = errors.Join(err, counted("score", e.Value, e.Low, e.High), counted("number", e.Starts))
+				}
+			}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the ledger of a tuning: %w", err)
+	}
+	return nil
+}
+
+func words[T ~string](all []T) (texts []string) {
+	for _, w := range all {
+		texts = append(texts, string(w))
+	}
+	return texts
 }
 
 // Accuracy makes what answers are worth that were given elsewhere fit to be kept.

@@ -1,0 +1,77 @@
+package say
+
+import (
+	"fmt"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/report/figure"
+	"hclbench/report/number"
+	"hclbench/results"
+	"hclbench/tune"
+)
+
+// TuningOf is what a tuning is about: "output_throughput of benchmark chat, begins with vllm.h200".
+func TuningOf(s *tune.Summary) string {
+	return fmt.Sprintf("%s of benchmark %s, begins with %s", s.Figure, s.Objective, s.Start)
+}
+
+// Tuned is the answer of a tuning as a finding.
+func Tuned(t *figure.Tuning) string {
+	return "Tuning " + t.Summary.Tune + ", " + Lower(TuningVerdict(t.Summary))
+}
+
+// TuningVerdict is what is certain of a tuning: who is best by how much, or why nobody is, of how many, at what price.
+func TuningVerdict(s *tune.Summary) string {
+	text := "No winner: " + s.Why + "."
+	switch {
+	case s.Winner != nil && s.Floor != nil:
+		text = fmt.Sprintf("Best: %s, by %.1f %%, where %.1f %% would have counted.", s.Winner.Settings(), 100*s.Lead, 100**s.Floor)
+	case s.Left != nil:
+		text = fmt.Sprintf("No winner: %s stays the best of those tried, as %s.", s.Left.Settings(), s.Why)
+	case len(s.Tied) > 0 && s.Floor != nil && s.Lead <= *s.Floor:
+		var names []string
+		for _, c := range s.Tied {
+			names = append(names, c.Settings())
+		}
+		text = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100**s.Floor)
+	}
+	if s.Winner == nil && s.Leader != nil {
+		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", s.Leader.Settings(), 100*s.Lead)
+	}
+	if s.Shows != nil {
+		text += fmt.Sprintf(" Such finals show a difference of %.1f %% nine times in ten.", 100**s.Shows)
+	}
+	text += fmt.Sprintf(" Best of %d tried of %d. Two starts of the same lie %.1f %% apart (one standard deviation). It took %s and %s", s.Tried, s.Of,
+		100*s.Noise, number.Count(s.Starts, "start"), time.Duration(s.Seconds*float64(time.Second)).Round(time.Second))
+	if s.Cost > 0 {
+		text += fmt.Sprintf(", $%.2f", s.Cost)
+	}
+	return text + "."
+}
+
+// EstimateText is a figure with its interval, "917 (916 to 918)"; empty: there is none.
+func EstimateText(e *tune.Estimate) string {
+	switch {
+	case e == nil:
+		return ""
+	case e.High <= e.Low:
+		return number.Text(e.Value)
+	}
+	return fmt.Sprintf("%s (%s to %s)", number.Text(e.Value), number.Text(e.Low), number.Text(e.High))
+}
+
+// PhaseText is what a start is for: "A/A", "stage batching", "second look", "final 2".
+func PhaseText(s results.Tried) string {
+	switch {
+	case s.Phase == tune.Search && s.Stage == "":
+		return "proposed"
+	case s.Phase == tune.Search:
+		return "stage " + s.Stage
+	case s.Phase == tune.Again:
+		return "second look"
+	case s.Phase == tune.Final:
+		return fmt.Sprintf("final %d", s.Round)
+	}
+	return string(s.Phase)
+}

@@ -1,0 +1,30 @@
+package say
+
+import (
+	"strings"
+	"testing"
+
+	"hclbench/report/reporttest"
+	"hclbench/tune"
+)
+
+// TestTuningVerdict: candidates that are further apart than the floor are not said to be tied by it, and who is ahead is named.
+func TestTuningVerdict(t *testing.T) {
+	a, b := tune.Candidate{}, tune.Candidate{Options: []string{"tp=8"}}
+	got := TuningVerdict(&tune.Summary{Tied: []tune.Candidate{a, b}, Leader: &a, Lead: 0.3, Floor: new(0.14), Why: "the budget is spent"})
+	if strings.Contains(got, "tied") || !strings.Contains(got, "the budget is spent") || !strings.Contains(got, "as it is, by 30.0 %") {
+		t.Errorf("the verdict is %q", got)
+	}
+	_, ledger := reporttest.Tuned()
+	got = TuningVerdict(ledger.Summary)
+	for _, want := range []string{"No winner: max-num-seqs=512 and max-num-seqs=512, enable-chunked-prefill=false are tied, less than 1.4 % apart",
+		"show a difference of 2.3 %", "Best of 5 tried of 12", "16 starts and 1h52m0s, $40.00"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the verdict %q lacks %q", got, want)
+		}
+	}
+	ledger.Summary.Winner = ledger.Summary.Leader
+	if got = TuningVerdict(ledger.Summary); !strings.HasPrefix(got, "Best: max-num-seqs=512, enable-chunked-prefill=false, by 0.6 %, where 1.4 %") || strings.Contains(got, "luck") {
+		t.Errorf("of a winner the verdict is %q", got)
+	}
+}

@@ -1,0 +1,37 @@
+package table
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"hclbench/report/figure"
+	"hclbench/report/reporttest"
+	"hclbench/results"
+	"hclbench/testhost/golden"
+)
+
+// TestTuning: every candidate has its fate and every start what came of it, in `hcl tune` as in a report; a start's cell leads nothing.
+func TestTuning(t *testing.T) {
+	rows, ledger := reporttest.Tuned()
+	found := figure.Found{Tunings: []results.Ledger{ledger}}
+	text := reporttest.Written(t, func(w io.Writer) error { return Tuning(w, figure.NewTuning(&ledger), 100) })
+	golden.Check(t, "tuning.txt", text)
+	table := reporttest.Written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 100, Found: found}) })
+	if _, below, ok := strings.Cut(table, "tune settings: "); !ok || !strings.HasPrefix(text, "tune settings: "+below) ||
+		strings.Contains(table, "highest") {
+		t.Errorf("a report says\n%s", table)
+	}
+	if text := reporttest.Written(t, func(w io.Writer) error { return Markdown(w, rows, figure.About{Found: found}) }); !strings.Contains(text, "\n| 5 | max-num-seqs=512, enable-chunked-prefill=false | tied | 4 |") {
+		t.Errorf("as Markdown it is\n%s", text)
+	}
+	if text := reporttest.Written(t, func(w io.Writer) error { return JSON(w, rows, figure.About{Found: found}) }); !strings.Contains(text, `"fate": "not tried"`) {
+		t.Error("JSON does not have the candidates")
+	}
+	for i := range rows {
+		rows[i].Stale = true
+	}
+	if found := figure.Tunings(rows, found.Tunings); found != nil {
+		t.Errorf("of what is stale there is %+v", found)
+	}
+}
