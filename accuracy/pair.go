@@ -174,6 +174,8 @@ type Comparison struct {
 	Loss bool `json:"loss,omitempty"`
 	// Again is the baseline's own second start held against its first; nil: there was none. What changes there is noise.
 	Again *Pairs `json:"again,omitempty"`
+	// Readings is how the answers read beside the baseline's; nil: there are none of one of them.
+	Readings *Readings `json:"readings,omitempty"`
 	// Needs is about how many questions the margin takes with these changes; 0: there were enough, or it is something else that lacks.
 	Needs int `json:"needs,omitempty"`
 	// Why is what stands in the way of a verdict, or of [Holds]; each is the end of a sentence that begins "not shown: ".
@@ -194,7 +196,12 @@ func Compare(baseline, candidate, again []Answer, rule Rule) Comparison {
 		p := Pair(baseline, again)
 		own = &p
 	}
-	return Pair(baseline, candidate).judge(own, rule)
+	c := Pair(baseline, candidate).judge(own, rule)
+	if c.Questions > 0 {
+		r := ReadAgainst(baseline, candidate, again, rule.Samples > 1)
+		c.Readings = &r
+	}
+	return c
 }
 
 // judge gives the verdict: it holds if the loss is less than the margin for certain, and is worse if it loses for certain and
@@ -267,8 +274,12 @@ func (c Comparison) String() string {
 	if c.Again != nil {
 		s += fmt.Sprintf("; %.1f %% have changed, and %.1f %% between two starts of the baseline", 100*c.Discordance(), 100*c.Again.Discordance())
 	}
-	for _, why := range c.Why {
-		s += "; " + why
+	odd := c.Why
+	if c.Readings != nil {
+		odd = slices.Concat(odd, c.Readings.Odd)
+	}
+	for _, what := range odd {
+		s += "; " + what
 	}
 	return s
 }

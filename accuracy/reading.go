@@ -47,19 +47,29 @@ func Read(answers []Answer) Reading {
 }
 
 // repeated is the part of a text's windows of 32 bytes that it has had before; 0 of one of less than a few hundred bytes, in which a
-// table repeats as much.
+// table repeats as much. Windows are told apart by a rolling hash.
 func repeated(text string) float64 {
-	const window, least = 32, 256
+	const window, least, base = 32, 256, 0x9e3779b97f4a7c15
 	if len(text) < least {
 		return 0
 	}
-	before, again := map[string]bool{}, 0
-	for i := range len(text) - window + 1 {
-		if w := text[i : i+window]; before[w] {
-			again++
-		} else {
-			before[w] = true
+	oldest, hash := uint64(1), uint64(0) // what the byte that leaves the window counts
+	for range window {
+		oldest *= base
+	}
+	before, again := make(map[uint64]struct{}, len(text)), 0
+	for i := range len(text) {
+		hash = hash*base + uint64(text[i])
+		if i >= window {
+			hash -= oldest * uint64(text[i-window])
 		}
+		if i < window-1 {
+			continue
+		}
+		if _, ok := before[hash]; ok {
+			again++
+		}
+		before[hash] = struct{}{}
 	}
 	return float64(again) / float64(len(text)-window+1)
 }

@@ -67,3 +67,19 @@ func TestReadAgainst(t *testing.T) {
 		t.Errorf("drawn answers were held against each other: %+v", b.Wording)
 	}
 }
+
+// TestRepeated: what goes round in circles is told from what does not.
+func TestRepeated(t *testing.T) {
+	fresh := ""
+	for i := range 100 {
+		fresh += fmt.Sprintf("%x ", i*i*7919)
+	}
+	for _, x := range []struct {
+		text string
+		want float64
+	}{{"", 0}, {strings.Repeat("ab", 100), 0}, {fresh, 0}, {fresh + fresh, 0.49}, {strings.Repeat("and so on, ", 100), 0.98}} {
+		if got := repeated(x.text); got < x.want-0.03 || got > x.want+0.03 {
+			t.Errorf("%.20q…: %v, want %v", x.text, got, x.want)
+		}
+	}
+}
