@@ -36,10 +36,12 @@ func wakes(s *scene) {
 	other.edit(fmt.Sprintf("lease = %q", s.lease.String()), `lease = "10m"`)
 	other.begin()
 	other.await("progress", "", 1)
-	must(s, s.cmd.Process.Signal(syscall.SIGCONT))
-	if code := s.end(time.Minute); code != exitFailed {
-		s.Errorf("the one that slept: exit %d, want %d\n%s", code, exitFailed, s.told())
-	}
+	other.paused(func() { // so that it is at work until the first has seen it
+		must(s, s.cmd.Process.Signal(syscall.SIGCONT))
+		if code := s.end(time.Minute); code != exitFailed {
+			s.Errorf("the one that slept: exit %d, want %d\n%s", code, exitFailed, s.told())
+		}
+	})
 	other.finishes("the other")
 	if other.told() == "" || strings.Contains(other.told(), "agent died") || strings.Contains(other.told(), "is lost") {
 		s.Errorf("the other was disturbed:\n%s", other.told())
@@ -114,15 +116,17 @@ var agentFaults = []fault{
 		s.forGPUs()
 		other := s.other()
 		s.reach(midCell)
-		other.begin("--wait", "5m")
-		other.await("step", "waiting for", 1)
+		s.paused(func() {
+			other.begin("--wait", "5m")
+			other.await("step", "waiting for", 1)
+		})
 		other.finishes("the other")
 	}},
 	{name: "another lab refused", whole: true, strike: func(s *scene) {
 		other := s.other()
 		other.edit(`lab "fault"`, `lab "other"`)
 		s.reach(midCell)
-		other.tells("apply", exitFailed, "is in use by")
+		s.paused(func() { other.tells("apply", exitFailed, "is in use by") })
 		// The one that was released ends by itself, and nobody waits for it.
 		eventually(s.T, "one agent is on the host", 30*time.Second, func() bool {
 			n := 0

@@ -34,7 +34,7 @@ func claimFaults() (all []fault) {
 	}
 	return append(all,
 		fault{name: "another login with a lab of the same name", at: midCell, whole: true, engine: map[string]string{"ENGINE_ITL": "50ms"},
-			opt: testhost.Options{Login: "ada", Other: "bob", Sudo: true}, strike: otherLogin},
+			opt: testhost.Options{Login: "ada", Other: "bob", Sudo: true}, strike: func(s *scene) { s.paused(func() { otherLogin(s) }) }},
 		fault{name: "caller suspended past its lease, with locked clocks", lease: 6 * time.Second, opt: testhost.Options{GPU: "8xH200"},
 			strike: func(s *scene) {
 				s.forGPUs()
@@ -52,6 +52,9 @@ func claimFaults() (all []fault) {
 			s.holds(func() { must(s, s.host.Reboot()) })
 		}},
 		fault{name: "interrupted between the last answer and the proof", says: "interrupted; what ran is taken down", strike: func(s *scene) {
+			const of, endless = `{ B = "b" }`, `{ B = "b", HCL_SIM_TABLE = "1:5ms/1s" }`
+			s.edit(of, endless) // so that there is something to interrupt, however late
+			defer s.edit(endless, of)
 			s.begin()
 			s.awaits("the last answer", func(e applyEvent) bool {
 				return e.Progress != nil && !e.Progress.Warmup && e.Progress.Total > 0 && e.Progress.Done == e.Progress.Total

@@ -194,7 +194,7 @@ func network() (all []fault) {
 		all = append(all,
 			fault{name: "network cut for 5 s " + m.at.name, at: m.at, engine: m.engine, often: m.at == midCell, whole: true, strike: cutFor(5 * time.Second)},
 			fault{name: "network cut for 60 s " + m.at.name, at: m.at, engine: m.engine, whole: true, strike: cutFor(time.Minute)},
-			fault{name: "network cut for good " + m.at.name, at: m.at, engine: m.engine, often: m.at == midCell,
+			fault{name: "network cut for good " + m.at.name, at: m.at, often: m.at == midCell,
 				lease: 5 * time.Second, says: "out of reach", strike: (*scene).hang})
 	}
 	return all
@@ -284,12 +284,10 @@ var faults = []fault{
 	{name: "agent of the load's sender killed in mid-cell", at: midCell, sender: true, whole: true,
 		strike: func(s *scene) { s.killAgent(s.others[0]) }},
 	{name: "kill -9 of the caller in mid-pull", at: midPull, strike: (*scene).kill},
-	{name: "kill -9 of the caller in mid-load, and nobody comes", at: midLoad, lease: 5 * time.Second,
-		engine: map[string]string{"ENGINE_FAULT": "slow-start=3s"}, strike: (*scene).abandon},
+	{name: "kill -9 of the caller in mid-load, and nobody comes", at: midLoad, lease: 5 * time.Second, strike: (*scene).abandon},
 	{name: "kill -9 of the caller in mid-cell, and nobody comes", often: true, at: midCell, lease: 5 * time.Second, strike: (*scene).abandon},
-	{name: "kill -9 of the caller while it stops the last engine", at: moment{"", "step", "stopping", 2}, strike: (*scene).kill},
-	{name: "kill -9 of the caller while stopping, and nobody comes", at: moment{"", "step", "stopping", 1}, lease: 5 * time.Second,
-		strike: (*scene).abandon},
+	{name: "kill -9 of the caller while it stops the last engine", at: lastStop, engine: map[string]string{"ENGINE_FAULT": "ignore-term"}, strike: (*scene).kill},
+	{name: "kill -9 of the caller while stopping, and nobody comes", at: midStop, lease: 5 * time.Second, strike: (*scene).abandon},
 	{name: "sshd restarted in mid-cell", at: midCell, whole: true, strike: func(s *scene) { must(s, s.host.Restart()) }},
 	{name: "sshd restarted in mid-load", at: midLoad, whole: true, engine: map[string]string{"ENGINE_FAULT": "slow-start=1s"},
 		strike: func(s *scene) { must(s, s.host.Restart()) }},
@@ -310,13 +308,12 @@ var faults = []fault{
 	{name: "container exits in mid-cell", says: "exited with code 137", engine: map[string]string{"ENGINE_FAULT": "exit-after=12"},
 		strike: failsByItself},
 	{name: "agent and container that shares the host's memory killed in mid-cell", often: true, says: "exited with code 137",
-		engine: map[string]string{"ENGINE_FAULT": "memory", "ENGINE_ITL": "50ms"}, strike: func(s *scene) {
+		engine: map[string]string{"ENGINE_FAULT": "memory"}, strike: func(s *scene) {
 			s.edit(`container { stop_grace = "10s" }`, "container {\n    ipc        = \"host\"\n    stop_grace = \"10s\"\n  }")
-			s.begin()
+			s.reach(midCell)
 			eventually(s.T, "the agent has noted what the engine has in /dev/shm", time.Minute, func() bool {
 				return s.host.Command("sh", "-c", "grep -q psm_ /root/.cache/hcl/agents/*/claim.json").Run() == nil
 			})
-			s.await("progress", "", 1)
 			s.killAgent(s.host)
 			inDocker(s.T, s.host, "kill", "--signal", "KILL", s.engine())
 			s.end(2 * time.Minute)
@@ -324,7 +321,7 @@ var faults = []fault{
 			s.push(nil)
 		}},
 	{name: "container that shares the host's memory killed in mid-cell, Docker by sudo", often: true, says: "exited with code 137",
-		opt: testhost.Options{Login: "someone", Sudo: true}, engine: map[string]string{"ENGINE_FAULT": "memory", "ENGINE_ITL": "50ms"}, strike: func(s *scene) {
+		opt: testhost.Options{Login: "someone", Sudo: true}, engine: map[string]string{"ENGINE_FAULT": "memory"}, strike: func(s *scene) {
 			s.edit(`container { stop_grace = "10s" }`, "container {\n    ipc        = \"host\"\n    stop_grace = \"10s\"\n  }")
 			s.reach(midCell)
 			inDocker(s.T, s.host, "kill", "--signal", "KILL", s.engine())
@@ -336,9 +333,11 @@ var faults = []fault{
 		}},
 	{name: "container hangs in mid-cell", says: "suspect", engine: map[string]string{"ENGINE_FAULT": "hang-after=12"},
 		strike: failsByItself},
-	{name: "container OOM-killed in mid-cell", at: moment{"", "ready", "", 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},
+	{name: "container OOM-killed in mid-cell", at: moment{kind: "ready", nth: 1}, says: "out of memory", engine: map[string]string{"ENGINE_FAULT": "grow-after=12"},
 		strike: func(s *scene) {
-			inDocker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
+			s.paused(func() {
+				inDocker(s.T, s.host, "update", "--memory", "128m", "--memory-swap", "128m", s.engine())
+			})
 			s.await("warning", "the engine is lost", 1)
 			s.cmd.Process.Signal(os.Interrupt)
 			s.end(time.Minute)
@@ -351,12 +350,10 @@ var faults = []fault{
 	}},
 	{name: "disk full on the caller in mid-cell", says: "no space left", strike: func(s *scene) {
 		// The caller is a machine of its own, whose lab lies on a small disk.
-		s.on = testhost.New(s.T, testhost.Options{Name: "caller"})
 		text := s.text()
+		s.on = testhost.New(s.T, testhost.Options{Name: "caller"})
 		must(s, s.on.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", s.lab).Run())
-		write := s.on.Command("tee", filepath.Join(s.lab, "lab.hcl"))
-		write.Stdin = strings.NewReader(text)
-		must(s, write.Run())
+		s.write(text)
 		s.fullDisk(s.on, filepath.Join(s.lab, "filler"), "4k")
 	}},
 	{name: "caller suspended past its lease", often: true, at: midCell, lease: 6 * time.Second, strike: func(s *scene) {
@@ -365,7 +362,7 @@ var faults = []fault{
 	}},
 	{name: "two callers at once", at: midCell, whole: true, strike: func(s *scene) {
 		other := newPerson(s.T, s.host, faultText("10m", false))
-		other.tells("apply", exitFailed, "is in use by")
+		s.paused(func() { other.tells("apply", exitFailed, "is in use by") })
 	}},
 	{name: "somebody's container on the port and the GPU", says: "port 8000 is in use by process", opt: testhost.Options{GPU: "8xH200"},
 		strike: portIsTaken},
@@ -411,9 +408,11 @@ var hostFaults = []fault{
 		s.knows(gate)
 		s.edit(`host "box" {`, "host \"gate\" {\n"+reached(gate)+"\n  runtime = \"process\"\n}\nhost \"box\" {\n  jump = host.gate")
 		s.reach(midCell)
-		if open, _ := gate.Connections(); open == 0 {
-			s.Errorf("nobody goes by way of the jump host")
-		}
+		s.paused(func() {
+			if open, _ := gate.Connections(); open == 0 {
+				s.Errorf("nobody goes by way of the jump host")
+			}
+		})
 		gate.Refuse(true)
 		gate.Cut()
 		<-time.After(5 * time.Second)
@@ -449,7 +448,7 @@ var leftFaults = []fault{
 	{name: "reader of the events stands still, and Ctrl-C", says: "interrupted; what ran is taken down", strike: func(s *scene) {
 		goOn := s.standStill()
 		must(s, s.cmd.Process.Signal(os.Interrupt))
-		eventually(s.T, "everything is taken down", faultGrace, func() bool { return len(s.left()) == 0 })
+		eventually(s.T, "everything is taken down", faultGrace+busyMachine, func() bool { return len(s.left()) == 0 })
 		eventually(s.T, "it has ended", 2*readPatience+tellPatience, func() bool { return hasEnded(s.cmd.Process.Pid) })
 		goOn()
 		s.end(time.Minute)
@@ -469,7 +468,7 @@ func hasEnded(pid int) bool {
 // standStill begins an apply whose events go into a pipe that holds few, and reads no
 // more of them once a cell is under way.
 func (s *scene) standStill() (goOn func()) {
-	s.begin()
+	s.reach(midCell)
 	pipe, err := s.out.SyscallConn()
 	must(s, err)
 	must(s, pipe.Control(func(fd uintptr) {
@@ -478,7 +477,6 @@ func (s *scene) standStill() (goOn func()) {
 			s.Error(no)
 		}
 	}))
-	s.await("progress", "", 1)
 	s.still.Lock()
 	return s.still.Unlock
 }
@@ -486,7 +484,7 @@ func (s *scene) standStill() (goOn func()) {
 // todo is how many cells the plan has to measure.
 func (s *scene) todo() int {
 	s.Helper()
-	var p struct{ Summary struct{ Measure, Stale int } }
+	var p struct{ Summary struct{ Measure int } }
 	s.json(&p, "plan", "--json")
-	return p.Summary.Measure + p.Summary.Stale
+	return p.Summary.Measure
 }

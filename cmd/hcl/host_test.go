@@ -146,7 +146,7 @@ engine "vllm" "e" {
 func TestNobodyComesBack(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true, GPU: "8xH200", Login: "ada", Sudo: true, SSHD: []string{"DisableForwarding yes"}})
-	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "50ms"})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1s"})
 	lab := strings.NewReplacer("%LEASE%", "3s", "%HOST%", "%HOST%\n  gpus = \"8xH200\"\n  prepare {\n    power_cap = 600\n    lock_clocks = 1500\n  }",
 		"image =", "container { ulimits = { memlock = null } }\n  image =").Replace(slowLab)
 	u := newPerson(t, host, lab)
@@ -217,7 +217,7 @@ func TestFirstContact(t *testing.T) {
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	host := testhost.New(t, testhost.Options{Docker: true, Registry: true, Namespace: true})
-	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms"})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1s"})
 	u := newPerson(t, host, strings.ReplaceAll(slowLab, "%LEASE%", "10m"))
 	cmd := u.until("progress")
 	if got := ends(t, cmd, os.Interrupt); got != exitInterrupted {
@@ -228,7 +228,7 @@ func TestCtrlC(t *testing.T) {
 	}
 	eventually(t, "the agent is gone", time.Minute, func() bool { return len(agents(t, host)) == 0 })
 
-	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "20ms", "ENGINE_FAULT": "ignore-term"})
+	host.PushEngine(t, "vllm/vllm-openai:v0.7.3", map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "1s", "ENGINE_FAULT": "ignore-term"})
 	cmd = u.until("progress")
 	must(t, cmd.Process.Signal(os.Interrupt))
 	ended := make(chan error, 1)

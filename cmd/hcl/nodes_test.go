@@ -166,9 +166,12 @@ func killMember(host int, member string) func(*nodes) {
 }
 
 var (
-	loading    = environment("decode", "HCL_SIM_NOT_READY_FOR", "30s")
-	isStarting = moment{"as a member starts", "step", "starting", 1}
+	loading    = environment("decode", "HCL_SIM_NOT_READY_FOR", "1h")
+	isStarting = moment{name: "as a member starts", kind: "step", text: "starting", nth: 1}
 )
+
+// cutOff is for a worker that is cut off from its router before that looks for it.
+var cutOff = append(environment("decode", "HCL_SIM_NOT_READY_FOR", "10s"), `timeout = "60s"`, `timeout = "30s"`)
 
 var nodesFaults = []nodesFault{
 	{name: "a rank dies while it loads", edit: loading, at: midLoad, strike: killMember(3, "decode 0 rank 1"), says: []string{"decode 0 rank 1", "137"}},
@@ -189,10 +192,10 @@ var nodesFaults = []nodesFault{
 	{name: "a port is taken", strike: (*nodes).takePort, undo: func(n *nodes) { must(n, n.freed()) }, says: []string{"n2", "20064", "in use"}},
 	{name: "images differ", strike: func(n *nodes) { n.images(2, map[string]string{"ENGINE_ITL": "12ms"}) }, undo: func(n *nodes) { n.images(2, nil) },
 		says: []string{"n2", "n3", "have to run the same"}},
-	{name: "a router is up with a dead worker", edit: []string{`timeout = "60s"`, `timeout = "15s"`}, at: isStarting,
+	{name: "a router is up with a dead worker", edit: cutOff, at: isStarting,
 		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j DROP"), undo: onNode(2, "iptables -F INPUT"),
 		says: []string{"router", "insufficient healthy workers"}},
-	{name: "a router says that a dead worker is well", edit: append([]string{`timeout = "60s"`, `timeout = "15s"`}, environment("router", "HCL_SIM_COUNT_DEAD", "true")...), at: isStarting,
+	{name: "a router says that a dead worker is well", edit: append(environment("router", "HCL_SIM_COUNT_DEAD", "true"), cutOff...), at: isStarting,
 		strike: onNode(2, "iptables -A INPUT -p tcp -s 192.0.2.1 --dport 20064 -j REJECT"), undo: onNode(2, "iptables -F INPUT"),
 		says: []string{"router", "error sending request for url"}},
 	{name: "decode prefills by itself", edit: environment("decode", "HCL_SIM_LOCAL_PREFILL", "true"), says: []string{"prefill has handed over 0 of 16 requests"}},
@@ -219,7 +222,7 @@ func (n *nodes) images(host int, more map[string]string) {
 
 // anew gives the lab its first text with an edit, and forgets what was measured.
 func (n *nodes) anew(text string, edit []string) {
-	must(n, os.WriteFile(filepath.Join(n.lab, "lab.hcl"), []byte(strings.NewReplacer(edit...).Replace(text)), 0o644))
+	n.write(strings.NewReplacer(edit...).Replace(text))
 	must(n, os.RemoveAll(filepath.Join(n.lab, ".hcl")))
 	n.kept, n.void = 0, 0
 }
@@ -289,8 +292,8 @@ func (n *nodes) befalls(t *testing.T, text string, f nodesFault) {
 		whole := n.T
 		n.T = t
 		defer func() { n.T = whole }()
-		if f.at == midCell { // which has to last for a while
-			f.edit = append([]string{"output_tokens = 16", "output_tokens = 256"}, f.edit...)
+		if f.at == midCell { // which does not end by itself
+			f.edit = append([]string{"output_tokens = 16", "output_tokens = 256", "requests = 16", "requests = 4000"}, f.edit...)
 		}
 		n.anew(text, f.edit)
 		if f.undo != nil {

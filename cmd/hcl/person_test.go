@@ -54,21 +54,36 @@ func newLocal(t *testing.T, lab string) *person {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(home) })
 	u := &person{T: t, hcl: testhost.HCL(t), home: home, lab: t.TempDir()}
-	must(t, os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(lab), 0o644))
+	u.write(lab)
 	return u
 }
 
-// text is the lab's, and edit changes it.
+// text is the lab's, which write replaces and edit changes.
 func (u *person) text() string {
 	u.Helper()
-	text, err := os.ReadFile(filepath.Join(u.lab, "lab.hcl"))
+	text, err := u.at("cat", filepath.Join(u.lab, "lab.hcl")).Output()
 	must(u, err)
 	return string(text)
 }
 
+func (u *person) write(text string) {
+	u.Helper()
+	cmd := u.at("tee", filepath.Join(u.lab, "lab.hcl"))
+	cmd.Stdin = strings.NewReader(text)
+	must(u, cmd.Run())
+}
+
 func (u *person) edit(oldnew ...string) {
 	u.Helper()
-	must(u, os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(strings.NewReplacer(oldnew...).Replace(u.text())), 0o644))
+	u.write(strings.NewReplacer(oldnew...).Replace(u.text()))
+}
+
+// at is a command where they sit.
+func (u *person) at(name string, args ...string) *exec.Cmd {
+	if u.on != nil {
+		return u.on.Command(name, args...)
+	}
+	return exec.CommandContext(u.Context(), name, args...)
 }
 
 // knows has the person trust a host's keys.
@@ -86,10 +101,7 @@ func (u *person) command(args ...string) *exec.Cmd {
 	if args[0] == "apply" && !slices.Contains(args, "--auto-approve") {
 		args = append(args[:1:1], append([]string{"--auto-approve"}, args[1:]...)...) // nobody is there to ask
 	}
-	cmd := exec.CommandContext(u.Context(), u.hcl, args...)
-	if u.on != nil {
-		cmd = u.on.Command("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
-	}
+	cmd := u.at("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
 	cmd.Dir = u.lab
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
 	cmd.Env = append(cmd.Env, u.env...)

@@ -74,8 +74,10 @@ func (p *pods) holder() string {
 // restartsAgent: an agent in a root's pod that is killed is started again, and nothing is lost.
 func (p *pods) restartsAgent() {
 	p.reach(midCell)
-	root := p.here("get", "pods", "-l", "hcl.part=root", "-o", "jsonpath={.items[0].metadata.name}")
-	p.here("exec", root, "--", "sh", "-c", `kill -9 $(cat ${HOME%/}/.cache/hcl/agents/*/lock)`)
+	p.paused(func() {
+		root := p.here("get", "pods", "-l", "hcl.part=root", "-o", "jsonpath={.items[0].metadata.name}")
+		p.here("exec", root, "--", "sh", "-c", `kill -9 $(cat ${HOME%/}/.cache/hcl/agents/*/lock)`)
+	})
 	if code := p.end(10 * time.Minute); code != exitDone && code != exitCells || p.kept != faultCells {
 		p.Errorf("exit %d with %d cells of %d\n%s", code, p.kept, faultCells, p.told())
 	}

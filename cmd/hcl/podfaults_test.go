@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"hclbench/testhost"
 )
 
-// podLab is two engines with two cells each, on a pod without GPUs. The first takes its time: who strikes in
-// mid-cell starts kubectl twice before, and a busy machine takes seconds for that.
+// podLab is two engines with two cells each, on a pod without GPUs.
 const podLab = `
 lab "fault" { lease = "10m" }
 cluster "moai" {
@@ -20,7 +22,7 @@ host "n" { cluster = cluster.moai }
 dataset "random" "d" { input_tokens = 8 }
 engine "sim" "a" {
   host  = host.n
-  flags = { ttft = "5ms", itl = "20ms" }
+  flags = { table = "1:5ms/20ms" }
 }
 engine "sim" "b" {
   host  = host.n
@@ -29,16 +31,19 @@ engine "sim" "b" {
 benchmark "b" {
   matrix {
     engine      = [engine.sim.a, engine.sim.b]
-    concurrency = [1, 2]
+    concurrency = [2, 4]
   }
   engine   = matrix.engine
   dataset  = dataset.random.d
-  requests = 20 * matrix.concurrency
+  requests = 10 * matrix.concurrency
   load {
     concurrency   = matrix.concurrency
     output_tokens = 20
   }
 }`
+
+// podCell is in mid-cell there.
+var podCell = moment{kind: midCell.kind, nth: 1, stays: [2]string{`"1:5ms/`, `"2:5ms/1s,4:5ms/`}}
 
 // podFault is something that goes wrong with a lab on a cluster.
 type podFault struct {
@@ -70,7 +75,7 @@ var podFaults = []podFault{
 	{name: "pod deleted in mid-cell", strike: func(p *pods) { p.here("delete", "pod", p.pod(), "--wait=false") },
 		code: exitCells, again: true, says: []string{"is lost: somebody deletes it"}},
 	{name: "client deleted in mid-cell", edit: []string{`host "n" {`, "host \"c\" {\n  for_each = toset([\"1\", \"2\"])\n  cluster = " +
-		"cluster.moai\n}\nhost \"n\" {", "{ ttft", `{ host = "0.0.0.0", ttft`, "[1, 2]", "[2, 4]", "load {", "load {\n" +
+		"cluster.moai\n}\nhost \"n\" {", "{ ttft", `{ host = "0.0.0.0", ttft`, "{ table", `{ host = "0.0.0.0", table`, "load {", "load {\n" +
 		`from = [host.c["1"], host.c["2"]]`}, strike: func(p *pods) { p.here("delete", "pod", "-l", "hcl.host=c-2", "--wait=false") },
 		code: exitCells, again: true, says: []string{"its load is no longer sent; the next apply measures it: host c-2 (lab.hcl:",
 			"is lost: somebody deletes it"}},
@@ -92,7 +97,7 @@ var podFaults = []podFault{
 // outOfMemory has an engine take ever more memory, of a pod that may not have all of its node's.
 var outOfMemory = []string{
 	"host \"n\" { cluster = cluster.moai }", "host \"n\" {\n  cluster = cluster.moai\n  limits  = { memory = \"512Mi\" }\n}",
-	"engine \"sim\" \"a\" {\n  host  = host.n\n  flags = { ttft = \"5ms\", itl = \"20ms\" }\n}",
+	"engine \"sim\" \"a\" {\n  host  = host.n\n  flags = { table = \"1:5ms/20ms\" }\n}",
 	"model \"m\" { repo = \"m\" }\nengine \"vllm\" \"a\" {\n  host  = host.n\n  model = model.m\n" +
 		"  image = \"" + servedImage + "\"\n  env   = { ENGINE_FAULT = \"grow-after=12\" }\n}",
 	"engine.sim.a", "engine.vllm.a",
@@ -162,10 +167,12 @@ func (c *sharedCluster) podFaults(t *testing.T) {
 			if f.before != nil {
 				f.before(p)
 			}
-			p.begin()
 			if f.strike != nil {
-				p.await(midCell.kind, midCell.text, midCell.nth)
+				p.stays = true
+				p.reach(podCell)
 				f.strike(p)
+			} else {
+				p.begin()
 			}
 			if code := p.end(10 * time.Minute); code != f.code {
 				t.Errorf("exit %d, want %d\n%s", code, f.code, p.told())
@@ -231,11 +238,10 @@ func (c *sharedCluster) partsAway(t *testing.T) {
 			p.reach(midCell)
 			host := c.Control
 			if part == "kubelet" {
-				node := p.here("get", "pod", p.pod(), "-o", "jsonpath={.spec.nodeName}")
-				host = c.Nodes[0]
-				if host.Name != node {
-					host = c.Nodes[1]
-				}
+				p.paused(func() {
+					node := p.here("get", "pod", p.pod(), "-o", "jsonpath={.spec.nodeName}")
+					host = c.Nodes[slices.IndexFunc(c.Nodes, func(h *testhost.Host) bool { return h.Name == node })]
+				})
 			}
 			back := c.Away(t, host, part)
 			if part == "apiserver" {

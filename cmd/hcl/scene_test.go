@@ -34,6 +34,7 @@ engine "vllm" "a" {
   host  = host.box
   model = model.m
   %IMAGE%
+  env   = { HCL_SIM_TABLE = "1:5ms/5ms" }
   ready { stall = "20s" }
   container { stop_grace = "%GRACE%" }
 }
@@ -80,16 +81,20 @@ func faultText(lease string, process bool) string {
 	return strings.NewReplacer("%LEASE%", lease, "%IMAGE%", image, "%HOST%", host, "%GRACE%", faultGrace.String()).Replace(faultLab)
 }
 
-// moment is when something of an apply has come for the nth time.
+// moment is when something of an apply has come for the nth time. Where the second text takes the place of the first in a
+// lab, its first engine stays there for minutes: with its first cell, or while it loads.
 type moment struct {
 	name, kind, text string
 	nth              int
+	stays            [2]string
 }
 
 var (
-	midPull = moment{"in mid-pull", "pull", "", 2}
-	midLoad = moment{"in mid-load", "waiting", "", 1}
-	midCell = moment{"in mid-cell", "progress", "", 1}
+	midPull  = moment{name: "in mid-pull", kind: "pull", nth: 2}
+	midLoad  = moment{name: "in mid-load", kind: "waiting", nth: 1, stays: [2]string{"HCL_SIM_TABLE", `ENGINE_FAULT = "slow-start=2m", HCL_SIM_TABLE`}}
+	midCell  = moment{name: "in mid-cell", kind: "progress", nth: 1, stays: [2]string{`"1:5ms/`, `"1:5ms/1s,2:5ms/`}}
+	midStop  = moment{name: "while it stops", kind: "step", text: "stopping", nth: 1}
+	lastStop = moment{name: "while it stops the last", kind: "step", text: "stopping", nth: 2}
 )
 
 // scene is a host, a user, and hcl apply under way.
@@ -99,6 +104,8 @@ type scene struct {
 	host   *testhost.Host
 	others []*testhost.Host // beside host
 	looks  func() []string  // what is left where hosts are pods; nil: hosts are machines
+	stays  bool             // a run that need not survive stays at the moment that it reaches
+	stayed [2]string        // there
 	lease  time.Duration
 	clean  time.Duration // how long after the loss of its caller the host was clean; 0: it did not lose it
 	cmd    *exec.Cmd
@@ -137,7 +144,7 @@ type applyEvent struct {
 func (s *scene) begin(args ...string) {
 	s.Helper()
 	s.cmd = s.command(append([]string{"apply", "--json"}, args...)...)
-	s.seen, s.more, s.ended = nil, make(chan struct{}), make(chan struct{})
+	s.seen, s.more, s.ended, s.stayed = nil, make(chan struct{}), make(chan struct{}), [2]string{}
 	s.said.Reset()
 	s.cmd.Stderr = &s.said
 	out, err := s.cmd.StdoutPipe()
@@ -177,14 +184,30 @@ func (s *scene) begin(args ...string) {
 	}()
 }
 
-// reach begins an apply, and returns when it has come to the moment.
+// reach begins an apply, and returns when it has come to the moment, at which its first engine stays. Whoever reads the lab
+// from then on has one that does not.
 func (s *scene) reach(m moment) {
 	s.Helper()
 	if m == midPull {
 		s.host.SlowRegistry(1 << 20)
 	}
+	if s.stays {
+		s.edit(m.stays[0], m.stays[1])
+	}
 	s.begin()
 	s.await(m.kind, m.text, m.nth)
+	if s.stays {
+		s.stayed = m.stays
+		s.edit(m.stays[1], m.stays[0])
+	}
+}
+
+// paused has something happen while the caller stands still: what it has on its host stays as it is.
+func (s *scene) paused(happens func()) {
+	s.Helper()
+	must(s, s.cmd.Process.Signal(syscall.SIGSTOP))
+	defer func() { must(s, s.cmd.Process.Signal(syscall.SIGCONT)) }()
+	happens()
 }
 
 // await returns when an event of the type, whose message holds text, has come for the nth time.
@@ -378,7 +401,13 @@ func (s *scene) gone(within time.Duration) (left []string) {
 // done to what was to be done: nothing measured twice, nothing left.
 func (s *scene) survives() (left []string) {
 	s.Helper()
-	kept := s.kept - s.void
+	s.edit(s.stayed[0], s.stayed[1])
+	// A caller that was killed may have stored one more than it could tell.
+	if todo, kept := s.todo(), s.kept-s.void; todo > faultCells-kept || todo < faultCells-kept-1 {
+		s.Errorf("%d cells are to be measured, with %d of %d done before", todo, kept, faultCells)
+	}
+	s.edit(s.stayed[1], s.stayed[0])
+	todo := s.todo()
 	s.begin()
 	if code := s.end(10 * time.Minute); code != exitDone && code != exitCells {
 		s.Errorf("the next apply: exit %d\n%s", code, s.said.String())
@@ -389,9 +418,8 @@ func (s *scene) survives() (left []string) {
 			begun++
 		}
 	}
-	// A caller that was killed may have stored one more than it could tell.
-	if todo := faultCells - kept; begun > todo || begun < todo-1 {
-		s.Errorf("the next apply measured %d cells, with %d of %d done before", begun, kept, faultCells)
+	if begun != todo {
+		s.Errorf("the next apply measured %d cells, want %d", begun, todo)
 	}
 	s.tells("plan --detailed-exitcode", exitDone)
 	return s.gone(30 * time.Second)
@@ -424,7 +452,7 @@ func newScene(t *testing.T, f fault) *scene {
 	opt.Docker, opt.Registry, opt.Namespace = !f.process, !f.process, true
 	host := testhost.New(t, opt)
 	lease := cmp.Or(f.lease, 10*time.Minute)
-	s := &scene{host: host, lease: lease}
+	s := &scene{host: host, lease: lease, stays: !f.whole}
 	lab := faultText(lease.String(), f.process)
 	if f.sender {
 		client := testhost.New(t, testhost.Options{Name: "client", Namespace: true})
@@ -450,15 +478,14 @@ func newScene(t *testing.T, f fault) *scene {
 		s.env = append(s.env, "HF_ENDPOINT="+s.hub.URL)
 	}
 	if f.process {
-		must(s, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --ttft 5ms --itl 5ms\n", s.hcl)))
+		must(s, host.Install("vllm", fmt.Sprintf("#!/bin/sh\nexec %s sim vllm \"$@\" --table ${HCL_SIM_TABLE:-1:5ms/5ms}\n", s.hcl)))
 		return s
 	}
 	s.push(f.engine)
 	return s
 }
 
-// push gives the engine's image, under the tag that the lab names, this environment: with
-// none it has no fault any more.
+// push gives the engine's image, under the tag that the lab names, this environment: with none it has no fault any more.
 func (s *scene) push(more map[string]string) {
 	env := map[string]string{"ENGINE_TTFT": "5ms", "ENGINE_ITL": "5ms"}
 	maps.Copy(env, more)
