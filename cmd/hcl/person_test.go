@@ -61,14 +61,22 @@ func newLocal(t *testing.T, lab string) *person {
 // text is the lab's, which write replaces and edit changes.
 func (u *person) text() string {
 	u.Helper()
-	text, err := u.at("cat", filepath.Join(u.lab, "lab.hcl")).Output()
+	read := func() ([]byte, error) { return os.ReadFile(filepath.Join(u.lab, "lab.hcl")) }
+	if u.on != nil {
+		read = u.on.Command("cat", filepath.Join(u.lab, "lab.hcl")).Output
+	}
+	text, err := read()
 	must(u, err)
 	return string(text)
 }
 
 func (u *person) write(text string) {
 	u.Helper()
-	cmd := u.at("tee", filepath.Join(u.lab, "lab.hcl"))
+	if u.on == nil {
+		must(u, os.WriteFile(filepath.Join(u.lab, "lab.hcl"), []byte(text), 0o644))
+		return
+	}
+	cmd := u.on.Command("tee", filepath.Join(u.lab, "lab.hcl"))
 	cmd.Stdin = strings.NewReader(text)
 	must(u, cmd.Run())
 }
@@ -76,14 +84,6 @@ func (u *person) write(text string) {
 func (u *person) edit(oldnew ...string) {
 	u.Helper()
 	u.write(strings.NewReplacer(oldnew...).Replace(u.text()))
-}
-
-// at is a command where they sit.
-func (u *person) at(name string, args ...string) *exec.Cmd {
-	if u.on != nil {
-		return u.on.Command(name, args...)
-	}
-	return exec.CommandContext(u.Context(), name, args...)
 }
 
 // knows has the person trust a host's keys.
@@ -101,7 +101,10 @@ func (u *person) command(args ...string) *exec.Cmd {
 	if args[0] == "apply" && !slices.Contains(args, "--auto-approve") {
 		args = append(args[:1:1], append([]string{"--auto-approve"}, args[1:]...)...) // nobody is there to ask
 	}
-	cmd := u.at("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
+	cmd := exec.CommandContext(u.Context(), u.hcl, args...)
+	if u.on != nil {
+		cmd = u.on.Command("sh", append([]string{"-c", `cd "$0" && exec "$@"`, u.lab, u.hcl}, args...)...)
+	}
 	cmd.Dir = u.lab
 	cmd.Env = append(os.Environ(), "HOME="+u.home, "SSH_AUTH_SOCK=")
 	cmd.Env = append(cmd.Env, u.env...)
