@@ -36,6 +36,7 @@ func readCall(line []byte) (Question, error) {
 		Tools       json.RawMessage `json:"tools"`
 		ToolChoice  json.RawMessage `json:"tool_choice"`
 		MaxTokens   int             `json:"max_tokens"`
+		MaxNewer    int             `json:"max_completion_tokens"` // its newer name
 		Temperature *float64        `json:"temperature"`
 		TopP        *float64        `json:"top_p"`
 		Seed        *int64          `json:"seed"`
@@ -69,14 +70,14 @@ func readCall(line []byte) (Question, error) {
 		return Question{}, errors.New("\"stop\" is neither a word nor a list of them")
 	}
 	q := Question{ID: own.ID, Context: own.Messages, Tools: own.Tools, Asks: &Ask{
-		Messages: own.Messages, Tools: own.Tools, ToolChoice: own.ToolChoice, MaxTokens: max(own.MaxTokens, 0),
+		Messages: own.Messages, Tools: own.Tools, ToolChoice: own.ToolChoice, MaxTokens: max(own.MaxNewer, own.MaxTokens, 0),
 		Temperature: own.Temperature, TopP: own.TopP, Seed: own.Seed, Stop: stop,
 	}}
 	if own.Right != "" {
 		q.Right = []string{own.Right}
 	}
 	// What is sent of the rest; who answers, how many times, and whether as a stream is not the file's to say.
-	for _, name := range []string{"id", "right", "messages", "tools", "tool_choice", "max_tokens", "temperature", "top_p", "seed", "stop",
+	for _, name := range []string{"id", "right", "messages", "tools", "tool_choice", "max_tokens", "max_completion_tokens", "temperature", "top_p", "seed", "stop",
 		"model", "n", "stream", "stream_options", "check_type"} {
 		delete(all, name)
 	}

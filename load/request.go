@@ -73,8 +73,8 @@ func bodyOf(t Target, w Workload, prompts Form) (map[string]any, error) {
 	if t.Model != "" && !e.nameless {
 		body["model"] = t.Model
 	}
-	if w.Dataset.Questions { // which say themselves how long answers are, and how their tokens are chosen
-		for _, name := range []string{"temperature", "max_tokens", "max_output_tokens", "sampling_params"} {
+	if w.Dataset.Questions { // which say themselves how long answers are, how their tokens are chosen, and how they come
+		for _, name := range []string{"temperature", "max_tokens", "max_output_tokens", "sampling_params", "stream", "stream_options"} {
 			delete(body, name)
 		}
 	}

@@ -88,7 +88,7 @@ func (w *worker) send(ctx context.Context) {
 	})
 	r := &w.records[len(w.records)-1]
 	p.sent.Add(1)
-	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole, Endpoint: p.g.own.Endpoint}
+	x := wire.Exchange{Record: r, Zero: p.zero, Chunks: &p.chunks, Whole: p.g.whole || t.Whole, Endpoint: p.g.own.Endpoint}
 	w.said.All = p.g.own.Dataset.Questions
 	if w.said.Reset(); w.said.All || t.session.Listens() {
 		x.Said = &w.said

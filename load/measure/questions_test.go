@@ -18,13 +18,19 @@ import (
 // TestQuestions asks the questions of a file in its order, each with its own members and nothing that it does not say, and
 // keeps what is answered.
 func TestQuestions(t *testing.T) {
-	bodies := make(chan string, 2)
+	bodies := make(chan string, 3)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
 		}
 		bodies <- string(body)
+		if strings.Contains(string(body), `"stream":false`) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"choices":[{"message":{"content":"the \"key\" is s3cret","reasoning_content":"hm","tool_calls":[{"function":{"name":"add","arguments":"{}"}}]},"finish_reason":"stop"}],`,
+				`"usage":{"prompt_tokens":3,"completion_tokens":4}}`)
+			return
+		}
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, `data: {"choices":[{"delta":{"role":"assistant","reasoning_content":"hm"}}]}`, "\n\n",
 			`data: {"choices":[{"delta":{"content":"the \"key\" is s3cret"}}]}`, "\n\n",
@@ -35,6 +41,7 @@ func TestQuestions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "questions.jsonl")
 	text := `{"messages":[{"role":"user","content":"first"}],"max_tokens":7,"temperature":0.5,"top_p":0.9,"seed":3,"stop":["Q:"]}
 {"messages":[{"role":"user","content":"second"}],"tools":[{"type":"function","function":{"name":"add"}}]}
+{"messages":[{"role":"user","content":"third"}],"tool_choice":"none","whole":true,"extra":{"thinking":{"x":1},"model":"other","stream":true}}
 `
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -42,7 +49,7 @@ func TestQuestions(t *testing.T) {
 	job := load.Job{
 		Target:  load.Target{BaseURL: server.URL, Model: "m"},
 		Secrets: map[string]string{load.Authorization: load.Bearer("s3cret")},
-		Workload: load.Workload{Requests: 2, Concurrency: 1, Endpoint: load.Chat,
+		Workload: load.Workload{Requests: 3, Concurrency: 1, Endpoint: load.Chat,
 			Dataset: load.Dataset{Kind: load.JSONL, Path: file, Questions: true}},
 	}
 	got, err := Run(t.Context(), job, nil)
@@ -50,12 +57,13 @@ func TestQuestions(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		`{"max_tokens":7,"seed":3,"stop":["Q:"],"temperature":0.5,"top_p":0.9,"messages":[{"role":"user","content":"first"}],` +
-			`"model":"m","stream":true,"stream_options":{"include_usage":true}}`,
-		`{"tools":[{"type":"function","function":{"name":"add"}}],"messages":[{"role":"user","content":"second"}],` +
-			`"model":"m","stream":true,"stream_options":{"include_usage":true}}`,
+		`{"max_tokens":7,"seed":3,"stop":["Q:"],"stream":true,"stream_options":{"include_usage":true},"temperature":0.5,"top_p":0.9,` +
+			`"messages":[{"role":"user","content":"first"}],"model":"m"}`,
+		`{"stream":true,"stream_options":{"include_usage":true},"tools":[{"type":"function","function":{"name":"add"}}],` +
+			`"messages":[{"role":"user","content":"second"}],"model":"m"}`,
+		`{"stream":false,"thinking":{"x":1},"tool_choice":"none","messages":[{"role":"user","content":"third"}],"model":"m"}`,
 	}
-	if diff := cmp.Diff(want, []string{<-bodies, <-bodies}); diff != "" {
+	if diff := cmp.Diff(want, []string{<-bodies, <-bodies, <-bodies}); diff != "" {
 		t.Errorf("what was asked (-want +got):\n%s", diff)
 	}
 	for i, r := range got.Records {

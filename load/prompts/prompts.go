@@ -17,6 +17,7 @@ type Request struct {
 	Body          net.Buffers // in pieces, of which others may have some too: not to be written to
 	Input, Output int         // the lengths that it asks for, in tokens; Input is 0 where nobody has counted
 	Texts         int         // that are embedded or ranked; 0: it generates
+	Whole         bool        // the answer comes in one piece, whatever the load says
 
 	Session, Turn int           // of a conversation, from 1; 0: it stands alone
 	Final         bool          // the conversation has no more
@@ -67,7 +68,8 @@ type ask struct {
 	input, output int    // lengths, in tokens; input is 0 where nobody has counted
 	members       []byte // more of its body, see [load.Template.Fill]
 	images        []picture
-	texts         int // that are embedded or ranked; 0: one, or it generates
+	texts         int  // that are embedded or ranked; 0: one, or it generates
+	whole         bool // the answer is to come in one piece
 }
 
 // rows are prompts that each stand alone. They are the session of each of them, too: so
@@ -98,7 +100,7 @@ func (q *rows) Request() Request {
 		ask.output, ask.texts = 0, max(1, ask.texts)
 	}
 	body := q.set.templates[adapter].Fill(prompt, ask.output, ask.members)
-	return Request{Seq: i, Body: illustrated(body, ask.images), Input: ask.input, Output: ask.output, Texts: ask.texts,
+	return Request{Seq: i, Body: illustrated(body, ask.images), Input: ask.input, Output: ask.output, Texts: ask.texts, Whole: ask.whole,
 		Adapter: adapter}
 }
 

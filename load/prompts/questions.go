@@ -14,15 +14,18 @@ import (
 // Question is one line of a file of questions: all that a request says but for the model's name. Its members have the
 // names of the OpenAI API, wherever it goes.
 type Question struct {
-	Endpoint    string          `json:"-"` // the load's: no line says it
-	Prompt      string          `json:"prompt,omitempty"`
-	Messages    json.RawMessage `json:"messages,omitempty"` // in place of the prompt
-	Tools       json.RawMessage `json:"tools,omitempty"`
-	MaxTokens   int             `json:"max_tokens,omitempty"` // 0: the request does not say
-	Temperature *float64        `json:"temperature,omitempty"`
-	TopP        *float64        `json:"top_p,omitempty"`
-	Seed        *int64          `json:"seed,omitempty"`
-	Stop        []string        `json:"stop,omitempty"`
+	Endpoint    string                     `json:"-"` // the load's: no line says it
+	Prompt      string                     `json:"prompt,omitempty"`
+	Messages    json.RawMessage            `json:"messages,omitempty"` // in place of the prompt
+	Tools       json.RawMessage            `json:"tools,omitempty"`
+	ToolChoice  json.RawMessage            `json:"tool_choice,omitempty"`
+	MaxTokens   int                        `json:"max_tokens,omitempty"` // 0: the request does not say
+	Temperature *float64                   `json:"temperature,omitempty"`
+	TopP        *float64                   `json:"top_p,omitempty"`
+	Seed        *int64                     `json:"seed,omitempty"`
+	Stop        []string                   `json:"stop,omitempty"`
+	Whole       bool                       `json:"whole,omitempty"` // the answer is to come in one piece
+	Extra       map[string]json.RawMessage `json:"extra,omitempty"` // more members
 }
 
 // parseQuestion reads a line of a file of questions.
@@ -63,7 +66,8 @@ func questions(job load.Job) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the questions again: %w", err)
 		}
-		it := item{text: q.Messages, ask: ask{output: q.MaxTokens, members: q.members(job.Workload.Endpoint)}}
+		q.Whole = q.Whole || job.Workload.NoStream
+		it := item{text: q.Messages, ask: ask{output: q.MaxTokens, members: q.members(job.Workload), whole: q.Whole}}
 		if messages = messages || it.text != nil; it.text == nil {
 			it.text = quoted(q.Prompt)
 		}
@@ -80,10 +84,18 @@ func questions(job load.Job) (*Set, error) {
 }
 
 // members are what the question says beside its prompt, as they stand between the braces of a request's body.
-func (q Question) members(endpoint string) []byte {
+func (q Question) members(w load.Workload) []byte {
 	all, sampled := map[string]any{}, map[string]any{}
+	for name, value := range q.Extra {
+		if !w.Says(name) {
+			all[name] = value
+		}
+	}
+	if all["stream"] = !q.Whole; !q.Whole && w.Endpoint != load.Generate {
+		all["stream_options"] = map[string]any{"include_usage": true}
+	}
 	tokens := "max_tokens"
-	if endpoint == load.Generate {
+	if w.Endpoint == load.Generate {
 		tokens = "max_new_tokens"
 	}
 	if q.MaxTokens > 0 {
@@ -104,7 +116,10 @@ func (q Question) members(endpoint string) []byte {
 	if q.Tools != nil {
 		all["tools"] = q.Tools
 	}
-	if endpoint == load.Generate { // which keeps how tokens are chosen apart, and calls the seed another name
+	if q.ToolChoice != nil {
+		all["tool_choice"] = q.ToolChoice
+	}
+	if w.Endpoint == load.Generate { // which keeps how tokens are chosen apart, and calls the seed another name
 		if q.Seed != nil {
 			delete(sampled, "seed")
 			sampled["sampling_seed"] = *q.Seed
