@@ -11,6 +11,8 @@ const (
 	// GuessedDiscordance is the part of all answers that is expected to be right of one deployment and wrong of the other,
 	// before anything was measured. It is a guess: an earlier run tells better.
 	GuessedDiscordance = 0.05
+	// GuessedDrawn is the same where answers are drawn by chance: of a question that is right half of the time, a half.
+	GuessedDrawn = 0.3
 )
 
 // interval is where the share of right answers lies with 95 % confidence: Wilson's score interval (Journal of the American Statistical
@@ -118,10 +120,74 @@ func binomial(k, n int, p float64) float64 {
 	return math.Exp(choices(n) - choices(k) - choices(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// Power is how often a deployment that loses nothing is said to hold, by a task of so many questions, where that part of all
-// answers changes. Questions of which each is answered several times count at most as often as they are answered.
-func Power(questions int, discordance, margin float64) float64 {
-	return holding(questions, discordance, 0, margin)
+// Design is what is to be asked, before anything is.
+type Design struct {
+	Questions int
+	Samples   int     // answers to each of a deployment; at least 1
+	Margin    float64 // the loss that is not accepted, as a part of all answers
+	// Discordance is the part of all pairs of answers of which one is right and the other wrong, where nothing is lost; of
+	// several samples, of a pair of single ones.
+	Discordance float64
+}
+
+// Guessed is the design with a guess of its discordance, for when nothing was measured: [GuessedDiscordance], and of answers that are drawn
+// [GuessedDrawn].
+func (d Design) Guessed() Design {
+	if d.Discordance = GuessedDiscordance; d.Samples > 1 {
+		d.Discordance = GuessedDrawn
+	}
+	return d
+}
+
+// Power is how often a deployment that loses nothing is said to hold. With one answer to each question it is exact; with several it is that
+// of the normal distribution, where all changes are drawn and no question is lost or gained for good.
+func (d Design) Power() float64 {
+	if d.Samples <= 1 {
+		return holding(d.Questions, d.Discordance, 0, d.Margin)
+	}
+	under, without := d.errors()
+	if d.Questions < 1 || d.Margin <= 0 {
+		return 0
+	}
+	if without == 0 {
+		return holding(d.Questions, 0, 0, d.Margin)
+	}
+	return 0.5 * math.Erfc(-(d.Margin*math.Sqrt(float64(d.Questions))-certain*under)/without/math.Sqrt2)
+}
+
+// Needed is about how many questions give [EnoughPower].
+func (d Design) Needed() int {
+	if d.Margin <= 0 {
+		return math.MaxInt
+	}
+	under, without := d.errors()
+	root := (certain*under + enough*without) / d.Margin
+	return int(math.Ceil(max(root*root, math.Log(unsure)/math.Log1p(-d.Margin)))) // with fewer, nothing lost at all would not do
+}
+
+// What the normal distribution stays below with the probabilities 0.95 and [EnoughPower].
+const certain, enough = 1.6448536, 0.8416212
+
+// errors are the standard errors of a difference of one question, if the loss were the margin and if there were none.
+func (d Design) errors() (under, without float64) {
+	k := max(1, d.Samples)
+	p := Pairs{Questions: 1, Weight: 1}
+	mean, square := 0.0, 0.0 // of the difference of a question's shares, of its size and of its square
+	for c := range k + 1 {
+		for b := range k + 1 - c {
+			// of k pairs of answers c are gained, and of the others b are lost
+			chance := binomial(c, k, d.Discordance/2) * binomial(b, k-c, d.Discordance/2/(1-d.Discordance/2))
+			size := math.Abs(float64(c-b)) / float64(k)
+			mean, square = mean+chance*size, square+chance*size*size
+		}
+	}
+	p.Lost, p.Gained = mean/2, mean/2
+	if mean > 0 {
+		p.Weight = square / mean
+	}
+	t, w := p.table(d.Margin)
+	lost, gained := t.under(d.Margin)
+	return math.Sqrt(w * (lost + gained - d.Margin*d.Margin)), math.Sqrt(square)
 }
 
 // holding is how often a deployment is said to hold that loses that part of all answers, net. It is exact.
@@ -134,13 +200,10 @@ func holding(questions int, discordance, loss, margin float64) float64 {
 	})
 }
 
-// Needed is about how many questions give [EnoughPower].
-func Needed(discordance, margin float64) int {
-	if margin <= 0 {
-		return math.MaxInt
-	}
-	const certain, enough = 1.6448536, 0.8416212 // of the normal distribution, at 0.95 and at EnoughPower
-	lost, gained := changes{1, discordance / 2, discordance / 2}.under(margin)
-	root := (certain*math.Sqrt(lost+gained-margin*margin) + enough*math.Sqrt(discordance)) / margin
-	return int(math.Ceil(max(root*root, -math.Log(unsure)/-math.Log1p(-margin)))) // with fewer, nothing lost at all would not do
+// Power is that of a [Design] with one answer to each question.
+func Power(questions int, discordance, margin float64) float64 {
+	return Design{questions, 1, margin, discordance}.Power()
 }
+
+// Needed is that of a [Design] with one answer to each question.
+func Needed(discordance, margin float64) int { return Design{0, 1, margin, discordance}.Needed() }

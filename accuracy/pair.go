@@ -87,20 +87,22 @@ func (p Pairs) Discordance() float64 { return (p.Lost + p.Gained) / float64(max(
 // Difference is by what part of all answers the candidate is better; below 0, it is worse.
 func (p Pairs) Difference() float64 { return (p.Gained - p.Lost) / float64(max(1, p.Questions)) }
 
-// chance is that of [changes]. What counts less than a question makes tables of more questions. A loss that has not been
-// seen counts as one of whole questions: only so does it hold too where a few questions are lost for good.
+// chance is that of [changes]. What counts less than a question makes tables of more questions.
 func (p Pairs) chance(loss float64) float64 {
-	t := changes{float64(p.Questions), p.Lost, p.Gained}
-	if p.Weight < 1 {
-		lost, gained := t.under(loss)
-		seen := min(lost, t.lost/t.questions)
-		if v := lost + gained - loss*loss; v > 0 {
-			w := (p.Weight*(seen+gained) + lost - seen - loss*loss) / v
-			w = min(1, max(w, p.Weight))
-			t = changes{t.questions / w, t.lost / w, t.gained / w}
-		}
+	t, w := p.table(loss)
+	return changes{t.questions / w, t.lost / w, t.gained / w}.chance(loss)
+}
+
+// table are the changes, and how much of a question one of them counts under a loss. A loss that has not been seen counts as one of
+// whole questions: only so is a verdict right too where a few questions are lost for good.
+func (p Pairs) table(loss float64) (t changes, weight float64) {
+	t = changes{float64(p.Questions), p.Lost, p.Gained}
+	lost, gained := t.under(loss)
+	seen, all := min(lost, t.lost/t.questions), lost+gained-loss*loss
+	if p.Weight >= 1 || all <= 0 {
+		return t, 1
 	}
-	return t.chance(loss)
+	return t, min(1, max((p.Weight*(seen+gained)+lost-seen-loss*loss)/all, p.Weight))
 }
 
 // low is what the difference is above, with 95 % confidence.
@@ -238,7 +240,8 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 	}
 	switch {
 	case p.chance(rule.Margin) > unsure:
-		if n := Needed(p.Discordance()*p.Weight, rule.Margin); !c.Loss && n > p.Questions {
+		single := Design{Samples: 1, Margin: rule.Margin, Discordance: p.Discordance() * p.Weight}
+		if n := single.Needed(); !c.Loss && n > p.Questions {
 			c.Needs = n
 			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", points(rule.Margin), n))
 		}

@@ -66,7 +66,7 @@ func sizes(t *testing.T, questions []int, margins, discordances []float64) (all 
 				if d < m {
 					continue
 				}
-				x := size{questions: n, margin: m, discordance: d, size: holding(n, d, m, m), power: Power(n, d, m)}
+				x := size{questions: n, margin: m, discordance: d, size: holding(n, d, m, m), power: Design{n, 1, m, d}.Power()}
 				if d >= m+0.01 {
 					x.beyond = holding(n, d, m+0.01, m)
 				}
@@ -121,7 +121,7 @@ func simulated(t *testing.T, discordances ...float64) {
 		if holds, worse := hold(margin + 0.01); holds > 0.01 || worse < 0.5 {
 			t.Errorf("discordance %v: one point beyond the margin %.2f %% hold, %.2f %% are worse", discordance, 100*holds, 100*worse)
 		}
-		power := Power(n, discordance, margin)
+		power := Design{n, 1, margin, discordance}.Power()
 		if holds, worse := hold(0); math.Abs(holds-power) > 0.02 || worse > 0.025 {
 			t.Errorf("discordance %v: without a loss %.1f %% hold, where the plan says %.1f; %.2f %% are worse", discordance, 100*holds, 100*power, 100*worse)
 		}
@@ -130,20 +130,57 @@ func simulated(t *testing.T, discordances ...float64) {
 
 // TestNeeded: the number of questions that a plan names gives the power that it promises.
 func TestNeeded(t *testing.T) {
-	for _, x := range []struct{ discordance, margin float64 }{{0.03, 0.01}, {0.05, 0.01}, {0.05, 0.02}, {0.2, 0.03}, {0.01, 0.02}} {
-		n := Needed(x.discordance, x.margin)
-		if power := Power(n, x.discordance, x.margin); power < 0.77 || power > 0.86 {
-			t.Errorf("%+v: %d questions give a power of %.3f", x, n, power)
+	for _, d := range []Design{{0, 1, 0.01, 0.03}, {0, 1, 0.01, 0.05}, {0, 1, 0.02, 0.05}, {0, 1, 0.03, 0.2}, {0, 1, 0.02, 0.01}} {
+		d.Questions = d.Needed()
+		if power := d.Power(); power < 0.77 || power > 0.86 {
+			t.Errorf("%+v: a power of %.3f", d, power)
 		}
 	}
-	if n := Needed(0.001, 0.01); n < 298 {
+	if n := (Design{0, 1, 0.01, 0.001}).Needed(); n < 298 {
 		t.Errorf("%d questions cannot show a loss below 1 %%, whatever is answered", n)
 	}
-	if p := Power(298, 0, 0.01); p != 0 {
-		t.Errorf("298 questions without a change show a loss below 1 %%: %v", p)
+	for questions, want := range map[int]float64{298: 0, 299: 1} {
+		for _, samples := range []int{1, 4} {
+			if got := (Design{questions, samples, 0.01, 0}).Power(); got != want {
+				t.Errorf("%d questions without a change, %d samples: %v, want %v", questions, samples, got, want)
+			}
+		}
 	}
-	if p := Power(299, 0, 0.01); p != 1 {
-		t.Errorf("299 questions without a change show no loss below 1 %%: %v", p)
+}
+
+// TestPowerOfSamples: of simulated deployments that draw their answers alike, as many hold as a plan says.
+func TestPowerOfSamples(t *testing.T) {
+	const rounds = 2000
+	draw := rand.New(rand.NewPCG(28, 6))
+	for _, d := range []Design{{198, 4, 0.05, 1. / 3}, {198, 16, 0.03, 1. / 3}, {500, 2, 0.04, 1. / 3}, {30, 64, 0.06, 1. / 3}} {
+		holds := 0.0
+		for range rounds {
+			p := Pairs{Questions: d.Questions}
+			squares := 0.0
+			for range d.Questions {
+				right, diff := draw.Float64(), 0.0 // a third of all pairs differ
+				for range d.Samples {
+					if draw.Float64() < right {
+						diff -= 1 / float64(d.Samples)
+					}
+					if draw.Float64() < right {
+						diff += 1 / float64(d.Samples)
+					}
+				}
+				p.Gained += max(diff, 0)
+				p.Lost += max(-diff, 0)
+				squares += diff * diff
+			}
+			p.Weight = squares / (p.Lost + p.Gained)
+			if p.chance(d.Margin) <= unsure {
+				holds += 1. / rounds
+			}
+		}
+		if power := d.Power(); math.Abs(holds-power) > 0.06 {
+			t.Errorf("%+v: %.1f %% hold, and the plan says %.1f", d, 100*holds, 100*power)
+		} else {
+			t.Logf("%+v: %.1f %% hold, and the plan says %.1f; for 80 %%: %d", d, 100*holds, 100*power, d.Needed())
+		}
 	}
 }
 
@@ -292,7 +329,7 @@ func TestInterval(t *testing.T) {
 	}
 	draw := rand.New(rand.NewPCG(28, 3))
 	for _, x := range []struct{ questions, samples int }{{30, 16}, {198, 4}, {1319, 1}} {
-		const rounds = 1500
+		const rounds = 600
 		held := 0.0
 		for range rounds {
 			var answers []Answer
