@@ -21,7 +21,7 @@ type Pairs struct {
 	// round. With one answer to each question that is McNemar's exact test.
 	Chance float64 `json:"chance"`
 
-	Samples      int     `json:"samples"`      // the fewest answers that a question has of either
+	Samples      float64 `json:"samples"`      // answers to a question on average, of the one that has fewer; failed ones do not count
 	Unpaired     int     `json:"unpaired"`     // questions that one of them has not answered
 	CutBaseline  float64 `json:"cut_baseline"` // the part of its answers that its budget has ended
 	CutCandidate float64 `json:"cut_candidate"`
@@ -55,17 +55,15 @@ func Pair(baseline, candidate []Answer) Pairs {
 	}
 	p := Pairs{Weight: 1, CutBaseline: cut[0], CutCandidate: cut[1]}
 	var differences []float64
-	squares := 0.0
+	squares, all := 0.0, [2]int{}
 	for _, name := range names {
 		b, c := counts[name][0], counts[name][1]
-		least := min(b.answered, c.answered)
-		if least == 0 {
+		if b.answered == 0 || c.answered == 0 {
 			p.Unpaired++
 			continue
 		}
-		if p.Questions++; p.Questions == 1 || least < p.Samples {
-			p.Samples = least
-		}
+		p.Questions++
+		all[0], all[1] = all[0]+b.answered, all[1]+c.answered
 		d := float64(c.right)/float64(c.answered) - float64(b.right)/float64(b.answered)
 		p.Gained += max(d, 0)
 		p.Lost += max(-d, 0)
@@ -77,7 +75,7 @@ func Pair(baseline, candidate []Answer) Pairs {
 	if len(differences) > 0 {
 		p.Weight = squares / (p.Lost + p.Gained)
 	}
-	p.Chance = flips(differences)
+	p.Chance, p.Samples = flips(differences), float64(min(all[0], all[1]))/float64(max(1, p.Questions))
 	return p
 }
 
@@ -186,7 +184,7 @@ type Comparison struct {
 
 // What stands in the way of a verdict.
 const (
-	mostLacking = 0.01 // the part of questions without a pair, or of answers that were cut
+	mostLacking = 0.01 // the part of questions without a pair, or of answers that were cut or have failed
 	startsApart = 0.01 // the chance below which two starts of the baseline are not the same
 )
 
@@ -219,8 +217,8 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 	c.Low, c.High = p.low(), -mirror.low()
 	c.Loss = p.Lost > p.Gained && p.Chance < unsure
 	c.Verdict = NotShown
-	if p.Samples < rule.Samples {
-		c.Why = append(c.Why, fmt.Sprintf("answers are drawn by chance: each question takes %d, and one has %d", rule.Samples, p.Samples))
+	if p.Samples < (1-mostLacking)*float64(rule.Samples) {
+		c.Why = append(c.Why, fmt.Sprintf("answers are drawn by chance: each question takes %d, and has %.3g", rule.Samples, p.Samples))
 	}
 	if p.CutBaseline > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of the baseline's answers", 100*p.CutBaseline))

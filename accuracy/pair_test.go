@@ -230,7 +230,9 @@ func TestNoVerdict(t *testing.T) {
 	}{
 		{"all right", right, right, right, rule, Holds, "0.0 % have changed, and 0.0 % between two starts of the baseline"},
 		{"nothing", nil, right, nil, rule, Unchecked, "unchecked: no question has an answer of both"},
-		{"one of several", right, right, nil, Rule{0.02, 2}, NotShown, "each question takes 2, and one has 1"},
+		{"two of each, one of them failed", append(some(Failed, 1), right...), append(some(Failed, 2), right...), nil, Rule{0.02, 2}, Holds, ""},
+		{"one of several", right, right, nil, Rule{0.02, 2}, NotShown, "each question takes 2, and has 1"},
+		{"several, of which one has failed", right, append(some(Failed, 1), right...), nil, rule, Holds, ""},
 		{"a baseline that is cut", some(Cut, 11), right, nil, rule, NotShown, "cut 1.1 % of the baseline's"},
 		{"a candidate that is cut", right, some(Cut, 11), nil, Rule{0.1, 1}, Worse, "cut 1.1 % of its"},
 		{"few cut", right, some(Cut, 4), nil, rule, Holds, ""},
@@ -283,7 +285,7 @@ func TestSeveralSamples(t *testing.T) {
 	}{{30, 16, 0.05, false}, {30, 16, 0.05, true}, {198, 4, 0.03, false}, {198, 4, 0.03, true}, {198, 8, 0.02, true}} {
 		holds := 0.0
 		for range rounds {
-			p := Pairs{Questions: x.questions, Samples: x.samples}
+			p := Pairs{Questions: x.questions}
 			squares := 0.0
 			for range x.questions {
 				was := math.Pow(draw.Float64(), 0.7) // how often the baseline is right
