@@ -67,9 +67,6 @@ func gsm8kForm(s string) string {
 	if i := strings.LastIndex(s, "#### "); i >= 0 {
 		s = s[i+len("#### "):]
 	}
-	if rest, ok := strings.CutSuffix(s, ".\n"); ok { // "$" matches before a line end at the end, too
-		s = rest + "\n"
-	}
 	return strings.ToLower(strings.TrimSuffix(s, "."))
 }
 
@@ -237,6 +234,53 @@ var simpleLetter = []extraction{{"answer", func(q Question, text string) (string
 	return m[1], true, m[1] == q.letter()
 }}}
 
+var (
+	scopeMarker   = regexp.MustCompile(`(?i)ANSWER[` + pySpace + `]*:[` + pySpace + `]*\**[` + pySpace + `]*`)
+	scopeMarkup   = regexp.MustCompile(`^(?:(?:\$+|\\\(|\\(?:boxed|fbox|text|textbf|mathbf|mathrm)[` + pySpace + `]*\{)[` + pySpace + `]*)*`)
+	scopeBrackets = regexp.MustCompile(`^[(\[（【][` + pySpace + `]*([A-Za-z\p{Nd}](?:[` + pySpace + `]*[,，/、][` + pySpace + `]*[A-Za-z\p{Nd}])*)[` + pySpace + `]*[)\]）】]`)
+	scopePlain    = regexp.MustCompile(`^([A-Za-z\p{Nd}][A-Za-z\p{Nd} ,，/、]*)`)
+	scopeWord     = regexp.MustCompile(`[A-Za-z\p{Nd}]+`)
+)
+
+// scopeLetter is how EvalScope reads choices: the last "ANSWER:" with a letter of a choice behind it; where there is none, the last capital of all.
+var scopeLetter = []extraction{{"answer", func(q Question, text string) (string, bool, bool) {
+	has := letters[:len(q.Choices)]
+	label := func(word string) bool { return strings.Trim(word, has) == "" }
+	markers := scopeMarker.FindAllStringIndex(text, -1)
+	for _, at := range slices.Backward(markers) {
+		rest := text[at[1]:]
+		rest = rest[len(scopeMarkup.FindString(rest)):]
+		for _, form := range []*regexp.Regexp{scopeBrackets, scopePlain} {
+			m := form.FindStringSubmatch(rest)
+			if m == nil {
+				continue
+			}
+			// Labels count up to the first other word; "and" and "or" between two of them is none.
+			words, end := scopeWord.FindAllStringIndex(m[1], -1), 0
+			for i, w := range words {
+				word := m[1][w[0]:w[1]]
+				if label(word) {
+					end = w[1]
+				} else if join := strings.ToLower(word); end == 0 || join != "and" && join != "or" || i+1 == len(words) || !label(m[1][words[i+1][0]:words[i+1][1]]) {
+					break
+				}
+			}
+			if end > 0 {
+				found := strip(m[1][:end])
+				if len(found) != 1 {
+					return "", false, false // several
+				}
+				return found, true, found == q.letter()
+			}
+		}
+	}
+	capital := strings.LastIndexFunc(text, unicode.IsUpper)
+	if capital < 0 || !strings.ContainsRune(has, rune(text[capital])) {
+		return "", false, false
+	}
+	return text[capital : capital+1], true, text[capital:capital+1] == q.letter()
+}}}
+
 // answerWords are the words for "answer" that simple-evals knows, in the order in which it tries them; \s is Python's.
 var answerWords = func() []*regexp.Regexp {
 	var all []*regexp.Regexp
@@ -281,7 +325,7 @@ var scorings = []extraction{
 		return found, ok, ok && len(q.Choices) > 0 && found == q.letter()
 	}},
 	{"numeric", func(q Question, text string) (string, bool, bool) {
-		found, ok := lastOf(text)
+		found, ok := lastNumberOf(text)
 		if !ok {
 			return "", false, false
 		}
@@ -319,38 +363,44 @@ func pattern(re *regexp.Regexp) extraction {
 }
 
 var (
-	saidLetter = regexp.MustCompile(`(?i)(?:answer(?:\s+is)?\s*[:=]?|\\boxed\s*\{)[\s*_$({\[]*(?:\\text(?:bf)?\{|\\mathrm\{|\\boxed\{)?([A-Z])(?:[^A-Za-z0-9]|$)`)
+	saidLetter = regexp.MustCompile(`(?:(?i:answer(?:\s+is)?)[\s*_]*[:=]|\\(?:boxed|fbox)\s*\{)[\s*_$({\[]*(?:\\(?:text|textbf|mathrm|boxed)\s*\{)?([A-Za-z])(?:[^A-Za-z0-9]|$)` +
+		`|(?i:answer\s+is)[\s*_$]*(?:\(([A-Za-z])\)|([A-Z])(?:[^A-Za-z0-9]|$))`)
 	onlyLetter = regexp.MustCompile(`^[\s*_$(\[]*([A-Za-z])[\s*_$).:\]]*$`)
 )
 
-// chosenLetter is the letter that an answer chooses, as a capital: what it says last behind "answer", "answer is", "answer:" or in a box; or all
+// chosenLetter is the letter that an answer chooses, as a capital: the last one behind "answer:", "answer is" or in a box; else all that
 // there is.
 func chosenLetter(text string) (string, bool) {
+	found := ""
 	if all := saidLetter.FindAllStringSubmatch(text, -1); len(all) > 0 {
-		return strings.ToUpper(all[len(all)-1][1]), true
+		found = strings.Join(all[len(all)-1][1:], "") // one of the groups
+	} else if m := onlyLetter.FindStringSubmatch(text); m != nil {
+		found = m[1]
 	}
-	if m := onlyLetter.FindStringSubmatch(text); m != nil {
-		return strings.ToUpper(m[1]), true
-	}
-	return "", false
+	return strings.ToUpper(found), found != ""
 }
 
 var numbers = regexp.MustCompile(`[-−+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?(?:/\d+)?`)
 
-// lastOf is the last number of an answer: of what stands behind the last "####", or in the last box, if either is there.
-func lastOf(text string) (string, bool) {
+// lastNumberOf is the last number of an answer: of what stands behind the last "####", or in the last box, if either is there. A sign right
+// behind a word or a number is none: "16-3".
+func lastNumberOf(text string) (string, bool) {
 	if i := strings.LastIndex(text, "####"); i >= 0 {
 		text = text[i:]
 	} else if inside, ok := boxed(text); ok {
 		text = inside
 	}
-	all := numbers.FindAllString(text, -1)
+	all := numbers.FindAllStringIndex(text, -1)
 	if len(all) == 0 {
 		return "", false
 	}
-	last := all[len(all)-1]
-	_, ok := number(last)
-	return last, ok
+	at := all[len(all)-1]
+	found := text[at[0]:at[1]]
+	if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); unicode.IsLetter(before) || unicode.IsDigit(before) || before == ')' {
+		found = strings.TrimLeft(found, "-−+")
+	}
+	_, ok := number(found)
+	return found, ok
 }
 
 // number is the value of a number as people write it: 1,234.50, −3, 3/4, 1e3.

@@ -1,6 +1,8 @@
 package accuracy
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -16,11 +18,12 @@ const (
 	SGLang      = "sglang"
 	InferenceX  = "inferencex"
 	SimpleEvals = "simple-evals"
+	EvalScope   = "evalscope 1.14.1"
 )
 
 // Protocols are the names of all of them.
 func Protocols() []string {
-	return []string{Own, LMEval12, LMEval13, VLLM, SGLang, InferenceX, SimpleEvals}
+	return []string{Own, LMEval12, LMEval13, VLLM, SGLang, InferenceX, SimpleEvals, EvalScope}
 }
 
 // Scorings are the ways to score jsonl: how an answer is found, and when it is right.
@@ -59,18 +62,19 @@ type recipe struct {
 	// silent are endpoints whose requests say no temperature.
 	silent []string
 
-	from  source
-	shots int                                                 // by default
-	turns bool                                                // in a chat, examples are turns, and the description is the system's message
-	about func(Question) string                               // stands before all; nil: nothing
-	ask   func(Question) string                               // the question
-	told  func(Question) string                               // the answer of an example
-	order func(s *Set, n, samples int) [][]int                // of the choices of each ask; nil: as the file has them
-	tidy  func(choice string) string                          // what becomes of the text of a choice; nil: nothing
-	reply func(Reply) string                                  // what of a reply counts; nil: its text
-	ways  []extraction                                        // how an answer is found: the first by default
-	judge func(Question, Reply) (mark Mark, extracted string) // marks all of a reply, failures too; nil: its text, by a way
-	note  func(s *Set) string                                 // what a reader of the score has to know; nil: nothing
+	from    source
+	shots   int                                                 // by default
+	turns   bool                                                // in a chat, examples are turns, and the description is the system's message
+	about   func(Question) string                               // stands before all; nil: nothing
+	ask     func(Question) string                               // the question
+	told    func(Question) string                               // the answer of an example
+	example func(Question) string                               // an example, where it is more than the question and its answer: then the description stands before examples alone; nil: it is not
+	order   func(s *Set, n, samples int) [][]int                // of the choices of each ask; nil: as the file has them
+	tidy    func(choice string) string                          // what becomes of the text of a choice; nil: nothing
+	reply   func(Reply) string                                  // what of a reply counts; nil: its text
+	ways    []extraction                                        // how an answer is found: the first by default
+	judge   func(Question, Reply) (mark Mark, extracted string) // marks all of a reply, failures too; nil: its text, by a way
+	note    func(s *Set) string                                 // what a reader of the score has to know; nil: nothing
 }
 
 // extraction is one way to find the answer of a reply and to hold it against the right one.
@@ -100,7 +104,7 @@ var recipes = slices.Concat(
 		{task: ToolCalls, protocol: Own, endpoints: []string{load.Chat}, samples: 2, maxTokens: 4096, temp: p(0.0), judge: markCall, ways: []extraction{{name: "schema"}}},
 		{task: PromptCounts, protocol: Own, endpoints: []string{load.Chat}, maxTokens: 1, temp: p(0.0), from: beside, judge: markPrompt, ways: []extraction{{name: "count"}}},
 	},
-	lmEval(LMEval12), lmEval(LMEval13),
+	lmEval(LMEval12), lmEval(LMEval13), evalScope,
 	[]recipe{
 		{task: GSM8K, protocol: VLLM, endpoints: []string{load.Completions, load.Chat}, maxTokens: 256, temp: p(0.0), seed: p(int64(42)),
 			silent: []string{load.Chat}, stop: []string{"Question", "Assistant:", "<|separator|>"},
@@ -217,7 +221,7 @@ func lettered(choices []string, before, after string) string {
 }
 
 // permuted is the order that simple-evals draws for the choices of each ask: `random.Random(seed).sample(range(4), 4)`.
-func permuted(seed uint32) func(*Set, int, int) [][]int {
+func permuted(seed uint64) func(*Set, int, int) [][]int {
 	return func(s *Set, n, samples int) [][]int {
 		random, orders := newPython(seed), make([][]int, n*samples)
 		for i := range orders {
@@ -227,18 +231,66 @@ func permuted(seed uint32) func(*Set, int, int) [][]int {
 	}
 }
 
+// rightLast is an order of choices of which the right one is the last, where the file has it first.
+func rightLast(order []int) []int {
+	for i, x := range order {
+		order[i] = (x + 1) % 4
+	}
+	return order
+}
+
 // shuffled is the order of lm-eval: it puts the right choice last, and shuffles with Python's own generator, which it seeds with 0. Samples
 // of a question have the same order, as the harness has repeats.
 func shuffled(_ *Set, n, samples int) [][]int {
 	random, orders := newPython(0), make([][]int, n*samples)
 	for i := range n {
-		order := random.shuffle(4)
-		for j, x := range order {
-			order[j] = (x + 1) % 4 // the file's first is the right one
-		}
+		order := rightLast(random.shuffle(4))
 		for sample := range samples {
 			orders[sample*n+i] = order
 		}
 	}
 	return orders
+}
+
+// evalScope is how EvalScope asks a server; it says no bound of an answer, and hcl says one.
+var evalScope = []recipe{
+	{task: MMLU, protocol: EvalScope, endpoints: []string{load.Chat}, maxTokens: 16384, temp: p(0.0), from: firstOf, shots: 5,
+		about: func(Question) string { return "Here are some examples of how to answer similar questions:\n\n" },
+		example: func(q Question) string {
+			return q.Text + "\n" + lettered(q.Choices, "", ") ") + "ANSWER: " + q.letter() + "\n\n"
+		},
+		ask: scopeChoices, ways: scopeLetter},
+	{task: MMLUPro, protocol: EvalScope, endpoints: []string{load.Chat}, maxTokens: 16384, temp: p(0.0), from: firstOf, shots: 5,
+		about: func(q Question) string {
+			return "The following are multiple choice questions (with answers) about " + strings.ToLower(q.Subject) + ". Think step by step and then finish " +
+				"your answer with 'ANSWER: [LETTER]' (without quotes) where [LETTER] is the correct letter choice.\n\n"
+		},
+		example: func(q Question) string {
+			way := strings.ReplaceAll(q.Worked, "The answer is", "ANSWER:")
+			letter, _, _ := strings.Cut(way[strings.LastIndex(way, "ANSWER:")+len("ANSWER:"):], ".")
+			letter = strings.Trim(strings.Trim(strip(letter), "("), ")")
+			return "Question:\n" + q.Text + "\nOptions:\n" + lettered(q.Choices, "", " ") + strings.ReplaceAll(way, "ANSWER: ("+letter+")", "ANSWER: "+letter) + "\n\n"
+		},
+		ask: func(q Question) string {
+			return scopeLine(q) + "Question:\n" + q.Text + "\nOptions:\n" + lettered(q.Choices, "", ") ")
+		},
+		ways: scopeLetter},
+	{task: GPQA, protocol: EvalScope, endpoints: []string{load.Chat}, maxTokens: 16384, temp: p(0.0), ask: scopeChoices, ways: scopeLetter,
+		tidy: strip, order: func(s *Set, n, samples int) [][]int { // each question is shuffled by its own text
+			orders := make([][]int, n*samples)
+			for i := range orders {
+				sum := sha256.Sum256([]byte(strip(s.Questions[i%n].Text)))
+				orders[i] = rightLast(newPython(binary.BigEndian.Uint64(sum[:])).shuffle(4))
+			}
+			return orders
+		}},
+}
+
+func scopeLine(q Question) string {
+	return "Answer the following multiple choice question. The last line of your response should be of the following format: 'ANSWER: [LETTER]' (without " +
+		"quotes) where [LETTER] is one of " + strings.Join(strings.Split(letters[:len(q.Choices)], ""), ",") + ". Think step by step before answering.\n\n"
+}
+
+func scopeChoices(q Question) string {
+	return scopeLine(q) + q.Text + "\n\n" + strings.TrimSuffix(lettered(q.Choices, "", ") "), "\n")
 }

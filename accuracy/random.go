@@ -9,7 +9,11 @@ type python struct {
 	next  int
 }
 
-func newPython(seed uint32) *python {
+func newPython(seed uint64) *python {
+	key := []uint32{uint32(seed), uint32(seed >> 32)}
+	if key[1] == 0 {
+		key = key[:1]
+	}
 	p := &python{next: len(python{}.state)}
 	const n = len(p.state)
 	p.state[0] = 19650218
@@ -17,8 +21,9 @@ func newPython(seed uint32) *python {
 		p.state[i] = 1812433253*(p.state[i-1]^p.state[i-1]>>30) + uint32(i)
 	}
 	i := 1
-	for range n { // the key has one word: what is added for its place is 0
-		p.state[i] = (p.state[i] ^ (p.state[i-1]^p.state[i-1]>>30)*1664525) + seed
+	for k := range n {
+		j := k % len(key)
+		p.state[i] = (p.state[i] ^ (p.state[i-1]^p.state[i-1]>>30)*1664525) + key[j] + uint32(j)
 		if i++; i == n {
 			p.state[0], i = p.state[n-1], 1
 		}

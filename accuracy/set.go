@@ -186,6 +186,11 @@ func New(spec Spec, questions, shots io.Reader) (*Set, error) {
 			}
 		}
 	}
+	for _, q := range s.Questions {
+		if q.Context != nil && spec.Endpoint != load.Chat {
+			return nil, fmt.Errorf(`%s: line %d: it has "messages", which %s does not take: write endpoint = %q`, plain.Line(spec.Path), q.line, spec.Endpoint, load.Chat)
+		}
+	}
 	if err := s.draw(all, shots); err != nil {
 		return nil, err
 	}
@@ -299,13 +304,17 @@ func (s *Set) Ask(i int) Ask {
 	}
 	var turns []message
 	var text strings.Builder
-	if r.about != nil {
+	if r.about != nil && (r.example == nil || s.shots != nil) {
 		about := r.about(q)
 		turns = append(turns, message{"system", about})
 		text.WriteString(about)
 	}
 	if s.shots != nil {
 		for _, shot := range s.shots[i%len(s.Questions)] {
+			if r.example != nil {
+				text.WriteString(r.example(shot))
+				continue
+			}
 			turns = append(turns, message{"user", r.ask(shot)}, message{"assistant", r.told(shot)})
 			text.WriteString(r.ask(shot) + " " + r.told(shot) + "\n\n")
 		}

@@ -8,6 +8,7 @@ machine with the odd replies below, and writes what was asked and what the harne
     harness.py lm-eval DIR NAME                in an environment with lm-eval[api,math]
     harness.py inferencex DIR NAME CHECKOUT    as lm-eval, with InferenceX's tasks and hooks of a checkout
     harness.py simple-evals DIR NAME CHECKOUT  with openai, pandas, jinja2, and a checkout of openai/simple-evals
+    harness.py evalscope DIR NAME              in an environment with evalscope
     harness.py sglang DIR NAME                 in an environment with sglang
 
 It writes DIR/NAME.jsonl, and reaches nothing but itself. docs/development.md says how.
@@ -37,7 +38,7 @@ CHOICES = [
     "Answer:\n{L}", "Réponse: {L}", "答案：{L}", "答案: {L}", "Antwort: {L}", "Answer: Ａ", "الإجابة: أ", "Answer: E", "Answer: letter {L}", "A good answer: {L}",
     "The answer is \nThe answer is ({L}). Yes", "The answer is é", "The answer is", "{T} {W}", "<think>Answer: {W}</think>Answer: {L}",
     "Answer: {L}, as a matter of fact", "_{L}_", "({L}", "{L}1", "a", "The answer is a secret", "THE ANSWER IS ({L})", "Answer: {L}.", "answer is {L}{W}",
-    "Anſwer: {L}", "Answer \u00a0: {L}", "{T}", "The {T}, not the other.", "RIGHT", "\t{L}\r\n", "answer is ({L}", "answer is **{L}**",
+    "Anſwer: {L}", "Answer \u00a0: {L}", "{T}", "The {T}, not the other.", "RIGHT", "\t{L}\r\n", "answer is ({L}", "answer is **{L}**", "({L})b", "{L}_", "x({L})", "({L})({W})", "a) {L}", "é{L}", "({L}) ({l})",
 ]
 # Right answer, and what is replied. AIME takes those whose right answer is a whole number.
 LATEX = [
@@ -53,7 +54,8 @@ LATEX = [
     (r"x^2+1", "$y = x^2 + 1$"), (r"x^2+1", "$f(x) = x^2+1$"), (r"x^2+1", "$1+x^2$"), ("1,000", "$1000$"), ("1000", "$1,000$"), ("5", r"$5\text{ cm}$"),
     ("5", r"$5\text{ cm}\text{ or so}$"), ("5", r"$5\text{cm}$"), (r"\text{(A)}", r"$\text{(A)}$"), (r"\text{(A)}", "(A)"), ("x/2", "$x/2$"), (r"\frac{x}{2}", "$x/2$"),
     ("x/2", "$ x/2$"), ("+3/4", "$+3/4$"), ("1_0/2", "$1_0/2$"), ("6/4/2", "$6/4/2$"), (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"$\begin{pmatrix} 1 \\ 2 \end{pmatrix}$"),
-    ("0.5", r"$\frac{1}{2}$"), ("50", r"$50\%$"), ("50", r"\$50"), ("2.5", "$ 2 .5$"), ("٣/4", "$٣/4$"), ("007/2", "$007/2$"),
+    ("0.5", r"$\frac{1}{2}$"), ("50", r"$50\%$"), ("50", r"\$50"), ("2.5", "$ 2 .5$"), ("٣/4", "$٣/4$"), ("007/2", "$007/2$"), ("5", "$ab = 5$"), ("5", "$ab=5$"), ("5", "$abc=5$"), ("5", r"\boxed{}"), ("5", r"\boxed{ 5 }"),
+    ("5", "$m=n=5$"), ("5", "$5.$"), ("5", r"$5\!$"), ("5", "$5 $ or $5$"),
 ]
 
 
@@ -130,7 +132,7 @@ def serve():
             key = json.dumps(prompt)
             asked[key] = {"path": self.path, **body}
             text = reply(prompt if isinstance(prompt, str) else prompt[-1]["content"])
-            self.send({"choices": [{"index": 0, "text": text, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+            self.send({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [{"index": 0, "text": text, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
                        "text": text, "meta_info": {"completion_tokens": 1, "prompt_tokens": 1}, "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}})
 
         def send(self, what):
@@ -228,6 +230,34 @@ def simple_evals(dir, checkout):
     return lines
 
 
+def evalscope(dir):
+    import datasets
+    real, kept = datasets.load_dataset, tempfile.mkdtemp()
+    files = {"mmlu": dict(test="mmlu.jsonl", dev="mmlu-dev.jsonl"), "mmlu_pro": dict(test="mmlu-pro.jsonl", validation="mmlu-pro-validation.jsonl"), "gpqa_diamond": dict(train="gpqa.csv")}
+    subjects = {"mmlu": ["anatomy", "us_foreign_policy"], "mmlu_pro": ["biology", "computer science"], "gpqa_diamond": ["default"]}
+
+    def load(path, split, **_):
+        f = files[os.path.basename(path)][split]
+        return real("csv" if f.endswith("csv") else "json", data_files=f"{dir}/{f}", split="train", cache_dir=f"{kept}/cache")
+
+    datasets.load_dataset = load
+    from evalscope import TaskConfig, run_task
+    for task in files:
+        os.mkdir(f"{kept}/{task}")
+    run_task(TaskConfig(model="m", api_url=serve() + "/v1", api_key="none", eval_type="openai_api", datasets=list(files), work_dir=f"{kept}/out", no_timestamp=True, eval_batch_size=1,
+                        dataset_args={t: dict(local_path=f"{kept}/{t}", subset_list=subjects[t]) for t in files}))
+    lines = []
+    for task in files:
+        for subject in subjects[task]:
+            for line in open(f"{kept}/out/reviews/m/{task}_{subject}.jsonl", encoding="utf-8"):
+                row = json.loads(line)
+                prompt, text, score = row["messages"][0]["content"], row["messages"][1]["content"], row["sample_score"]["score"]
+                body = asked[json.dumps([{"role": "user", "content": prompt}])]
+                lines.append(dict(task=task.replace("_", "-"), endpoint="chat", question=int(re.findall(r"Case (\d+):", prompt)[-1]), sample=0, ask=body, reply=reply(prompt),
+                                  marks={"answer": [score["extracted_prediction"], next(iter(score["value"].values())) == 1]}))
+    return lines
+
+
 def sglang(dir):
     import argparse
     import sglang.test.few_shot_gsm8k as module
@@ -253,7 +283,7 @@ def main():
         lines = lm_eval(dir, [("gsm8k", "gsm8k"), ("mmlu", "mmlu_anatomy_generative"), ("mmlu", "mmlu_us_foreign_policy_generative"), ("mmlu-pro", "mmlu_pro_biology"),
                               ("mmlu-pro", "mmlu_pro_computer_science"), ("gpqa-diamond", "gpqa_diamond_cot_zeroshot"), ("aime", "aime24"), ("math-500", "hendrycks_math500")])
     else:
-        lines = {"inferencex": inferencex, "simple-evals": simple_evals, "sglang": sglang}[what](dir, *rest[1:])
+        lines = {"inferencex": inferencex, "simple-evals": simple_evals, "evalscope": evalscope, "sglang": sglang}[what](dir, *rest[1:])
     kept = {}
     for line in lines: # of a task three asks say all
         at = (line["task"], line["endpoint"], line["sample"])
