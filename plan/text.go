@@ -57,9 +57,18 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 }
 
 func (p *Plan) outcome(n Counts, of *Counts) string {
+	var tunes []string // that have more to start
+	for _, x := range p.Tunes {
+		if x.ToDo() {
+			tunes = append(tunes, x.Name)
+		}
+	}
 	switch {
-	case n.Cells == 0:
+	case n.Cells == 0 && len(tunes) == 0:
 		return "Nothing to measure: the lab has no cells."
+	case len(tunes) > 0:
+	case n.Done == n.Cells && n.Cells == 1 && p.Of == nil:
+		return "Up to date: its one cell is measured. `hcl report` shows it; --rerun measures again."
 	case n.Done == n.Cells && p.Of == nil:
 		return fmt.Sprintf("Up to date: all %s are measured. `hcl report` shows them; --rerun measures again.", plain.Count(n.Cells, "cell"))
 	case n.Done == n.Cells:
@@ -70,7 +79,11 @@ func (p *Plan) outcome(n Counts, of *Counts) string {
 	if n.Stale > 0 {
 		s += fmt.Sprintf(" (%d stale)", n.Stale)
 	}
-	s += fmt.Sprintf(", %d up to date; %s of an engine.", n.Done, plain.Count(n.Starts, "start"))
+	s += fmt.Sprintf(", %d up to date; %s of an engine", n.Done, plain.Count(n.Starts, "start"))
+	if len(tunes) > 0 {
+		s += ", and what tune " + plain.List(tunes, "and") + " starts"
+	}
+	s += "."
 	if e := p.Estimate(); e != nil {
 		s += "\n" + e.String()
 	}

@@ -100,6 +100,7 @@ func TestTune(t *testing.T) {
 		`tp=4 (not on engine.vllm.base: hcl knows of no version of "vllm" with the flag tp`,
 		"tensor-parallel-size=8 (never started by itself: it is engine.vllm.base)",
 		"at most 4h00m; at most $180.00", "next         start 1 (A/A): as it is",
+		"of an engine, and what tune best starts.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
@@ -107,6 +108,9 @@ func TestTune(t *testing.T) {
 	}
 	if p.Empty() {
 		t.Error("a plan with a tuning is empty")
+	}
+	if got, want := p.outcome(Counts{Cells: 2, Done: 2}, nil), "Plan: 0 to measure, 2 up to date; 0 starts of an engine, and what tune best starts."; !strings.HasPrefix(got, want) {
+		t.Errorf("all cells are measured, and the tuning is not over: %q, want %q", got, want)
 	}
 
 	if proof, err := Prove(readLab(t, tuneLab), "", 2); err != nil || len(proof.Tunes) != 0 {

@@ -50,13 +50,16 @@ func TuningVerdict(s *tune.Summary) string {
 	return text + "."
 }
 
-// EstimateText is a figure with its interval, "917 (916 to 918)"; empty: there is none.
+// EstimateText is a figure with its interval, "917 (916 to 918)"; empty: there is none. Few starts that lie far apart bound nothing: so
+// it says, where the interval is a hundredfold.
 func EstimateText(e *tune.Estimate) string {
 	switch {
 	case e == nil:
 		return ""
 	case e.High <= e.Low:
 		return number.Text(e.Value)
+	case e.High > 100*e.Low:
+		return number.Text(e.Value) + " (no bounds)"
 	}
 	return fmt.Sprintf("%s (%s to %s)", number.Text(e.Value), number.Text(e.Low), number.Text(e.High))
 }

@@ -28,3 +28,19 @@ func TestTuningVerdict(t *testing.T) {
 		t.Errorf("of a winner the verdict is %q", got)
 	}
 }
+
+// TestEstimateText: an interval is shown where it says something.
+func TestEstimateText(t *testing.T) {
+	for want, e := range map[string]*tune.Estimate{
+		"":                   nil,
+		"917":                {Value: 917, Low: 917, High: 917},
+		"917 (916 to 918)":   {Value: 917, Low: 916, High: 918},
+		"1,049 (no bounds)":  {Value: 1049, Low: 0.00359, High: 306_516_996},
+		"30.0 (3.00 to 300)": {Value: 30, Low: 3, High: 300},
+		"0.0300 (no bounds)": {Value: 0.03, Low: 0, High: 300},
+	} {
+		if got := EstimateText(e); got != want {
+			t.Errorf("EstimateText(%+v) = %q, want %q", e, got, want)
+		}
+	}
+}
