@@ -328,22 +328,15 @@ type Trigger struct {
 
 // Triggers pairs answers by question and sample. A failed answer calls nothing.
 func Triggers(baseline, candidate []Answer) (t Trigger) {
-	type key struct {
-		question string
-		sample   int
-	}
-	called := map[key]bool{}
-	for _, a := range baseline {
-		called[key{a.Question, a.Sample}] = a.called()
-	}
-	for _, a := range candidate {
-		switch base, has := called[key{a.Question, a.Sample}]; {
+	before := callers(baseline)
+	for at, calls := range callers(candidate) {
+		switch base, has := before[at]; {
 		case !has:
-		case base && a.called():
+		case base && calls:
 			t.Both++
 		case base:
 			t.Missed++
-		case a.called():
+		case calls:
 			t.Alone++
 		default:
 			t.Neither++
@@ -352,8 +345,59 @@ func Triggers(baseline, candidate []Answer) (t Trigger) {
 	return t
 }
 
+// callers says of each answer whether it calls a tool.
+func callers(answers []Answer) map[slot]bool {
+	all := map[slot]bool{}
+	for _, a := range answers {
+		all[slot{a.Question, a.Sample}] = a.called()
+	}
+	return all
+}
+
 // F1 is the harmonic mean of precision and recall, K2VV's tool_call_f1, from 0 to 1; ok is false where neither calls.
 func (t Trigger) F1() (f1 float64, ok bool) {
-	of := 2*t.Both + t.Alone + t.Missed
+	of := 2*t.Both + t.others()
 	return float64(2*t.Both) / float64(max(1, of)), of > 0
+}
+
+func (t Trigger) others() int { return t.Alone + t.Missed }
+
+func (t Trigger) pairs() int { return t.Both + t.Neither + t.others() }
+
+// Calling is how a candidate calls tools beside its baseline.
+type Calling struct {
+	Baseline  CallScore `json:"baseline"`
+	Candidate CallScore `json:"candidate"`
+	Trigger   Trigger   `json:"trigger"`         // of the two
+	F1        float64   `json:"f1"`              // of it
+	Again     *Trigger  `json:"again,omitempty"` // of two starts of the baseline: the floor; nil: there was no second
+	// Chance is the probability of so many more answers that call otherwise than between two starts of the baseline, if nothing but the
+	// start had changed; 1: there was no second.
+	Chance float64 `json:"chance"`
+}
+
+func compareCalls(baseline, candidate, again []Answer) Calling {
+	c := Calling{Baseline: SumCalls(baseline), Candidate: SumCalls(candidate), Trigger: Triggers(baseline, candidate), Chance: 1}
+	if c.F1, _ = c.Trigger.F1(); again == nil {
+		return c
+	}
+	floor := Triggers(baseline, again)
+	c.Again = &floor
+	before, is, own := callers(baseline), callers(candidate), callers(again)
+	more, fewer := 0, 0
+	for at, base := range before {
+		one, asked := is[at]
+		other, askedAgain := own[at]
+		switch {
+		case !asked || !askedAgain || one == other:
+		case one != base:
+			more++
+		default:
+			fewer++
+		}
+	}
+	if more > fewer {
+		c.Chance = flips(append(slices.Repeat([]float64{1}, more), slices.Repeat([]float64{-1}, fewer)...))
+	}
+	return c
 }

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -137,5 +138,45 @@ func TestToolCalls(t *testing.T) {
 	}
 	if _, err := New(Spec{Task: "tool-calls", Path: "samples.jsonl"}, strings.NewReader("{\"messages\":[]}\n"), nil); err == nil || !strings.Contains(err.Error(), "samples.jsonl: line 1: ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestReadingsOfCallsAndPrompts: a candidate whose prompts are others, whose calls are bad, and that calls where two starts of the baseline
+// do not, is odd in all three, and the baseline's own second start in none.
+func TestReadingsOfCallsAndPrompts(t *testing.T) {
+	answers := func(tokens int, calls func(i int) bool, valid bool) (all []Answer) {
+		for i := range 200 {
+			a := Answer{Question: fmt.Sprint(i), Mark: Right, Extracted: "no call", Finish: "stop", Text: "a", InputTokens: tokens, OutputTokens: 9}
+			if calls(i) {
+				a.Extracted, a.Finish, a.Calls, a.Text = "call f", "tool_calls", []Call{{"f", "{}"}}, ""
+				if !valid && i%4 == 0 {
+					a.Mark, a.Extracted = Wrong, "bad call of f"
+				}
+			}
+			all = append(all, a)
+		}
+		return all
+	}
+	base := answers(30, func(i int) bool { return i%2 == 0 }, true)
+	second := answers(30, func(i int) bool { return i%2 == 0 && i != 8 || i == 9 }, true)
+	broken := answers(31, func(i int) bool { return i%2 == 0 && i > 40 }, false)
+	if got := ReadAgainst(base, second, second, true); len(got.Odd) > 0 || got.Prompts.Same != 200 || got.Calls.Trigger != (Trigger{99, 1, 1, 99}) || got.Calls.F1 != 0.99 {
+		t.Errorf("the same again: %q, %+v, %+v", got.Odd, got.Prompts, got.Calls)
+	}
+	got := ReadAgainst(base, broken, second, true).Odd
+	want := []string{
+		"the prompts of 200 of 200 questions have another number of tokens than the baseline's (question 0 has 31 tokens, and 30 of the baseline's): its chat template or its tokenizer is another, or somebody adds to them",
+		"50.6 % of its answers that call a tool call one that was offered, with valid arguments, and 100.0 % of the baseline's",
+		"it calls tools where the baseline does not, or the other way round, in 21 of 200 answers (F1 0.88), and two starts of the baseline in 2 of 200",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := ReadAgainst(base, broken, nil, true).Odd; len(got) != 2 {
+		t.Errorf("without a second start of the baseline: %q", got)
+	}
+	text := []Answer{{Question: "a", Mark: Right, Text: "a"}}
+	if got := ReadAgainst(text, text, nil, true); got.Calls != nil || got.Prompts != nil {
+		t.Errorf("of a text: %+v, %+v", got.Calls, got.Prompts)
 	}
 }

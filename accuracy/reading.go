@@ -130,7 +130,9 @@ type Readings struct {
 	Again     *Wording `json:"again,omitempty"` // of two starts of the baseline: the floor; nil: there was no second
 	// Chance is the probability of so many more other answers than between two starts of the baseline, if nothing but the start had
 	// changed; 1: there was no second.
-	Chance float64 `json:"chance"`
+	Chance  float64       `json:"chance"`
+	Prompts *PromptTokens `json:"prompts,omitempty"` // nil: no server has counted
+	Calls   *Calling      `json:"calls,omitempty"`   // nil: nobody has called a tool
 	// Odd is what a reader should look at, each as a sentence about the candidate.
 	Odd []string `json:"odd,omitempty"`
 }
@@ -167,6 +169,27 @@ func ReadAgainst(baseline, candidate, again []Answer, drawn bool) Readings {
 	share(is.Looping, was.Looping, oddShare, "repeat themselves for more than half")
 	if is.NonText > was.NonText+oddText {
 		odd("%.1f %% of its letters are no text, and %.1f %% of the baseline's", 100*is.NonText, 100*was.NonText)
+	}
+	if p := ComparePrompts(baseline, candidate); p.Same+p.Other > 0 {
+		if b.Prompts = &p; p.Other > 0 {
+			odd("the prompts of %d of %d questions have another number of tokens than the baseline's (%s): its chat template or its tokenizer is another, or somebody adds to them",
+				p.Other, p.Same+p.Other, p.First)
+		}
+	}
+	if c := compareCalls(baseline, candidate, again); c.Baseline.Called+c.Candidate.Called > 0 {
+		b.Calls = &c
+		if is, ok := c.Candidate.Accuracy(); ok && c.Baseline.Called > 0 {
+			was, _ := c.Baseline.Accuracy()
+			n, m := float64(c.Candidate.Called), float64(c.Baseline.Called)
+			both := (is*n + was*m) / (n + m)
+			if was-is > max(oddShare, 3*math.Sqrt(both*(1-both)*(1/n+1/m))) {
+				odd("%.1f %% of its answers that call a tool call one that was offered, with valid arguments, and %.1f %% of the baseline's", 100*is, 100*was)
+			}
+		}
+		if c.Chance < startsApart {
+			odd("it calls tools where the baseline does not, or the other way round, in %d of %d answers (F1 %.2f), and two starts of the baseline in %d of %d",
+				c.Trigger.others(), c.Trigger.pairs(), c.F1, c.Again.others(), c.Again.pairs())
+		}
 	}
 	if drawn {
 		return b
