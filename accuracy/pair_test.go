@@ -354,3 +354,61 @@ func TestInterval(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowStarts: what a start that is better or worse as a whole does to verdicts, and how far the baseline's second start finds it out:
+// the table of docs/accuracy.md.
+func TestSlowStarts(t *testing.T) {
+	const n, margin, discordance, rounds = 1319, 0.01, 0.03, 20000
+	draw := rand.New(rand.NewPCG(28, 7))
+	type table struct{ lost, gained int }
+	memo := map[table]Pairs{}
+	// drawn is a pair of starts of which the second is worse by so much.
+	drawn := func(loss float64) Pairs {
+		x := table{}
+		for range n {
+			switch u := draw.Float64(); {
+			case u < (discordance+loss)/2:
+				x.lost++
+			case u < discordance:
+				x.gained++
+			}
+		}
+		p, ok := memo[x]
+		if !ok {
+			p = compared(n, x.lost, x.gained, margin).Pairs
+			memo[x] = p
+		}
+		return p
+	}
+	holds := map[Pairs]bool{}
+	for _, shift := range []float64{0, 0.0025, 0.005, 0.01} {
+		var alone, checked, both float64
+		for range rounds {
+			base, again, first, second := shift*draw.NormFloat64(), shift*draw.NormFloat64(), shift*draw.NormFloat64(), shift*draw.NormFloat64()
+			hold := func(start float64) bool {
+				p := drawn(margin + base - start)
+				is, ok := holds[p]
+				if !ok {
+					is = p.chance(margin) <= unsure
+					holds[p] = is
+				}
+				return is
+			}
+			if !hold(first) {
+				continue
+			}
+			alone += 100. / rounds
+			own := drawn(base - again)
+			if own.Chance >= startsApart {
+				checked += 100. / rounds
+			}
+			if hold(second) {
+				both += 100. / rounds
+			}
+		}
+		t.Logf("a shift of %.2f points: %.1f %% hold, %.1f with the baseline's second start, %.1f by two starts", 100*shift, alone, checked, both)
+		if shift == 0 && (alone < 4 || alone > 6 || checked < 4) || checked > alone || both > alone {
+			t.Errorf("a shift of %.2f points: %.1f %%, %.1f, %.1f", 100*shift, alone, checked, both)
+		}
+	}
+}
