@@ -15,6 +15,7 @@ package accuracy
 
 import (
 	"encoding/json"
+	"fmt"
 	"unicode/utf8"
 
 	"hclbench/plain"
@@ -177,6 +178,18 @@ type Score struct {
 
 	InputTokens  int `json:"input_tokens,omitempty"` // of all answers, as the server has counted
 	OutputTokens int `json:"output_tokens,omitempty"`
+}
+
+// String is "264 of 300 right (88.0 %)", with those that were cut or failed.
+func (s Score) String() string {
+	text := fmt.Sprintf("%d of %d right (%.1f %%)", s.Right, s.Asked, 100*s.Share)
+	if s.Cut > 0 {
+		text += fmt.Sprintf(", %d cut", s.Cut)
+	}
+	if s.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", s.Failed)
+	}
+	return text
 }
 
 // Sum is the score of answers.

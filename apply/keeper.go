@@ -110,6 +110,16 @@ func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Rec
 	}
 	for i := range records {
 		k.clean(&records[i].Error, &records[i].Finish)
+		records[i].Said = nil // which an answer has, if any
+	}
+	if out.Accuracy != nil {
+		for i := range out.Accuracy.Answers {
+			a := &out.Accuracy.Answers[i]
+			k.clean(&a.Error, &a.Finish, &a.Extracted, &a.Text, &a.Reasoning)
+			for j := range a.Calls {
+				k.clean(&a.Calls[j].Name, &a.Calls[j].Arguments)
+			}
+		}
 	}
 	ctx, done := flow.Beyond(ctx, storePatience)
 	defer done()

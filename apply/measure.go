@@ -25,6 +25,11 @@ func (m *measurement) load(ctx context.Context) error {
 	defer server.close()
 	from := m.t.at.onHosts(m.t.d.Senders(m.cell))
 
+	asks, err := m.giveQuestions(ctx, from)
+	if err != nil {
+		return err
+	}
+
 	running, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watched := make(chan error, 1)
@@ -39,7 +44,7 @@ func (m *measurement) load(ctx context.Context) error {
 	for i, b := range beside {
 		beside[i].end = watch(running, m.t.at[b.host], m.watchID(), b.plan)
 	}
-	got, err := m.send(running, from, server, read)
+	got, err := m.send(running, from, server, read, asks)
 	cancel(nil)
 	lost := <-watched
 
@@ -86,6 +91,9 @@ func (m *measurement) load(ctx context.Context) error {
 		return unproved
 	}
 	m.out.Summary = got.Summary
+	if asks != nil {
+		doubts = append(doubts, asks.mark(m, got.Records)...)
+	}
 	m.tellClocks()
 	throttled(m.out.Summary, got.Telemetry)
 	crowded(m.out.Summary, got.Telemetry, m.cell.Load().Workload.Speed)
@@ -251,7 +259,7 @@ type sent struct {
 
 // send has the senders' agents send the load, and returns what was measured.
 func (m *measurement) send(ctx context.Context, from []*place.Session, server *server,
-	read telemetry.Plan) (got sent, err error) {
+	read telemetry.Plan, asks *asking) (got sent, err error) {
 	senders, to := make([]agent.Sender, len(from)), m.cell.Load().Target
 	for i, s := range from {
 		senders[i].Client = s.Agent
@@ -268,7 +276,9 @@ func (m *measurement) send(ctx context.Context, from []*place.Session, server *s
 		m.out.Job.Seed += uint64(attempt) // no prompt that the attempt before has put into the cache
 		for i, s := range from {
 			senders[i].Load = m.out.Job.Job // as the host gets it; where its files lie there is of no interest later
-			senders[i].Load.Files = s.Files
+			if senders[i].Load.Files = s.Files; asks != nil {
+				senders[i].Load = asks.from(senders[i].Load, s)
+			}
 		}
 		got.left = m.t.leftovers(ctx, server, m.t.row.Model)
 		got.before = m.t.tally(ctx)

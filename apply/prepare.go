@@ -91,6 +91,9 @@ func (t *trial) compareFacts(context.Context) error {
 
 func (t *trial) placeFiles(ctx context.Context) error {
 	for _, c := range t.left {
+		if c.Eval() != nil { // whose files are read here
+			continue
+		}
 		for _, from := range t.at.onHosts(t.d.Senders(c)) {
 			switch err := from.Bring(ctx, c.Task.Stored().Prompts().Dataset.Inputs(), t.run.plan.Local); {
 			case err == nil:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/agent"
 	"hclbench/apply/place"
 	"hclbench/capacity"
@@ -49,6 +50,7 @@ type Event struct {
 	Download  *Fetched                `json:"download,omitempty"`
 	Progress  *load.Progress          `json:"progress,omitempty"`
 	Summary   *load.Summary           `json:"summary,omitempty"`
+	Score     *accuracy.Score         `json:"score,omitempty"`    // of the answers to questions
 	Capacity  *capacity.Outcome       `json:"capacity,omitempty"` // what a search has found, so far or at its end
 	Listener  *results.Listener       `json:"listener,omitempty"` // of an engine that is ready
 }

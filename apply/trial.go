@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/apply/place"
 	"hclbench/load"
 	"hclbench/plan"
@@ -95,10 +96,17 @@ func (t *trial) measurement(c *plan.Cell) *measurement {
 		Benchmark: c.Benchmark, Axes: c.Axes, Repetition: c.Repetition,
 		Identity: c.Identity(), Job: c.Task.Stored(), Started: time.Now(),
 	}
+	if e := c.Eval(); e != nil {
+		m.out.Accuracy = e.Accuracy()
+	}
 	return m
 }
 
-func (m *measurement) void(why string) { m.out.Summary, m.out.Error = nil, why }
+func (m *measurement) void(why string) {
+	if m.out.Summary, m.out.Error = nil, why; m.out.Accuracy != nil {
+		m.out.Accuracy.Answers, m.out.Accuracy.Score = nil, accuracy.Score{}
+	}
+}
 
 // keep stores what came of a cell, counts it and tells of it. A try of a search is a part of that, which counts at its end.
 func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
@@ -111,7 +119,11 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 			t.run.expect(-len(t.left)) // nobody is to measure them
 			t.left = nil
 		}
-		m.tell.tell(Event{Type: End, Summary: m.out.Summary, Message: what})
+		e := Event{Type: End, Summary: m.out.Summary, Message: what}
+		if m.out.Accuracy != nil && m.out.Summary != nil {
+			e.Score = &m.out.Accuracy.Score
+		}
+		m.tell.tell(e)
 		return nil
 	}
 	m.of.take(&m.out, m.records)

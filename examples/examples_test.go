@@ -81,6 +81,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 2},
 		cells: eachOf("chat", 1, "sim.steady", "sim.cliff"),
 	},
+	"accuracy-simulated": {
+		hosts: 1,
+		loads: map[string]int{"here": 3},
+		cells: join(eachOf("online", 1, "sim.full", "sim.close", "sim.coarse"), eachOf("books", 1, "sim.full", "sim.close", "sim.coarse")),
+	},
 	"tune-simulated": {
 		hosts: 1,
 		loads: map[string]int{"here": 1},

@@ -24,13 +24,13 @@ type Config struct {
 	// matrix.* in each of its forms, and those that no cell uses. One without a host of its own
 	// stands in the groups whose roles it takes, see [engines.Engine.Engines].
 	Engines    []*engines.Engine
-	Benchmarks []Benchmark
+	Benchmarks []Benchmark // behind them the accuracy blocks, whose cells ask questions
 	Tunes      []Tune
 	Report     Report
 	Secrets    []provision.Text // hidden wherever they stand in what is shown or kept
 }
 
-// Benchmark is a benchmark block, its matrix expanded.
+// Benchmark is a benchmark block, its matrix expanded; or an accuracy block, each of whose cells asks one engine at one concurrency.
 type Benchmark struct {
 	Name        string
 	Description string
@@ -49,6 +49,7 @@ type Cell struct {
 	Offline  bool               // nothing is sent: the engine's own benchmark is given what it takes of the workload
 	Headers  []provision.EnvVar // sent with every request, sorted by name; values may be secrets
 	From     []*provision.Host  // where the load is sent from, by all together; nil: the engine's own host
+	Asks     *Asking            // questions are asked, of which the workload is how; nil: a load is sent
 	Capacity *capacity.Question // what load the engine holds is searched: the workload says nothing of that; nil: it is sent as it is
 }
 

@@ -22,9 +22,14 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	for _, b := range r.Blocks("benchmark") {
 		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
+	var asks []Benchmark
 	for _, b := range r.Blocks("tune") {
 		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks))
 	}
+	for _, b := range r.Blocks("accuracy") {
+		asks = append(asks, readAccuracy(b, c))
+	}
+	c.Benchmarks = append(c.Benchmarks, asks...)
 	checkLengths(r, c)
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
@@ -33,7 +38,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	if !r.HasErrors() && len(c.Benchmarks) > 0 {
 		r.WarnOfUnused()
 	} else if at, ok := r.Start(); ok && !r.HasErrors() {
-		r.Warn(at, "Nothing to measure", "The lab has no benchmark block, so there is nothing to plan or to apply.")
+		r.Warn(at, "Nothing to measure", "The lab has no benchmark block and no accuracy block, so there is nothing to plan or to apply.")
 	}
 	r.Finish()
 	c.Secrets = r.Secrets()
@@ -47,7 +52,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 func language() []*lang.BlockType {
 	return []*lang.BlockType{
 		labBlock(), lang.VariableBlock(), lang.LocalsBlock(), clusterBlock(), hostBlock(), modelBlock(), engineBlock(), groupBlock(),
-		datasetBlock(), benchmarkBlock(), tuneBlock(), reportBlock(),
+		datasetBlock(), benchmarkBlock(), accuracyBlock(), tuneBlock(), reportBlock(),
 	}
 }
 

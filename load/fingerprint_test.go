@@ -103,6 +103,7 @@ func TestFingerprint(t *testing.T) {
 		"dataset.kind = random",
 		"dataset.range_ratio = 0.5",
 		"dataset.sha256 = " + strings.Repeat("0", 64),
+		"dataset.shots_sha256 = " + strings.Repeat("3", 64),
 		"dataset.tokenizer_sha256 = " + strings.Repeat("1", 64),
 		"endpoint = completions",
 		`extra_body = {"a":"<x>","b":[1.0,2]}`,

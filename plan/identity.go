@@ -36,6 +36,11 @@ func loadOf(c hcl.Cell, d *Deployment) loadIdentity {
 	for name, value := range counts() {
 		pairs["load."+name] = value
 	}
+	if c.Asks != nil {
+		for name, value := range asked(c.Asks.Spec) {
+			pairs["accuracy."+name] = value
+		}
+	}
 	if c.Capacity != nil {
 		pairs[loadCapacity] = c.Capacity.Of()
 	}

@@ -11,7 +11,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.4"
+const FormatVersion = "2.5"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -104,6 +104,9 @@ type jsonCell struct {
 	Command    []provision.Text `json:"command,omitempty"`
 	Load       any              `json:"load"`
 	Search     *jsonSearch      `json:"search,omitempty"`
+
+	Accuracy  *results.Accuracy `json:"accuracy,omitempty"` // of a cell that asks questions: which, and what is held against what
+	Questions int               `json:"questions,omitempty"`
 }
 
 // jsonSearch is how the load is looked for that a deployment holds.
@@ -184,6 +187,8 @@ func (d *Deployment) json() jsonDeployment {
 		switch t := c.Task.(type) {
 		case *Search:
 			jc.Search = t.json()
+		case *Eval:
+			jc.Accuracy, jc.Questions = t.Accuracy(), t.Questions
 		case *Batch:
 			jc.Command = argv(t.Bench.Container)
 		}

@@ -43,6 +43,9 @@ func Names(cfg *hcl.Config) (w lock.Wants) {
 		if d.Path != "" && d.SHA256 == "" { // the lab leaves its checksum open
 			w.Datasets = append(w.Datasets, d.Path)
 		}
+		if d.Shots != "" && d.ShotsSHA256 == "" {
+			w.Datasets = append(w.Datasets, d.Shots)
+		}
 		for _, path := range []string{d.Tokenizer, d.ImageDir} {
 			if path != "" {
 				w.Datasets = append(w.Datasets, path)
@@ -221,6 +224,9 @@ func (is Sums) Lock(cfg *hcl.Config, f *lock.File, path string) (strange map[Dat
 		} else {
 			hold(DataFile{d.Path, sum}, found(d.Path), locked(d.Path), path)
 		}
+		shots := d.ShotsSHA256
+		d.ShotsSHA256 = cmp.Or(shots, locked(d.Shots), found(d.Shots))
+		hold(DataFile{d.Shots, d.ShotsSHA256}, found(d.Shots), d.ShotsSHA256, map[bool]string{true: path, false: "the lab"}[shots == ""])
 		d.TokenizerSHA256 = cmp.Or(locked(d.Tokenizer), found(d.Tokenizer))
 		hold(DataFile{d.Tokenizer, d.TokenizerSHA256}, found(d.Tokenizer), locked(d.Tokenizer), path)
 		d.ImageDirSHA256 = cmp.Or(locked(d.ImageDir), found(d.ImageDir))
@@ -236,7 +242,7 @@ func (p *Plan) Inputs() iter.Seq2[string, DataFile] {
 		for _, d := range p.Deployments {
 			for _, c := range d.ToDo() {
 				set := c.Task.Stored().Prompts().Dataset
-				for _, f := range []DataFile{{set.Path, set.SHA256}, {set.Tokenizer, set.TokenizerSHA256}, {set.ImageDir, set.ImageDirSHA256}} {
+				for _, f := range []DataFile{{set.Path, set.SHA256}, {set.Tokenizer, set.TokenizerSHA256}, {set.ImageDir, set.ImageDirSHA256}, {set.Shots, set.ShotsSHA256}} {
 					if f.Path == "" || seen[f] {
 						continue
 					}

@@ -17,7 +17,7 @@ func Prove(cfg *hcl.Config, label string, starts int) (*Plan, error) {
 	var loads []hcl.Benchmark // each with one cell
 	for _, b := range cfg.Benchmarks {
 		for _, c := range b.Cells {
-			if c.Offline || engines.ByOthers(c.Engine) || label != "" && c.Engine.Label() != label || of != nil && c.Engine != of {
+			if c.Offline || c.Asks != nil || engines.ByOthers(c.Engine) || label != "" && c.Engine.Label() != label || of != nil && c.Engine != of {
 				continue
 			}
 			of = c.Engine

@@ -70,7 +70,7 @@ func text(a results.Axes) string {
 	return string(b)
 }
 
-// Task is what a cell does: a [*Load], a [*Batch] or a [*Search], and nothing else.
+// Task is what a cell does: a [*Load], a [*Batch], a [*Search] or an [*Eval], and nothing else.
 type Task interface {
 	// Stored is the task as results keep it.
 	Stored() results.Task
@@ -95,12 +95,14 @@ type Batch struct {
 	started string // the benchmark, or the lab's command of it
 }
 
-// Load is what the cell sends, of a search without what that says itself; nil: nothing.
+// Load is what the cell sends, of a search without what that says itself, and of an eval without the questions; nil: nothing.
 func (c *Cell) Load() *Load {
 	switch t := c.Task.(type) {
 	case *Load:
 		return t
 	case *Search:
+		return &t.Load
+	case *Eval:
 		return &t.Load
 	}
 	return nil
@@ -151,6 +153,9 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 	}
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
+	if c.Asks != nil {
+		return newEval(Load{job, c.From}, *c.Asks), nil
+	}
 	if c.Capacity != nil {
 		return newSearch(Load{job, c.From}, *c.Capacity)
 	}
@@ -199,6 +204,9 @@ func (c *Cell) sentTo(e *engines.Engine, place func(*provision.Host) *provision.
 		sent := *t
 		sent.Target, out.Task = to, &sent
 	case *Search:
+		sent := *t
+		sent.Target, out.Task = to, &sent
+	case *Eval:
 		sent := *t
 		sent.Target, out.Task = to, &sent
 	}

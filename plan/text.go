@@ -208,7 +208,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 			continue
 		}
 		if only == "" {
-			t.printf("    benchmark %s\n", benchmark)
+			t.printf("    %s %s\n", d.cellsOf(benchmark)[0].block(), benchmark)
 		}
 		t.benchmark(all, benchmark)
 	}
@@ -230,6 +230,9 @@ func (t *printer) benchmark(all []*Deployment, name string) {
 	}
 	for _, s := range searches {
 		t.named("      ", "search: ", s)
+	}
+	if e := cells[0].Eval(); e != nil {
+		t.named("      ", "asks: ", e.String())
 	}
 	if t.verbose {
 		for _, c := range cells {

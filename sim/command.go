@@ -178,6 +178,11 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"reasoning", "TOKENS", "begin answers of chats with so many tokens of reasoning",
 		count(func(c *Config) *int { return &c.Reasoning })},
+	{"answers", "FILE", "answer what is asked as JSON lines say, with asked and answer each: in a file, or the lines themselves",
+		func(p *parser, v string) (err error) {
+			p.cfg.Answers, err = readAnswers(v)
+			return err
+		}},
 	{"embeds", "BOOL", "generate nothing: make embeddings, and rank (default false)",
 		truth(func(c *Config) *bool { return &c.Embeds })},
 	{"adapters", "NAMES", "serve these LoRA adapters, their names with a comma between",

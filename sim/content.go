@@ -8,13 +8,14 @@ import (
 
 // speech is what a generation's tokens are: of a chat first reasoning, then text or a tool call.
 type speech struct {
-	tokens    int    // that have a text
-	chat      bool   // else it is the text of a completion
-	shift     int    // of the words, where the answer is to be wrong
-	as        string // the engine that says it
-	reasoning int    // how many of the first tokens are reasoning
-	call      string // the function that the rest calls; empty: the rest is text
-	object    bool   // the text is a JSON object
+	tokens    int      // that have a text
+	chat      bool     // else it is the text of a completion
+	shift     int      // of the words, where the answer is to be wrong
+	as        string   // the engine that says it
+	reasoning int      // how many of the first tokens are reasoning
+	call      string   // the function that the rest calls; empty: the rest is text
+	object    bool     // the text is a JSON object
+	words     []string // the tokens behind the reasoning; nil: those of the vocabulary
 }
 
 // tool is a function that a request offers.
@@ -80,7 +81,7 @@ type said struct {
 func (sp speech) members(b []byte, from, to int, delta bool) []byte {
 	if !sp.chat {
 		b = append(b, `"text":"`...)
-		return append(appendText(b, from+sp.shift, min(to, sp.tokens)+sp.shift), '"')
+		return append(sp.appendWords(b, from, min(to, sp.tokens)), '"')
 	}
 	if from >= sp.tokens {
 		return append(b, `"content":""`...)
@@ -160,7 +161,7 @@ func (sp speech) text(b []byte, p piece, first int) []byte {
 	if p.low <= first && (first < p.high || p.high == p.to) {
 		b = append(b, p.open...)
 	}
-	b = appendText(b, max(p.low, first)+sp.shift, p.high+sp.shift)
+	b = sp.appendWords(b, max(p.low, first), p.high)
 	if p.high == p.to {
 		b = append(b, p.shut...)
 	}

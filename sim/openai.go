@@ -130,7 +130,12 @@ func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, n
 		return job{}, says, no
 	}
 	j.tokens, j.finish = s.limit(asked)
+	words := s.cfg.answerTo(req)
+	if all := s.cfg.Reasoning + len(words) + 1; words != nil && all <= asked { // the end of text is a token
+		j.tokens, j.finish = all, "stop"
+	}
 	says, no = speak(s.cfg, s.accepted.Load()+1, req, &j, chat)
+	says.words = words
 	return j, says, no
 }
 
@@ -228,6 +233,19 @@ func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
 		return append(b, f.wholeAfter+finish+f.wholeEnd+"}]"+f.wholeTail+`,"usage":`+s.cfg.usage(j, j.tokens, chat, true)+f.wholeClosing+"}"...)
 	}
 	return j, nil
+}
+
+// appendWords appends tokens of what is said, as they stand between the quotes of a JSON string.
+func (sp speech) appendWords(b []byte, from, to int) []byte {
+	for i := from; i < to; i++ {
+		if at := i - sp.reasoning; sp.words == nil || at < 0 {
+			b = appendText(b, i+sp.shift, i+1+sp.shift)
+		} else if at < len(sp.words) {
+			text := quote(sp.words[at])
+			b = append(b, text[1:len(text)-1]...)
+		}
+	}
+	return b
 }
 
 func appendText(b []byte, from, to int) []byte {

@@ -59,6 +59,9 @@ type Config struct {
 	// first of them, where it does not say itself: every n-th time; 0: never.
 	CallEvery int
 
+	// Answers are what it says to those whose question it knows, and then it stops; nil: it says the same to everybody.
+	Answers []Answer
+
 	// Flags are those of the engine's command line that say nothing about the
 	// simulation, "true" for one without a value. The engine tells them as what it
 	// serves with, except for those of Lies, which it tells otherwise.

@@ -267,11 +267,11 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 
 func (w *work) printRun(ctx context.Context) error {
 	rows, err := w.store.Rows(ctx, results.Query{Run: w.opt.Run.ID})
-	if err != nil || w.flags.json || len(rows) == 0 {
-		return err
-	}
 	v := &shown{store: w.store}
 	v.find(ctx, results.Query{Run: w.opt.Run.ID})
+	if err != nil || w.flags.json || len(rows)+len(v.found.Scores) == 0 {
+		return err
+	}
 	v.warn(w.logger())
 	about, said := figure.About{Spending: figure.Spent(rows), Found: v.found}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {

@@ -214,6 +214,8 @@ func (l *lines) tell(what any) {
 		}
 		if e.Capacity != nil {
 			l.log.Info(numbered(e)+" done: "+say.Capacity(e.Capacity), append(where, "cell", coordinates(e))...)
+		} else if e.Score != nil {
+			l.log.Info(numbered(e)+" done: "+e.Score.String(), append(where, "cell", coordinates(e), "verdict", e.Summary.Verdict.Verdict)...)
 		} else if e.Summary == nil {
 			l.log.Error(numbered(e)+" failed", append(where, "cell", coordinates(e), "why", e.Message)...)
 		} else {

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"hclbench/accuracy"
+	"hclbench/apply"
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
 	"hclbench/load/prompts"
@@ -217,7 +219,7 @@ func (l *lab) inputsThere(p *plan.Plan) error {
 	missing, strange := l.inputs(p)
 	errs := append(missing, strange...)
 	if len(errs) == 0 {
-		errs = unusable(p)
+		errs = append(unusable(p), readQuestions(p)...)
 	}
 	return asUsage(errors.Join(errs...))
 }
@@ -228,6 +230,9 @@ func unusable(p *plan.Plan) []error {
 	read := map[string]bool{}
 	for _, d := range p.Deployments {
 		for _, c := range d.ToDo() {
+			if c.Eval() != nil { // see [lab.readQuestions]
+				continue
+			}
 			set := c.Task.Stored().Prompts()
 			job := set.Prompts(0)
 			if l := c.Load(); l != nil {
@@ -244,6 +249,37 @@ func unusable(p *plan.Plan) []error {
 			read[key] = true
 			if err := prompts.CheckInputs(job); err != nil {
 				errs = append(errs, fmt.Errorf("benchmark %s: %w", c.Benchmark, err))
+			}
+		}
+	}
+	return errs
+}
+
+// readQuestions reads the questions that cells ask, so that the plan knows how many they are. It returns what is wrong with those
+// that are to be asked.
+func readQuestions(p *plan.Plan) (errs []error) {
+	type read struct {
+		questions int
+		err       error
+	}
+	known := map[string]read{}
+	for _, d := range p.Deployments {
+		for _, c := range d.Cells {
+			e := c.Eval()
+			if e == nil {
+				continue
+			}
+			key := fmt.Sprint(results.MembersOf(e.Spec))
+			r, met := known[key]
+			if !met {
+				var set *accuracy.Set
+				if set, r.err = apply.Questions(e, p.Local); r.err == nil {
+					r.questions = len(set.Questions)
+				}
+				known[key] = r
+			}
+			if e.Questions = r.questions; !met && r.err != nil && c.Status != plan.Done {
+				errs = append(errs, fmt.Errorf("accuracy %s: %w", c.Benchmark, r.err))
 			}
 		}
 	}

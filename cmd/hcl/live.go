@@ -272,6 +272,10 @@ func (s styles) eventLine(e apply.Event) string {
 			return s.good.Render("✓") + what + say.Capacity(e.Capacity)
 		case e.Summary == nil:
 			return s.bad.Render("✗") + what + e.Message
+		case e.Score != nil && e.Summary.Verdict.Verdict != load.Valid:
+			return s.warn.Render("!") + what + e.Score.String() + "  " + s.warn.Render(e.Summary.Verdict.Verdict)
+		case e.Score != nil:
+			return s.good.Render("✓") + what + e.Score.String()
 		case e.Summary.Verdict.Verdict != load.Valid:
 			return s.warn.Render("!") + what + figuresShort(e.Summary) + "  " + s.warn.Render(e.Summary.Verdict.Verdict)
 		default:

@@ -96,7 +96,11 @@ func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, stran
 		return nil, nil, asUsage(err)
 	}
 	missing, strange := l.inputs(p)
-	for _, err := range missing {
+	wrong := readQuestions(p)
+	if missing != nil { // of which that says the same
+		wrong = nil
+	}
+	for _, err := range slices.Concat(missing, wrong) {
 		t.logger().Warn(err.Error())
 	}
 	return p, strange, nil

@@ -165,7 +165,7 @@ func (f *tableFlags) options(t *console, layout figure.Layout) table.Options {
 func printTables(t *console, rows []results.Row, about figure.About, f tableFlags) error {
 	opt := f.options(t, about.Layout)
 	opt.Found = about.Found
-	if len(rows) > 0 || len(about.References) == 0 {
+	if len(rows)+len(about.Scores) > 0 || len(about.References) == 0 {
 		if err := table.Table(t.stdout, rows, opt); err != nil {
 			return err
 		}

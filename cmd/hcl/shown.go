@@ -181,10 +181,11 @@ func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
 
 // find reads what was found by the cells that q selects, as far as it can be read.
 func (v *shown) find(ctx context.Context, q results.Query) {
-	var searches, tunings error
+	var searches, tunings, scores error
 	v.found.Capacities, searches = v.store.Capacities(ctx, q)
 	v.found.Tunings, tunings = v.store.Tunings(ctx, q)
-	v.damaged = errors.Join(searches, tunings)
+	v.found.Scores, scores = v.store.Scored(ctx, q)
+	v.damaged = errors.Join(searches, tunings, scores)
 }
 
 // ofLab reads the newest measurement of each cell.

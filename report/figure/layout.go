@@ -104,6 +104,7 @@ type About struct {
 type Found struct {
 	Capacities []results.Capacity // by searches
 	Tunings    []results.Ledger
+	Scores     []results.Scored // of answers to questions
 }
 
 // Untried are the rows that no search has tried and no tuning made. What a search tries it leaves as soon as it is certain of

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -30,8 +31,9 @@ type Options struct {
 // What is the same for all cells stands above a table instead of in a column; what puts a cell in doubt
 // stands below.
 func Table(w io.Writer, rows []results.Row, opt Options) error {
+	scores := inBlocks(scoreLines(opt.Scores, opt.Width)...)
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(w, "No results.")
+		_, err := fmt.Fprintln(w, cmp.Or(strings.TrimSuffix(scores, "\n"), "No results."))
 		return err
 	}
 	capacities := figure.Capacities(rows, opt.Capacities)
@@ -65,7 +67,7 @@ func Table(w io.Writer, rows []results.Row, opt Options) error {
 	for _, s := range tables {
 		parts = append(parts, plain.Text(inBlocks(plain.Wrap(s.common, ", ", opt.Width))), inBlocks(s.Lines()))
 	}
-	parts = append(parts, plain.Text(inBlocks(below...)))
+	parts = append(parts, plain.Text(inBlocks(below...)), plain.Text(scores))
 	for _, t := range figure.Tunings(rows, opt.Tunings) {
 		parts = append(parts, plain.Text(inBlocks(tuningBlocks(t, opt.Width)...)))
 	}

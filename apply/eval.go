@@ -1,0 +1,158 @@
+package apply
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"hclbench/accuracy"
+	"hclbench/agent"
+	"hclbench/apply/place"
+	"hclbench/load"
+	"hclbench/load/prompts"
+	"hclbench/plan"
+)
+
+// Questions reads the questions of an eval, whose files lie where local says.
+func Questions(e *plan.Eval, local func(string) string) (_ *accuracy.Set, err error) {
+	open := func(path string) (io.Reader, func(), error) {
+		if path == "" {
+			return nil, func() {}, nil
+		}
+		f, err := os.Open(local(path))
+		if err != nil {
+			return nil, nil, err
+		}
+		return f, func() { f.Close() }, nil
+	}
+	questions, done, err := open(e.Spec.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	shots, done, err := open(e.Spec.ShotsPath)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return accuracy.New(e.Spec, questions, shots)
+}
+
+// asking is the questions of a cell, brought to those who send them.
+type asking struct {
+	set *accuracy.Set
+	at  map[*place.Session]string // the file of what is asked
+}
+
+// giveQuestions brings the questions of an eval to those who send them, as what is asked; nil where the cell asks nothing.
+func (m *measurement) giveQuestions(ctx context.Context, from []*place.Session) (*asking, error) {
+	e := m.cell.Eval()
+	if e == nil {
+		return nil, nil
+	}
+	set, err := Questions(e, m.t.run.plan.Local)
+	if err != nil {
+		return nil, err
+	}
+	if most := set.Spec.MaxTokens; m.t.context > 0 && most >= m.t.context {
+		return nil, fmt.Errorf("an answer may have %d tokens, and the engine serves %d with its question (max_model_len): raise it, or ask for less", most, m.t.context)
+	}
+	file, err := questionsFile(set)
+	if file != "" {
+		defer os.Remove(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("write the questions: %w", err)
+	}
+	a := &asking{set, map[*place.Session]string{}}
+	for _, s := range from {
+		if a.at[s], err = agent.Place(ctx, s.Conn, file); err != nil {
+			return nil, m.t.blame(s, err)
+		}
+	}
+	w := &m.out.Job.Workload
+	w.Requests, w.Endpoint = set.Len(), set.Ask(0).Endpoint
+	m.out.Accuracy.Spec, m.out.Accuracy.Notes = set.Spec, set.Notes
+	return a, nil
+}
+
+// questionsFile writes all that is asked into a file, one request a line.
+func questionsFile(set *accuracy.Set) (name string, err error) {
+	f, err := os.CreateTemp("", "hcl-questions-*.jsonl")
+	if err != nil {
+		return "", err
+	}
+	out := bufio.NewWriter(f)
+	enc := json.NewEncoder(out)
+	for i := range set.Len() {
+		if err = enc.Encode(prompts.Question(set.Ask(i))); err != nil {
+			break
+		}
+	}
+	return f.Name(), errors.Join(err, out.Flush(), f.Close())
+}
+
+// from is the job as a sender gets it: what is asked is a file of its own.
+func (a *asking) from(job load.Job, s *place.Session) load.Job {
+	d := &job.Workload.Dataset
+	*d = load.Dataset{Kind: d.Kind, Questions: true, Path: d.Path}
+	job.Files = map[string]string{d.Path: a.at[s]}
+	return job
+}
+
+// mark marks what was answered, and makes of it what is kept. Nothing of the answers stays in the records.
+func (a *asking) mark(m *measurement, records []load.Record) (doubts []load.Reason) {
+	answers := make([]accuracy.Answer, a.set.Len())
+	asked := make([]bool, len(answers))
+	short := 0
+	for i := range records {
+		r := &records[i]
+		if r.Seq >= len(answers) {
+			continue
+		}
+		reply := accuracy.Reply{Finish: r.Finish, InputTokens: r.InputTokens, OutputTokens: r.OutputTokens, Error: r.Error,
+			Refused: r.Status == 400 || r.Status == 422}
+		if reply.Error == "" && !r.OK() {
+			reply.Error = r.Class
+		}
+		if said := r.Said; said != nil {
+			reply.Text, reply.Reasoning = said.Text, said.Reasoning
+			for _, c := range said.Calls {
+				reply.Calls = append(reply.Calls, accuracy.Call(c))
+			}
+		}
+		x := a.set.Mark(r.Seq, reply)
+		x.At = m.cell.Load().Workload.Concurrency
+		if x.Short = x.Short || r.Said != nil && r.Said.Cut; x.Short {
+			short++
+		}
+		answers[r.Seq], asked[r.Seq], r.Said = x, true, nil
+	}
+	if i := slices.Index(asked, false); i >= 0 {
+		answers = slices.DeleteFunc(answers, func(x accuracy.Answer) bool { return x.Mark == "" })
+		doubts = load.Because(load.CodeFailed, fmt.Sprintf("%d of %d questions were not asked", len(asked)-len(answers), len(asked)))
+	}
+	// Doubts about when tokens came are none about what they say.
+	v := &m.out.Summary.Verdict
+	if v.Reasons = slices.DeleteFunc(v.Reasons, func(r load.Reason) bool { return r.Metrics != nil }); len(v.Reasons) == 0 {
+		v.Verdict = load.Valid
+	}
+	m.out.Accuracy.Answers, m.out.Accuracy.Score = answers, accuracy.Sum(answers)
+	score := m.out.Accuracy.Score
+	if cut := float64(score.Cut) / float64(max(score.Asked, 1)); cut > mostCut {
+		doubts = append(doubts, load.Because(load.CodeCutShort, fmt.Sprintf("%d of %d answers (%.1f %%) were cut at their length, %d tokens, before they were right: "+
+			"raise max_tokens", score.Cut, score.Asked, 100*cut, a.set.Spec.MaxTokens))...)
+	}
+	if short > 0 {
+		m.tell.say(Warning, "%d of %d answers are too long to be kept whole; they were marked by all that came", short, len(answers))
+	}
+	return doubts
+}
+
+// mostCut is the share of answers that may be cut at their length before their score is in doubt.
+const mostCut = 0.01

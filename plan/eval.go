@@ -1,0 +1,94 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"hclbench/accuracy"
+	"hclbench/hcl"
+	"hclbench/plain"
+	"hclbench/results"
+)
+
+// Eval asks the deployment the questions of a task, at one concurrency, and keeps the answers. Its workload is how they are
+// sent; which they are, and how many, is in their file.
+type Eval struct {
+	Load
+	hcl.Asking
+	Questions int // as many as the file has, where somebody has read it; 0: nobody has
+}
+
+// newEval asks what the lab says, of the files that the load has.
+func newEval(of Load, asks hcl.Asking) *Eval {
+	d := of.Workload.Dataset
+	asks.Spec.SHA256, asks.Spec.ShotsSHA256 = d.SHA256, d.ShotsSHA256
+	return &Eval{Load: of, Asking: asks}
+}
+
+// Eval is the cell's task when it is one; else nil.
+func (c *Cell) Eval() *Eval {
+	e, _ := c.Task.(*Eval)
+	return e
+}
+
+// asked is what of a spec can change an answer, but for the files, which are the workload's.
+func asked(s accuracy.Spec) map[string]string {
+	s.Path, s.SHA256, s.ShotsPath, s.ShotsSHA256 = "", "", "", ""
+	return results.MembersOf(s)
+}
+
+// Accuracy is the task as results keep it, without answers.
+func (e *Eval) Accuracy() *results.Accuracy {
+	return &results.Accuracy{Spec: e.Spec, Baseline: e.Baseline, Margin: e.Margin}
+}
+
+// words implement [Task].
+func (e *Eval) words() []string {
+	s := e.Spec
+	words := []string{s.Task + " as " + s.Protocol + " asks it"}
+	if s.Scoring != "" {
+		words = append(words, s.Scoring+" answers")
+	}
+	if s.Shots != nil {
+		words = append(words, plain.Count(*s.Shots, "example"))
+	}
+	if s.Samples > 1 {
+		words = append(words, plain.Count(s.Samples, "sample")+" of each")
+	}
+	return append([]string{strings.Join(words, ", ")}, e.Workload.Told()...)
+}
+
+// String is how many questions there are, and what they can show: "1,319 questions, held against vllm.bf16: …".
+func (e *Eval) String() string {
+	questions := "as many questions as its file has"
+	if e.Questions > 0 {
+		questions = plain.Count(e.Questions, "question")
+	}
+	if e.Spec.Samples > 1 {
+		questions += fmt.Sprintf(", %d times each", e.Spec.Samples)
+	}
+	if e.Baseline == "" {
+		return questions + ", held against nothing"
+	}
+	text := fmt.Sprintf("%s, held against %s: it may lose %.3g points", questions, e.Baseline, 100*e.Margin)
+	if e.Questions > 0 {
+		text += fmt.Sprintf("; where %.0f %% of the answers turn out otherwise and nothing is lost, that it holds is shown with a chance of %.0f %%",
+			100*usualDiscordance, 100*accuracy.Power(e.Questions, usualDiscordance, e.Margin))
+		if need := accuracy.Needed(usualDiscordance, e.Margin); need > e.Questions {
+			text += fmt.Sprintf(", and for 80 %% it takes %s", plain.Count(need, "question"))
+		}
+	}
+	return text
+}
+
+// usualDiscordance is the share of questions that two deployments of one model answer otherwise, one right and one wrong, as a
+// rule: what a plan reckons with before anything is known.
+const usualDiscordance = 0.05
+
+// block is what the lab calls the block that the cell is of.
+func (c *Cell) block() string {
+	if c.Eval() != nil {
+		return "accuracy"
+	}
+	return "benchmark"
+}

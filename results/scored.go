@@ -1,0 +1,176 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"hclbench/accuracy"
+)
+
+// Scored is a cell that has asked questions, and what its answers prove beside those of its baseline.
+type Scored struct {
+	Row
+	// Baseline is whose answers they are held against; nil: there are none, or the cell is the baseline itself.
+	Baseline *Row                `json:"-"`
+	Held     accuracy.Comparison `json:"held"` // [accuracy.Unchecked] without a baseline, and why, where the lab names one
+}
+
+// IsBaseline reports whether others are held against the cell.
+func (s *Scored) IsBaseline() bool { return s.Accuracy.Baseline == s.Deployment.Engine }
+
+// Scored returns the cells that q selects and that have asked questions, each held against its baseline: an engine that was asked
+// at the same concurrency, by the answers of the same run or else the newest of the lab, or a run that is stored.
+func (s *Store) Scored(ctx context.Context, q Query) (all []Scored, err error) {
+	q.Asked = true
+	rows, err := s.Rows(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		x := Scored{Row: rows[i], Held: accuracy.Comparison{Verdict: accuracy.Unchecked}}
+		a := x.Accuracy
+		if a.Baseline == "" || x.IsBaseline() || x.Summary == nil {
+			all = append(all, x)
+			continue
+		}
+		among := []Query{{Run: x.RunID}, {Lab: x.Run.Lab, Rehearsed: x.Run.Command == "rehearse", Latest: true}}
+		if IsRunID(a.Baseline) {
+			among = []Query{{Run: a.Baseline}}
+		}
+		x.Held.Why = []string{fmt.Sprintf("there are no answers of %s to it", a.Baseline)}
+		for _, of := range among {
+			of.Asked = true
+			others, err := s.Rows(ctx, of)
+			if err != nil {
+				return nil, err
+			}
+			if b := baselineOf(&x.Row, others); b != nil {
+				x.Baseline = b
+				if x.Held, err = s.Pair(ctx, b, &x.Row); err != nil {
+					return nil, err
+				}
+				break
+			}
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// baselineOf is the row whose answers those of another are held against: of its block, of the engine that it names, at its
+// concurrency. Of a run that has no such engine, of the only one that it has.
+func baselineOf(x *Row, others []Row) (best *Row) {
+	alone := len(enginesAsked(x, others)) == 1
+	for i := range others {
+		b := &others[i]
+		if !sameQuestions(x, b) {
+			continue
+		}
+		of := b.Deployment.Engine
+		fits := of == x.Accuracy.Baseline || IsRunID(x.Accuracy.Baseline) && (of == x.Deployment.Engine || alone)
+		if fits && (best == nil || best.Finished.Before(b.Finished)) {
+			best = b
+		}
+	}
+	return best
+}
+
+// enginesAsked are the engines of rows that were asked what x was.
+func enginesAsked(x *Row, rows []Row) map[string]bool {
+	all := map[string]bool{}
+	for i := range rows {
+		if sameQuestions(x, &rows[i]) {
+			all[rows[i].Deployment.Engine] = true
+		}
+	}
+	return all
+}
+
+// sameQuestions reports whether a row is of the same block as another, at the same point but for the engine.
+func sameQuestions(x, b *Row) bool {
+	at := func(r *Row) string {
+		return fmt.Sprint(slices.DeleteFunc(slices.Clone(r.Axes), func(a Axis) bool { return a.Name == "engine" }))
+	}
+	return b.Accuracy != nil && b.Summary != nil && b.Benchmark == x.Benchmark && b.Repetition == x.Repetition && at(b) == at(x)
+}
+
+// Pair holds the answers of one cell against those of another, question by question, by the margin of the first. Cells that have asked
+// something else are refused, with what differs.
+func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Comparison, error) {
+	out := accuracy.Comparison{Verdict: accuracy.Unchecked, Margin: candidate.Accuracy.Margin}
+	if differs := baseline.Accuracy.differs(candidate.Accuracy); differs != nil {
+		out.Why = []string{"its baseline was asked something else: " + strings.Join(differs, ", ")}
+		return out, nil
+	}
+	answers, err := s.Answers(ctx, candidate.RunID, candidate.ID)
+	if err != nil {
+		return out, err
+	}
+	before, err := s.Answers(ctx, baseline.RunID, baseline.ID)
+	if err != nil {
+		return out, err
+	}
+	again, err := s.secondStart(ctx, baseline)
+	if err != nil {
+		return out, err
+	}
+	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1}
+	for _, t := range accuracy.Tasks() {
+		if t.Name == candidate.Accuracy.Spec.Task {
+			rule.Samples = max(t.Samples, 1)
+		}
+	}
+	return accuracy.Compare(before, answers, again, rule), nil
+}
+
+// secondStart are the answers that the same engine has given to the same questions on another start, the newest; nil: there was none.
+func (s *Store) secondStart(ctx context.Context, of *Row) ([]accuracy.Answer, error) {
+	rows, err := s.Rows(ctx, Query{Cell: of.ID, Asked: true, Rehearsed: of.Run.Command == "rehearse"})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range slices.Backward(rows) {
+		if r.ID == of.ID && r.RunID != of.RunID && r.Summary != nil && !of.Run.Bundled && r.Accuracy.differs(of.Accuracy) == nil {
+			return s.Answers(ctx, r.RunID, r.ID)
+		}
+	}
+	return nil, nil
+}
+
+// differs is what two cells were asked otherwise: "protocol lm-eval 0.4.12 and vllm". Where both know what their files are, it does not
+// matter how those are called.
+func (a *Accuracy) differs(b *Accuracy) (all []string) {
+	x, y := MembersOf(a.Spec), MembersOf(b.Spec)
+	names := maps.Clone(x)
+	maps.Copy(names, y)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		switch {
+		case x[name] == y[name]:
+		case name == "path" && x["sha256"] != "" && y["sha256"] != "", name == "shots_path" && x["shots_sha256"] != "" && y["shots_sha256"] != "":
+		default:
+			all = append(all, fmt.Sprintf("%s %s and %s", name, cmp.Or(x[name], "none"), cmp.Or(y[name], "none")))
+		}
+	}
+	return all
+}
+
+// MembersOf are what a spec says, by its names in JSON.
+func MembersOf(s accuracy.Spec) map[string]string {
+	text, err := json.Marshal(s)
+	members, all := map[string]any{}, map[string]string{}
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("marshal a spec: %v. This is a bug in hcl.", err))
+	}
+	for name, value := range members {
+		all[name] = fmt.Sprint(value)
+	}
+	return all
+}
