@@ -178,7 +178,7 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"reasoning", "TOKENS", "begin answers of chats with so many tokens of reasoning",
 		count(func(c *Config) *int { return &c.Reasoning })},
-	{"answers", "FILE", "answer what is asked as JSON lines say, with asked and answer each: in a file, or the lines themselves",
+	{"answers", "FILE", "say the answer of the JSON line whose asked is in what is asked",
 		func(p *parser, v string) (err error) {
 			p.cfg.Answers, err = readAnswers(v)
 			return err
