@@ -24,6 +24,7 @@ type looking struct {
 	requests int
 	took     time.Duration
 	flaw     string // why the search ends without an answer, where it cannot say so itself
+	ended    string // or with what it knows
 }
 
 // next is the next cell to measure. Of a search that is what it asks for after all that the store has of it: those tries are
@@ -46,7 +47,7 @@ func (t *trial) next(ctx context.Context) (*plan.Cell, error) {
 			t.looking = x
 		}
 		try, more := x.Next()
-		more = more && x.flaw == ""
+		more = more && x.flaw == "" && x.ended == ""
 		found := x.outcome()
 		if len(found.Loads) > 0 {
 			if err := t.keepFound(ctx, x, found); err != nil {
@@ -118,7 +119,7 @@ func (x *looking) take(c *results.Cell, records []load.Record) {
 		if d := c.Job.Workload.Dataset; doubt == "" && !first && d.Path != "" && !d.Fresh() && c.CacheReset != "flushed" {
 			doubt, drifts = "its prompts were sent before, and the prefix cache may have them: "+c.CacheReset, false
 			if !strings.HasPrefix(c.CacheReset, "failed") { // nor can any other load be judged
-				x.flaw = doubt
+				x.ended = doubt
 			}
 		}
 	}
@@ -138,6 +139,9 @@ func (x *looking) take(c *results.Cell, records []load.Record) {
 // outcome is what is known so far.
 func (x *looking) outcome() capacity.Outcome {
 	o := x.Outcome(x.took, x.requests)
+	if x.ended != "" {
+		o.Ended, o.Over = x.ended, true
+	}
 	if x.flaw != "" {
 		o.Flaw, o.Over, o.Holds, o.Breaks, o.AtLeast = x.flaw, true, nil, nil, false
 	}

@@ -104,6 +104,9 @@ func (t Try) Watch() func(*load.Record) bool {
 	return s.Over
 }
 
+// longest is the most time that a search may take.
+const longest = 7 * 24 * time.Hour
+
 const (
 	first      = 4    // times the least load: what is tried first
 	share      = 20   // the part of the budget that a load may cost before others are tried: 1/20
@@ -163,6 +166,7 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	add(!(q.Confidence >= 0.5 && q.Confidence <= 0.9999), "confidence", "a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
 	add(!(q.Precision >= 0.001 && q.Precision <= 1), "precision", "a precision of %v is not between 0.001 and 1", q.Precision)
 	add(!(q.Budget > 0), "budget", "there is no budget")
+	add(q.Timed && q.Budget > longest.Seconds(), "budget", "a budget of %v is more than %v", time.Duration(min(q.Budget, 1e9)*float64(time.Second)), longest)
 	add(!q.Timed && (q.Budget > 1e9 || q.Budget > 0 && q.Budget != math.Trunc(q.Budget)), "budget",
 		"a budget of %v requests is not a whole number up to a billion", q.Budget)
 	if problems != nil {

@@ -29,6 +29,7 @@ func TestRefused(t *testing.T) {
 		"a precision of 0 is not":          func(q *Question) { q.Precision = 0 },
 		"there is no budget":               func(q *Question) { q.Budget = math.NaN() },
 		"a budget of 1000.5 requests":      func(q *Question) { q.Budget = 1000.5 },
+		"a budget of 169h0m0s is more":     func(q *Question) { q.Timed, q.Budget = true, 169*3600 },
 		"a budget of 1e+19 requests":       func(q *Question) { q.Budget = 1e19 },
 		"requests of which none misses it": func(q *Question) { q.Budget = 200 },
 		"ttft_p99 takes 7":                 func(q *Question) { q.SLO[0].Percentile, q.Budget = 99, 1000 },

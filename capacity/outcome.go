@@ -20,6 +20,7 @@ type Outcome struct {
 	Breaks     *float64 `json:"breaks"`             // the lowest that is certain not to; nil: likewise
 	BoundBy    string   `json:"bound_by,omitempty"` // the line of the SLO that Breaks does not meet
 	Flaw       string   `json:"flaw,omitempty"`     // why there is no answer; empty: there is one
+	Ended      string   `json:"ended,omitempty"`    // why no other load can be tried, so that the bounds stay as they are; empty: they can
 	Finished   bool     `json:"finished"`           // see [Answer]
 	Over       bool     `json:"over"`               // there is nothing more to find out, or to spend; false: it goes on, or was interrupted
 	Confidence float64  `json:"confidence"`         // of both bounds together: 0.95

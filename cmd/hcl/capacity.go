@@ -111,6 +111,9 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		job.Target.Model = model
 	}
 	job.Calibrated = calibrated(slog.New(t.logger()))
+	if d := job.Workload.Dataset; d.Path != "" && !d.Fresh() {
+		t.logger().Warn("the prompts of a file are sent again at every load, and a prefix cache has them by then: say --salt", "file", d.Path)
+	}
 	x := searched{Search: s}
 	began, failed := time.Now(), error(nil)
 	for failed == nil {

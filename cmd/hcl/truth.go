@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/plan"
 	"hclbench/report/number"
@@ -44,12 +45,18 @@ func isSearch(c *plan.Cell) bool { return c.Search() != nil }
 // requests take longer by what is added.
 func trueCapacity(d *plan.Deployment, c *plan.Cell, speed float64, added time.Duration) (holds, breaks float64, err error) {
 	engine, ok := simulated(d)
-	q, w := c.Search().Question, c.Search().Workload
 	switch {
 	case !ok:
 		return 0, 0, errors.New("its engine is not a simulated one")
 	case len(d.Members) > 1:
 		return 0, 0, errors.New("it is of several members")
+	}
+	return trulyHolds(engine, c.Search().Question, c.Search().Workload, speed, added)
+}
+
+// trulyHolds is the highest load that an engine holds by its schedule, and the lowest that it does not.
+func trulyHolds(engine sim.Config, q capacity.Question, w load.Workload, speed float64, added time.Duration) (holds, breaks float64, err error) {
+	switch {
 	case w.NoStream:
 		return 0, 0, errors.New("its answers are not streamed")
 	case engine.Reasoning > 0 && slices.ContainsFunc(q.SLO, func(o load.Objective) bool { return o.Metric == "ttfa" }):

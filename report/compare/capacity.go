@@ -32,6 +32,8 @@ type CapacityDiff struct {
 	// or the two are not of the same thing; or "only in A", "only in B".
 	Verdict string   `json:"verdict"`
 	Unlike  []Unlike `json:"unlike,omitempty"`
+	// Floor is the least difference that the boxes can show. Low and High are wider by it. 0: they were not proved.
+	Floor Percent `json:"noise_floor_percent,omitempty"`
 
 	a, b *figure.Capacity
 }
@@ -109,7 +111,8 @@ func newCapacityDiff(a, b *figure.Capacity) CapacityDiff {
 			c.Unlike = append(c.Unlike, Unlike{part.what, x, y})
 		}
 	}
-	lowA, highA, lowB, highB := c.bounds()
+	c.Floor = Percent(100 * b.Floor(a))
+	lowA, highA, lowB, highB := c.compared()
 	known := c.noAnswer() == "" && !c.AtLeast() && c.A.Of == c.B.Of
 	if known && lowA > 0 && !math.IsInf(highB, 0) {
 		c.High = new(changeOf(lowA, highB))
@@ -149,6 +152,13 @@ func (c *CapacityDiff) bounds() (lowA, highA, lowB, highB float64) {
 		lowB, highB = of(c.B)
 	}
 	return lowA, highA, lowB, highB
+}
+
+// compared are the bounds that are held against each other: those of B are wider by what another start may bring.
+func (c *CapacityDiff) compared() (lowA, highA, lowB, highB float64) {
+	lowA, highA, lowB, highB = c.bounds()
+	starts := 1 + float64(c.Floor)/100
+	return lowA, highA, lowB / starts, highB * starts
 }
 
 // noAnswer says which side has no answer, and why; empty: both have one.
@@ -199,10 +209,18 @@ func (c *CapacityDiff) doubt() string {
 	default:
 		words = append(words, "the bounds overlap")
 	}
+	if c.Floor > 0 {
+		words = append(words, c.cannotShow())
+	}
 	if text := c.sureness(); text != "" {
 		words = append(words, text)
 	}
 	return strings.Join(words, ", ")
+}
+
+// cannotShow says which difference the boxes cannot show.
+func (c *CapacityDiff) cannotShow() string {
+	return "starts on these boxes differ by up to " + number.Share(float64(c.Floor)/100)
 }
 
 // AtLeast reports whether both sides hold all of one range.
@@ -370,6 +388,7 @@ func (c *CapacityDiff) check(l GateLimit, allowed []string) (Result, string) {
 				return Unknown, "it is not of the same thing: another " + u.What + ", " + u.text()
 			}
 		}
+		_, _, low, high = c.compared()
 		least, most = (1+l.at/100)*lowA, (1+l.at/100)*highA
 		why = say.BoundsShort(c.A) + ", now " + say.BoundsShort(c.B) + " " + say.LoadUnit(c.B.Of)
 		if by := c.change(); by != "" {
@@ -388,6 +407,9 @@ func (c *CapacityDiff) check(l GateLimit, allowed []string) (Result, string) {
 		return Fail, why
 	case kept:
 		return Pass, ""
+	}
+	if c.Floor > 0 && !l.value {
+		why += "; " + c.cannotShow()
 	}
 	return Unknown, why + ", which does not decide it: the bounds are too wide"
 }

@@ -86,6 +86,51 @@ func TestCapacityGate(t *testing.T) {
 	}
 }
 
+// TestCapacityFloor: what starts on a box differ by is no difference of capacities, in the verdict as in the gate; what is more is one.
+// A limit on B alone has nothing to do with it.
+func TestCapacityFloor(t *testing.T) {
+	noise := &results.Noise{Box: "b", Starts: 4, Spread: map[string]float64{"p95_ttft_ms": 0.02}} // 9.5 %
+	for _, c := range []struct {
+		limit   string
+		a, b    search
+		noise   *results.Noise
+		result  Result
+		verdict string
+	}{
+		{"capacity < -5%", to(100, 104), to(80, 94), nil, Fail, "worse"},
+		{"capacity < -5%", to(100, 104), to(80, 94), noise, Unknown, "unknown"},
+		{"capacity < -5%", to(100, 104), to(70, 80), noise, Fail, "worse"},
+		{"capacity < -5%", to(79, 83), to(79, 83), noise, Unknown, "unknown"},
+		{"capacity < -5%", to(79, 99), to(120, 140), noise, Pass, "better"},
+		{"capacity < 80", to(79, 83), to(80, 90), noise, Pass, "unknown"},
+	} {
+		l, err := ParseLimit(c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, b := c.a, c.b
+		a.Engine, b.Engine = "vllm.h200", "vllm.h200"
+		rowsA, foundA := reporttest.Searched(a)
+		rowsB, foundB := reporttest.Searched(b)
+		for _, rows := range [][]results.Row{rowsA, rowsB} {
+			for i := range rows {
+				rows[i].Noise = c.noise
+			}
+		}
+		d, err := Diff("A", rowsA, "B", rowsB, DefaultMetrics())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Capacities(foundA, foundB)
+		if err := d.Check([]GateLimit{l}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if x := d.Checks[0]; x.Result != c.result || d.Searches[0].Verdict != c.verdict || (x.Result == Unknown) != strings.Contains(x.Why, "differ by up to 9.5") {
+			t.Errorf("%v against %v: %s (%s), %s", c.b, c.a, x.Result, x.Why, d.Searches[0].Verdict)
+		}
+	}
+}
+
 // TestCapacityOneSide: who was not searched for in B passes no limit, and who was not in A has nothing to be held against.
 func TestCapacityOneSide(t *testing.T) {
 	rows, found := reporttest.Searched(search{Engine: "vllm.h200", Pass: []float64{4}, Fail: []float64{8}})

@@ -3,10 +3,12 @@ package figure
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"hclbench/capacity"
+	"hclbench/load"
 	"hclbench/report/chart"
 	"hclbench/results"
 )
@@ -177,4 +179,25 @@ func Ranked(of []*Capacity) (front, behind []*Capacity) {
 		}
 	}
 	return front, behind
+}
+
+// Floor is how far two capacities must be apart before that is more than what starts of one engine differ by, as a share: each
+// was searched in one start. It is the largest floor of the metrics that they are about, and of the requests that are answered
+// in a second; an engine that is faster by so much in one start is taken to hold as much more. 0: their boxes were not proved.
+func (c *Capacity) Floor(from *Capacity) (share float64) {
+	metrics := []Metric{RequestThroughput}
+	for _, l := range c.Lines() {
+		o, _ := load.ParseObjective(l.Name)
+		for _, t := range Timings {
+			if t.Key == o.Metric {
+				metrics = append(metrics, Latency(t, "median"), Latency(t, fmt.Sprintf("p%v", o.Percentile)))
+			}
+		}
+	}
+	for _, m := range metrics {
+		a, b := unrestOf(m, from.Rows), unrestOf(m, c.Rows)
+		a.starts, b.starts = 1, 1
+		share = max(share, math.Expm1(b.floor(a)))
+	}
+	return share
 }

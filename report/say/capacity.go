@@ -56,6 +56,8 @@ func Capacity(o *capacity.Outcome) string {
 	in, stuck := doubtful(o)
 	switch {
 	case o.Flaw != "" || o.Finished:
+	case o.Ended != "":
+		parts = append(parts, "it ends there: "+o.Ended)
 	case !o.Over:
 		parts = append(parts, "the search is not over")
 	case stuck != nil:

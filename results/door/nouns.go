@@ -113,7 +113,7 @@ func Capacity(c *results.Capacity, run string) error {
 		return fmt.Errorf("%q is not the id of a search", plain.Cut(c.ID, 40))
 	}
 	o := &c.Outcome
-	err := errors.Join(ofRun(c.RunID, run), dated(c.Finished), Lines(&c.Benchmark, &c.Question, &o.BoundBy, &o.Flaw), Axes(c.Axes),
+	err := errors.Join(ofRun(c.RunID, run), dated(c.Finished), Lines(&c.Benchmark, &c.Question, &o.BoundBy, &o.Flaw, &o.Ended), Axes(c.Axes),
 		oneOf("load", o.Of, capacity.Concurrency, capacity.Rate), counted("share", o.Confidence, o.Precision),
 		counted("range", o.Least, o.Most), counted("duration", o.Took), counted("number of requests", o.Requests))
 	if !IsThingID(c.DeploymentID) {

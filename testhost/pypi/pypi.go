@@ -36,6 +36,7 @@ const cache = "/var/cache/hclbench-test/pypi"
 const (
 	onDisk        = 12e9
 	routersOnDisk = 1e9
+	peerOnDisk    = 7e9 // GuideLLM wants a torch
 	inMemory      = 4.5e9
 )
 
@@ -57,6 +58,9 @@ var sglangScript string
 
 //go:embed routers.sh
 var routersScript string
+
+//go:embed peer.sh
+var peerScript string
 
 //go:embed client.py
 var clientScript string
@@ -108,6 +112,13 @@ func SGLang(t testing.TB, version, tokenizer string) Engine {
 func Routers(t testing.TB) string {
 	t.Helper()
 	return filepath.Join(environment(t, "routers", routersScript, routersOnDisk), "env", "bin")
+}
+
+// Peer makes another tool of PyPI, such as "guidellm==0.8.1", and is the directory of its programs.
+func Peer(t testing.TB, wanted string) string {
+	t.Helper()
+	name := strings.ReplaceAll(wanted, "==", "-")
+	return filepath.Join(environment(t, name, peerScript, peerOnDisk, "PACKAGE="+wanted), "env", "bin")
 }
 
 // VersionsOr are the versions to test with: those that the environment says under a name, or one.
