@@ -206,17 +206,10 @@ func standaloneLetter(q Question, text string) (string, bool, bool) {
 			continue
 		}
 		for _, letter := range []int{i + 1, i} {
-			if letter > i && at(i) != '(' || !strings.ContainsRune("ABCDabcd", at(letter)) {
-				continue
+			if (letter == i || at(i) == '(') && strings.ContainsRune("ABCDabcd", at(letter)) && boundary(letter+1) { // behind it a parenthesis may be, and is one
+				found, i = string(at(letter)), letter
+				break
 			}
-			end := letter + 1
-			if at(end) == ')' && boundary(end+1) {
-				end++
-			} else if !boundary(end) {
-				continue
-			}
-			found, i = string(at(letter)), end-1
-			break
 		}
 	}
 	if found == "" {

@@ -29,7 +29,7 @@ var files = map[string][2]string{
 }
 
 // made makes the set of a spec of files in testdata, with all of their questions.
-func made(t *testing.T, spec accuracy.Spec) *accuracy.Set {
+func made(t testing.TB, spec accuracy.Spec) *accuracy.Set {
 	t.Helper()
 	names := files[spec.Task]
 	if spec.Protocol == accuracy.SimpleEvals && spec.Task == accuracy.MMLU {

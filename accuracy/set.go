@@ -179,8 +179,11 @@ func New(spec Spec, questions, shots io.Reader) (*Set, error) {
 		}
 	} else if spec.Scoring == "numeric" {
 		for _, q := range s.Questions {
+			if q.Choices != nil {
+				return nil, fmt.Errorf(`%s: line %d: it has "choices", which scoring numeric is not about`, plain.Line(spec.Path), q.line)
+			}
 			for _, right := range q.Right {
-				if _, ok := number(right); !ok || q.Choices != nil {
+				if _, ok := number(right); !ok {
 					return nil, fmt.Errorf("%s: line %d: its answer %q is no number, which scoring numeric is about", plain.Line(spec.Path), q.line, plain.Cut(plain.Line(right), 40))
 				}
 			}

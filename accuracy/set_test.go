@@ -11,7 +11,7 @@ import (
 )
 
 // own is a set of one question of one's own.
-func own(t *testing.T, spec accuracy.Spec, line string) *accuracy.Set {
+func own(t testing.TB, spec accuracy.Spec, line string) *accuracy.Set {
 	t.Helper()
 	spec.Task, spec.Path = accuracy.JSONL, "own.jsonl"
 	set, err := accuracy.New(spec, strings.NewReader(line), nil)
@@ -198,6 +198,7 @@ func TestMistakes(t *testing.T) {
 		{accuracy.Spec{Task: accuracy.JSONL, Shots: new(3)}, "", "", `protocol "hcl" asks task "jsonl" without examples`},
 		{accuracy.Spec{Task: accuracy.JSONL, Scoring: "choice"}, `{"question":"?","answer":"a"}`, "", `own.jsonl: line 1: it has no "choices"`},
 		{accuracy.Spec{Task: accuracy.JSONL, Scoring: "numeric"}, `{"question":"?","answer":"a"}`, "", `own.jsonl: line 1: its answer "a" is no number`},
+		{accuracy.Spec{Task: accuracy.JSONL, Scoring: "numeric"}, `{"question":"?","answer":"1","choices":["1","2"]}`, "", `own.jsonl: line 1: it has "choices", which scoring numeric is not about`},
 		{accuracy.Spec{Task: accuracy.JSONL, Endpoint: "completions"}, `{"messages":[],"answer":"a"}`, "", `own.jsonl: line 1: it has "messages", which completions does not take`},
 		{accuracy.Spec{Task: accuracy.GSM8K, Questions: 1}, good, good + good, `own-shots.jsonl: it has 2 examples: 5 are needed`},
 		{accuracy.Spec{Task: accuracy.GSM8K, Questions: 1, Protocol: accuracy.SGLang}, good, "", `own.jsonl: it has 1 example: 5 are needed`},
