@@ -199,11 +199,3 @@ func holding(questions int, discordance, loss, margin float64) float64 {
 		return changes{float64(questions), float64(lost), float64(gained)}.chance(margin) <= unsure
 	})
 }
-
-// Power is that of a [Design] with one answer to each question.
-func Power(questions int, discordance, margin float64) float64 {
-	return Design{questions, 1, margin, discordance}.Power()
-}
-
-// Needed is that of a [Design] with one answer to each question.
-func Needed(discordance, margin float64) int { return Design{0, 1, margin, discordance}.Needed() }

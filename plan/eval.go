@@ -72,18 +72,15 @@ func (e *Eval) String() string {
 	}
 	text := fmt.Sprintf("%s, held against %s: it may lose %.3g points", questions, e.Baseline, 100*e.Margin)
 	if e.Questions > 0 {
+		d := accuracy.Design{Questions: e.Questions, Samples: e.Spec.Samples, Margin: e.Margin}.Guessed()
 		text += fmt.Sprintf("; where %.0f %% of the answers turn out otherwise and nothing is lost, that it holds is shown with a chance of %.0f %%",
-			100*usualDiscordance, 100*accuracy.Power(e.Questions, usualDiscordance, e.Margin))
-		if need := accuracy.Needed(usualDiscordance, e.Margin); need > e.Questions {
+			100*d.Discordance, 100*d.Power())
+		if need := d.Needed(); need > e.Questions {
 			text += fmt.Sprintf(", and for 80 %% it takes %s", plain.Count(need, "question"))
 		}
 	}
 	return text
 }
-
-// usualDiscordance is the share of questions that two deployments of one model answer otherwise, one right and one wrong, as a
-// rule: what a plan reckons with before anything is known.
-const usualDiscordance = 0.05
 
 // block is what the lab calls the block that the cell is of.
 func (c *Cell) block() string {
