@@ -185,6 +185,9 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
 		b.Fail(at, "Wrong value", onlyRecipe, e.Address())
 	case b.UsesMatrix(e.Address()):
 		b.Fail(at, "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
+	case engines.ForcesAcceptance(e) != "":
+		b.Fail(at, "Answers are not the model's", "%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does. "+
+			"Ask an engine without it, which is a start of its own.", e.Address(), engines.ForcesAcceptance(e))
 	case said && d.Spec.MaxTokens >= most:
 		b.Fail(b.At("max_tokens"), "Context too short", "An answer may have %d tokens, and %s of %s allows %d with its question. Raise it, or ask for less.",
 			d.Spec.MaxTokens, flag, e.Address(), most)

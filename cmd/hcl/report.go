@@ -311,6 +311,12 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 
 func oneCell(ctx context.Context, store *results.Store, q results.Query) (results.Row, error) {
 	rows, err := store.Rows(ctx, q)
+	if err == nil {
+		var asked []results.Row
+		q.Asked = true
+		asked, err = store.Rows(ctx, q)
+		rows = append(rows, asked...)
+	}
 	switch {
 	case err != nil:
 		return results.Row{}, err

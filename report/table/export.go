@@ -83,7 +83,7 @@ func membersText(r *results.Row) string {
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.9"
+const FormatVersion = "1.10"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.
@@ -104,7 +104,8 @@ func JSON(w io.Writer, rows []results.Row, about figure.About) error {
 		Spending      []figure.Spending `json:"spending,omitempty"`
 		Capacities    []Searched        `json:"capacities,omitempty"`
 		Tunings       []*tune.Summary   `json:"tunings,omitempty"`
-	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending, searched(rows, about.Capacities), nil}
+		Scores        []results.Scored  `json:"scores,omitempty"` // of cells that ask questions, each as a row and what is held against its baseline
+	}{FormatVersion, make([]row, len(rows)), figure.Repetitions(rows), about.References, about.Spending, searched(rows, about.Capacities), nil, about.Scores}
 	for _, t := range figure.Tunings(rows, about.Tunings) {
 		doc.Tunings = append(doc.Tunings, t.Summary)
 	}

@@ -158,7 +158,11 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 			fmt.Fprintf(&b, "\n[%d] %s\n", i+1, MarkdownText(d.Text))
 		}
 		tuningMarkdown(&b, figure.Tunings(rows, about.Tunings))
+		if len(about.Scores) > 0 {
+			b.WriteByte('\n')
+		}
 	}
+	scoreMarkdown(&b, about.Scores)
 	for _, of := range ByReference(about.References) {
 		if len(rows) > 0 {
 			b.WriteByte('\n')
@@ -170,7 +174,7 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 		b.WriteString("\n\n")
 		ReferenceSheet(of, Shown(of)).Markdown(&b)
 	}
-	if len(rows)+len(about.References) == 0 {
+	if len(rows)+len(about.References)+len(about.Scores) == 0 {
 		b.WriteString("No results.\n")
 	}
 	_, err := io.WriteString(w, plain.Text(b.String()))
