@@ -74,7 +74,6 @@ type recipe struct {
 	reply   func(Reply) string                                  // what of a reply counts; nil: its text
 	ways    []extraction                                        // how an answer is found: the first by default
 	judge   func(Question, Reply) (mark Mark, extracted string) // marks all of a reply, failures too; nil: its text, by a way
-	note    func(s *Set) string                                 // what a reader of the score has to know; nil: nothing
 }
 
 // extraction is one way to find the answer of a reply and to hold it against the right one.

@@ -200,9 +200,6 @@ func New(spec Spec, questions, shots io.Reader) (*Set, error) {
 	if r.order != nil {
 		s.orders = r.order(s, need, spec.Samples)
 	}
-	if r.note != nil {
-		s.Notes = append(s.Notes, r.note(s))
-	}
 	if spec.Samples < task.Samples {
 		s.Notes = append(s.Notes, fmt.Sprintf("%s has so few questions that one sample of each proves nothing: %d of each are usual", spec.Task, task.Samples))
 	}
