@@ -27,13 +27,13 @@ type room struct {
 
 // rooms stand from top to bottom: imports point down only.
 var rooms = []room{
-	{"cmd/hcl", []string{"accuracy", "apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "tune", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "origin", "telemetry", "examples", "plain", "flow"},
+	{"cmd/hcl", []string{"accuracy", "apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "tune", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "provision/rent", "provision/rent/protocol", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
 	{"apply", []string{"apply/place", "plan", "accuracy", "capacity", "results", "tune", "load", "load/prompts", "engines", "provision", "provision/kube", "provision/reach", "agent", "telemetry", "plain", "flow"},
 		"carries a plan out; it gets the plan, so it never reads lab text, and it does not print, so no report"},
-	{"apply/place", []string{"load", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "agent", "origin", "telemetry", "plain", "flow"},
+	{"apply/place", []string{"load", "engines", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "provision/rent", "provision/rent/protocol", "agent", "origin", "telemetry", "plain", "flow"},
 		"is at a host and holds it, whatever for: it knows no plan, and keeps nothing"},
 	{"plan", []string{"hcl", "accuracy", "capacity", "engines", "tune", "lock", "provision", "provision/docker", "load", "results", "where", "origin", "plain"},
 		"decides and is pure: it reads what was measured but reaches no host through apply or agent; of docker only the line that starts a container by hand, of origin only how an image's name is read, of lock only what its file says"},

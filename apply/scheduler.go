@@ -157,11 +157,11 @@ func (at sessions) anyHeld() bool {
 	return slices.ContainsFunc(slices.Collect(maps.Values(at)), func(s *place.Session) bool { return s.Pod != nil })
 }
 
-// pods are the fabrics of the hosts that are pods, which have their addresses by now.
-func (at sessions) pods() map[*provision.Host]provision.Fabric {
+// fabrics are those of the hosts that have their addresses by now only: pods, and those that are rented.
+func (at sessions) fabrics() map[*provision.Host]provision.Fabric {
 	all := map[*provision.Host]provision.Fabric{}
 	for h, s := range at {
-		if h.Cluster != nil {
+		if h.Cluster != nil || h.Rent != nil {
 			all[h] = s.Conn.Host().Fabric
 		}
 	}

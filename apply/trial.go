@@ -34,7 +34,7 @@ type trial struct {
 }
 
 func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
-	d = d.On(at.pods())
+	d = d.On(at.fabrics())
 	tell := teller{about: Event{Host: d.Host.Name, Engine: d.Engine.Label()}, to: r.publish}
 	t := &trial{engine: &engine{d: d, at: at, tell: tell, secrets: r.keep.secrets, log: r.opt.Log}, run: r, left: d.ToDo()}
 	t.row = d.Stored()
@@ -63,7 +63,7 @@ func (t *trial) describe() {
 	t.rows = nil
 	for _, in := range t.d.Members {
 		m := in.Stored()
-		m.Image, m.Price, m.Facts = in.Engine.Image, in.Host.PricePerHour, t.at[in.Host].FactsText()
+		m.Image, m.Price, m.Facts = in.Engine.Image, t.at[in.Host].Conn.Host().PricePerHour, t.at[in.Host].FactsText()
 		for _, w := range slices.Concat(in.Container.Entrypoint, in.Container.Command) {
 			m.Command = append(m.Command, w.String())
 		}

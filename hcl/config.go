@@ -75,6 +75,7 @@ type Lab struct {
 	Description string
 	Lease       time.Duration // hosts clean themselves this long after losing contact
 	MaxDuration time.Duration // nothing of the lab lives longer; 0: no limit
+	MaxMoney    float64       // USD that its rented hosts may cost in one run; 0: no limit
 	Notices     []Notice
 }
 

@@ -4,6 +4,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"time"
 
 	"hclbench/hcl/lang"
 	"hclbench/plain"
@@ -35,6 +36,7 @@ func hostBlock() *lang.BlockType {
 			lang.Part(fabricBlock(), func(h *host) *provision.Fabric { return &h.Fabric }),
 			lang.OptionalPart(requireBlock(), func(h *host) **provision.Require { return &h.Require }),
 			lang.OptionalPart(prepareBlock(), func(h *host) **provision.Prepare { return &h.Prepare }),
+			lang.OptionalPart(rentBlock(), func(h *host) **provision.Rent { return &h.Rent }),
 		},
 		Make: lang.Makes(func(d *lang.Declared) *host {
 			return &host{
@@ -79,10 +81,31 @@ func prepareBlock() *lang.BlockType {
 	)
 }
 
+func rentBlock() *lang.BlockType {
+	type rent = provision.Rent
+	return lang.BlockOf("rent",
+		lang.Arg("plugin", lang.Text, func(r *rent, s string) { r.Plugin = s }).
+			Required("It is the NAME of the program hcl-rent-NAME that speaks to the provider, such as \"shadeform\"."),
+		lang.Arg("ttl", lang.DurationBetween[time.Duration](10*time.Minute, 30*24*time.Hour), func(r *rent, d time.Duration) { r.TTL = d }).
+			Required("It is the box's hard end, such as \"3h\", which nobody renews."),
+		lang.Arg("max_price", lang.Number(0.01, 1e5), func(r *rent, usd float64) { r.MaxPrice = usd }).
+			Required("It is the most USD an hour that the box may cost."),
+		lang.Arg("keep", lang.Duration, func(r *rent, d time.Duration) { r.Keep = d }),
+		lang.Arg("boot", lang.DurationBetween[time.Duration](time.Minute, 6*time.Hour), func(r *rent, d time.Duration) { r.Boot = d }),
+		lang.Arg("spec", specification, func(r *rent, list []envVar) {
+			r.Spec = map[string]string{}
+			for _, x := range list {
+				r.Spec[x.Name] = x.Value.Reveal()
+			}
+		}),
+		lang.Arg("env", environment, func(r *rent, env []envVar) { r.Env = env }),
+	)
+}
+
 const (
 	emptyAddress = `Write the host's name or IP address, or "local" for the machine that hcl runs on.`
 	emptyGPUs    = `"gpus" is empty, so nothing would be checked. Write which GPUs must be there, such as "8xH200".` + orNull
-	noAddress    = "A host says where it is: an address, or \"local\" for the machine that hcl runs on, or the cluster that it is a pod of:\n\n" +
+	noAddress    = "A host says where it is: an address, or \"local\" for the machine that hcl runs on, the cluster that it is a pod of, or how it is rented:\n\n" +
 		"    address = \"203.0.113.7\""
 	ofMachine  = "Host %s is a pod of cluster %s, and %s is about machines that are reached by SSH. Remove one of both."
 	ofPod      = "Host %s is a machine, of which engines get all, and %s is what a pod asks for. Remove it, or name a cluster."
@@ -154,13 +177,16 @@ var ofMachines = []string{"address", "user", "identity_file", "host_key", "jump"
 
 // checkPlace: a host is a machine with an address, or a pod of a cluster.
 func checkPlace(b *lang.Block, h *provision.Host) {
+	if h.Rent != nil {
+		checkRent(b, h)
+	}
 	if h.Cluster == nil {
 		for _, name := range []string{"requests", "limits"} {
 			if x := b.Arg(name); x.IsSet() && b.Arg("address").IsSet() {
 				b.Fail(x.At, "A machine, not a pod", ofPod, h.Name, name)
 			}
 		}
-		if !b.Arg("address").IsSet() && !b.Arg("cluster").IsSet() {
+		if !b.Arg("address").IsSet() && !b.Arg("cluster").IsSet() && h.Rent == nil {
 			b.Fail(b.Header.Lacking("address"), "Missing argument", "%s", noAddress)
 		}
 		return
@@ -172,6 +198,32 @@ func checkPlace(b *lang.Block, h *provision.Host) {
 	}
 	for _, name := range b.Parts("prepare") {
 		b.Fail(b.At(name), "A pod, not a machine", noPrepare)
+	}
+}
+
+// ofProviders are the arguments that tell of a rented host what its provider tells.
+var ofProviders = []string{"address", "cluster", "host_key", "price_per_hour", "fabric.address", "fabric.interface"}
+
+const (
+	isRented   = "Host %s is rented: %s is what its provider tells. Remove it, or the rent block."
+	pluginName = "%q is not the name of a plugin, such as \"shadeform\": lower-case letters, digits and hyphens. Its program is hcl-rent-NAME."
+	longKeep   = "It would stay for %s after its last use, and its hard end is %s after its beginning."
+)
+
+var rentPlugin = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
+
+// checkRent: what a provider tells, nobody else does.
+func checkRent(b *lang.Block, h *provision.Host) {
+	for _, name := range ofProviders {
+		if x := b.Arg(name); x.IsSet() {
+			b.Fail(x.At, "A rented host", isRented, h.Name, name)
+		}
+	}
+	if x := b.Arg("rent.plugin"); x.IsValid() && !rentPlugin.MatchString(h.Rent.Plugin) {
+		b.Fail(b.ValueOf("rent.plugin"), "Wrong value", pluginName, plain.Cut(h.Rent.Plugin, lang.MaxShown))
+	}
+	if x := b.Arg("rent.keep"); x.IsValid() && b.Arg("rent.ttl").IsValid() && h.Rent.Keep >= h.Rent.TTL {
+		b.Fail(b.ValueOf("rent.keep"), "Wrong value", longKeep, h.Rent.Keep, h.Rent.TTL)
 	}
 }
 

@@ -71,10 +71,12 @@ var (
 var (
 	flags       = lang.SameKeys(lang.Merging(lang.NewKind("map of flags", `an object, such as { tp = 8, trust-remote-code = true }`, asFlags)), engines.FlagKey)
 	environment = lang.Merging(lang.NewKind("map of texts", `an object with texts, such as { NAME = "value" }`, asEnvironment))
-	headers     = lang.Sensitive(lang.NewKind("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
-	adapters    = lang.NewKind("map of numbers", `an object with shares, such as { sql = 0.5, chat = 0.25 }`, asAdapters)
-	imageSizes  = lang.NewKind("map of numbers", `an object with shares, such as { "1280x720" = 0.5, "256x256" = 0.5 }`, asImageSizes)
-	ulimits     = lang.NewKind("map of limits",
+	// specification is kept in clear, in the journal of what was rented.
+	specification = lang.NewKind("map of texts", `an object with texts, such as { gpus = "8xH200" }`, asSpecification)
+	headers       = lang.Sensitive(lang.NewKind("map of texts", `an object with texts, such as { X-Tenant = "bench" }`, asHeaders))
+	adapters      = lang.NewKind("map of numbers", `an object with shares, such as { sql = 0.5, chat = 0.25 }`, asAdapters)
+	imageSizes    = lang.NewKind("map of numbers", `an object with shares, such as { "1280x720" = 0.5, "256x256" = 0.5 }`, asImageSizes)
+	ulimits       = lang.NewKind("map of limits",
 		`an object with whole numbers, -1 for none, such as { memlock = -1, nofile = 1048576 }`, asUlimits)
 )
 
@@ -190,6 +192,15 @@ func asEnvironment(v cty.Value) ([]envVar, error) {
 	return asVariables(v, func(_ []envVar, x envVar) error {
 		if x.Name == "" || strings.ContainsAny(x.Name, "= \x00") {
 			return lang.Wrong("%q is not a name that an environment variable can have.", x.Name)
+		}
+		return nil
+	})
+}
+
+func asSpecification(v cty.Value) ([]envVar, error) {
+	return asVariables(v, func(_ []envVar, x envVar) error {
+		if x.Value.IsSecret() {
+			return lang.Wrong("%q is secret, and a spec is written down. Give it in env.", x.Name)
 		}
 		return nil
 	})

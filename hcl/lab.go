@@ -20,6 +20,7 @@ func labBlock() *lang.BlockType {
 		Args: []lang.Argument{
 			lang.Arg("lease", leaseTime, func(l *Lab, d time.Duration) { l.Lease = d }),
 			lang.Arg("max_duration", lang.Duration, func(l *Lab, d time.Duration) { l.MaxDuration = d }),
+			lang.Arg("max_money", lang.Number(0.01, 1e9), func(l *Lab, usd float64) { l.MaxMoney = usd }),
 			lang.Description(func(l *Lab, s string) { l.Description = s }),
 		},
 		Blocks: []lang.Nested{{Type: noticeBlock(), Many: true}},
@@ -68,6 +69,25 @@ func dirName(path string) string {
 		return "lab"
 	}
 	return name
+}
+
+const tooDear = "Its rented hosts can cost $%.2f until their hard ends (%s), and max_money is $%.2f. Shorten a ttl, lower a max_price, or raise it."
+
+// checkMoney: what is rented cannot cost more than the lab has, even if everything goes wrong.
+func checkMoney(r *lang.Reader, c *Config) {
+	var most float64
+	var each []string
+	for _, h := range c.Hosts {
+		if h.Rent != nil {
+			most += h.Rent.MostMoney()
+			each = append(each, fmt.Sprintf("%s: %s at $%.2f an hour", h.Name, h.Rent.TTL, h.Rent.MaxPrice))
+		}
+	}
+	for _, b := range r.Blocks("lab") {
+		if x := b.Arg("max_money"); x.IsValid() && most > c.Lab.MaxMoney {
+			b.Fail(x.At, "Too little money", tooDear, most, strings.Join(each, "; "), c.Lab.MaxMoney)
+		}
+	}
 }
 
 // shortLease is a lease that an ordinary hiccup of a network outlasts.

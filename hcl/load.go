@@ -34,6 +34,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
 	checkNamespaces(r, c.Hosts)
+	checkMoney(r, c)
 	r.CheckAll()
 	if !r.HasErrors() && len(c.Benchmarks) > 0 {
 		r.WarnOfUnused()

@@ -166,8 +166,11 @@ func part(n, of int, what string) string {
 
 func describe(h *provision.Host) string {
 	at := h.Address
-	if h.Cluster != nil {
+	switch {
+	case h.Cluster != nil:
 		at = "a pod of cluster " + h.Cluster.Name
+	case h.Rent != nil:
+		at = fmt.Sprintf("rented of %s for %s at most, at $%.2f an hour at most", h.Rent.Plugin, Rough(h.Rent.TTL), h.Rent.MaxPrice)
 	}
 	s := fmt.Sprintf("host %s (%s", h.Name, at)
 	if g := h.GPUs.String(); g != "" {

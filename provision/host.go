@@ -93,6 +93,7 @@ type Host struct {
 	Description  string
 	Address      string   // "host", "host:port", or [LocalAddress]; empty: it is of a cluster
 	Cluster      *Cluster // it is a pod there, for one start of an engine; nil: a machine
+	Rent         *Rent    // it is bought for a time, and has no address before; nil: it is not
 	User         string   // empty: the caller's own name
 	IdentityFile string   // private key; empty: the SSH agent, then the usual files in ~/.ssh
 	HostKey      string   // pinned public key, "ssh-ed25519 AAAA…"; empty: known_hosts decides
@@ -116,7 +117,7 @@ func (h *Host) SameMachine(o *Host) bool {
 		return h == o
 	}
 	at := func(h *Host) string { return strings.ToLower(strings.TrimSuffix(h.Address, ":22")) }
-	return h.Cluster == nil && o.Cluster == nil && at(h) == at(o) && h.Jump.SameMachine(o.Jump)
+	return h.Cluster == nil && o.Cluster == nil && h.Rent == nil && o.Rent == nil && at(h) == at(o) && h.Jump.SameMachine(o.Jump)
 }
 
 // Local reports whether the host is the machine that hcl runs on.
@@ -251,7 +252,7 @@ func (h *Host) Inside() string {
 	switch {
 	case h.Fabric.Address != "":
 		return h.Fabric.Address
-	case h.Cluster != nil: // until it runs nobody knows its address
+	case h.Cluster != nil, h.Rent != nil && h.Address == "": // until it runs nobody knows its address
 		return h.Name
 	case h.Local():
 		return "127.0.0.1"

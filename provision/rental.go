@@ -10,7 +10,18 @@ type Rent struct {
 	Keep     time.Duration     // how long it stays for the next run when no trial needs it any more; 0: not
 	Boot     time.Duration     // how long it may take until it lets us in; 0: [BootTime]
 	Spec     map[string]string // what the provider is asked for; its plugin says what it understands
-	Env      map[string]Text   // of the plugin, beside the PATH and HOME of hcl
+	Env      []EnvVar          // of the plugin, beside the PATH and HOME of hcl
+}
+
+// MostMoney is what the host can cost until its hard end, in USD.
+func (r *Rent) MostMoney() float64 { return r.MaxPrice * r.TTL.Hours() }
+
+// BootLimit is how long a box may take until it lets us in.
+func (r *Rent) BootLimit() time.Duration {
+	if r.Boot > 0 {
+		return r.Boot
+	}
+	return BootTime
 }
 
 // BootTime is how long a rented box may take until it lets us in: large machines test their memory first.

@@ -22,6 +22,7 @@ import (
 	"hclbench/provision/docker"
 	"hclbench/provision/kube"
 	"hclbench/provision/reach"
+	"hclbench/provision/rent"
 )
 
 // Options is how places are reached.
@@ -33,6 +34,7 @@ type Options struct {
 	Hub      origin.Hub         // that hosts get models from, with its token
 	Holder   string             // who holds the leases, for people
 	Wait     time.Duration      // how long to wait for a host that somebody else is at work on; 0: not
+	Rent     *rent.Journal      // of what was rented for the lab; nil: nothing can be rented
 	Release  time.Duration      // how long drivers may take to give memory back; 0: [provision.ReleaseWait]
 }
 
@@ -179,7 +181,13 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do 
 			found[i], err = inCluster(ctx, h, client)
 			return err
 		}
-		c, err := dial(ctx, h, opt)
+		at, ssh, err := opt.box(h)
+		if at == nil || err != nil { // what is not rented has nothing of the lab
+			return err
+		}
+		opt := opt
+		opt.SSH = ssh
+		c, err := dial(ctx, at, opt)
 		if err != nil {
 			return err
 		}

@@ -92,6 +92,8 @@ func Open(ctx context.Context, h *provision.Host, w Work, opt Options, tell Tell
 // arrive reaches the place. A pod comes to be before.
 func (s *Session) arrive(ctx context.Context) (err error) {
 	switch {
+	case s.Host.Rent != nil:
+		return s.rentBox(ctx)
 	case s.Host.Cluster == nil:
 		s.Reached, err = dial(ctx, s.Host, s.opt)
 		return err

@@ -12,6 +12,7 @@ import (
 	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/kube"
+	"hclbench/provision/rent"
 )
 
 // Presence is what of a lab is on one host.
@@ -25,6 +26,7 @@ type Presence struct {
 	Changed    []provision.Change // settings that are to be put back
 	Containers []provision.Found
 	Processes  []provision.Found
+	Rental     *rent.Rental      // of a rented host: the box that is there; nil: none
 	Others     []provision.Found // that carry the lab's name, and are another login's, store's or host block's
 }
 
@@ -35,6 +37,10 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 	found, errs := visit(ctx, places, opt.Filled(), scope.status, func(ctx context.Context, _ *provision.Host, c *kube.Client) (Presence, error) {
 		return scope.inCluster(ctx, c, opt.Filled())
 	})
+	for i, h := range places {
+		rental, err := opt.rental(h)
+		found[i].Rental, errs[i] = rental, errors.Join(errs[i], err)
+	}
 	return presences(places, found, errs)
 }
 
@@ -157,8 +163,10 @@ func Destroy(ctx context.Context, scope Scope, how agent.Destroying, opt Options
 		tell(e)
 	}}
 	places := scope.places()
-	found, errs := visit(ctx, places, r.opt, r.remove, r.leaveCluster)
-	return presences(places, found, errs)
+	machines := slices.DeleteFunc(slices.Clone(places), func(h *provision.Host) bool { return h.Rent != nil })
+	found, errs := visit(ctx, machines, r.opt, r.remove, r.leaveCluster)
+	all, err := presences(machines, found, errs)
+	return all, errors.Join(err, r.giveBack(ctx, places)) // which ends all that runs there
 }
 
 type remover struct {

@@ -75,6 +75,11 @@ func runApply(ctx context.Context, t *console, o applyOptions) error {
 	if err := w.announce(); err != nil {
 		return err
 	}
+	if !o.json {
+		if err := offered(ctx, t.stderr, w.plan, w.opt.Options); err != nil {
+			return err
+		}
+	}
 	if !o.approve {
 		if err := approved(ctx, t); err != nil {
 			return err

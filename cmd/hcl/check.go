@@ -60,6 +60,9 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	var all []checked
 	for _, h := range place.Check(ctx, scope, opt) {
 		at := fmt.Sprintf("%s at %s", h.Host, h.Host.Address)
+		if h.Host.Rent != nil {
+			at = h.Host.String() + ", rented of " + h.Host.Rent.Plugin
+		}
 		if h.Host.Cluster != nil {
 			at = h.Host.String()
 		}

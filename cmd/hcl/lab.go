@@ -328,6 +328,9 @@ func (f labFlags) shared(t *console) (string, error) {
 // storeDir is where a lab's results are kept, unless they are shared.
 func storeDir(dir string) string { return filepath.Join(dir, ".hcl") }
 
+// rentDir is where a lab keeps what it has rented.
+func rentDir(dir string) string { return filepath.Join(storeDir(dir), "rent") }
+
 // openStore opens the store of a lab, and makes it when there is none.
 func (f labFlags) openStore(ctx context.Context, t *console) (*results.Store, error) {
 	place, err := f.shared(t)

@@ -9,9 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/apply"
+	"hclbench/apply/place"
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
 	"hclbench/plan"
+	"hclbench/provision/rent"
 	"hclbench/results"
 )
 
@@ -55,7 +57,8 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	if o.json {
 		err = p.JSON(t.stdout)
 	} else {
-		err = p.Text(t.stdout, plan.By(o.by), o.verbose)
+		err = errors.Join(p.Text(t.stdout, plan.By(o.by), o.verbose),
+			offered(ctx, t.stdout, p, place.Options{Rent: rent.NewJournal(rentDir(o.lab.dir()))}))
 	}
 	if err == nil {
 		err = asUsage(errors.Join(strange...))

@@ -15,6 +15,7 @@ import (
 	"hclbench/origin"
 	"hclbench/provision"
 	"hclbench/provision/reach"
+	"hclbench/provision/rent"
 )
 
 type hostFlags struct {
@@ -57,6 +58,7 @@ func (f hostFlags) options(ctx context.Context, t *console) (place.Options, erro
 		return place.Options{}, err
 	}
 	return place.Options{
+		Rent:     rent.NewJournal(rentDir(f.dir())),
 		Binaries: binaries,
 		Images:   images,
 		Hub:      modelHub(),

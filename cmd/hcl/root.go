@@ -59,7 +59,7 @@ func rootOf(t *console) *cobra.Command {
 		agentVerb, applyVerb, attachVerb, auditVerb, benchVerb, bundleVerb, calibrateVerb, checkVerb, compareVerb,
 		completionVerb, connectVerb, destroyVerb, devicesVerb, exportVerb, fmtVerb, gcVerb, importVerb, initVerb,
 		listenersVerb, lockVerb, logsVerb, meshVerb, planVerb, reaperVerb, rehearseVerb, reportVerb, resultsVerb, runsVerb, secretsVerb,
-		settingsVerb, showVerb, simVerb, speedsVerb, statusVerb, tuneVerb, validateVerb, versionVerb, watchVerb,
+		settingsVerb, showVerb, simVerb, speedsVerb, statusVerb, sweepVerb, tuneVerb, validateVerb, versionVerb, watchVerb,
 	} {
 		root.AddCommand(of(t))
 	}

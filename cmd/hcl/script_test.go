@@ -20,9 +20,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"hclbench/testhost"
+	"hclbench/testhost/provider"
 )
 
 func TestMain(m *testing.M) {
+	provider.Program()
 	if len(os.Args) > 1 && os.Args[1] == "canary" {
 		canary(os.Args[2:])
 		return

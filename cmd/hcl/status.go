@@ -82,6 +82,12 @@ func statusOf(p place.Presence) (rows [][]any) {
 	if l := p.Lease; l != nil {
 		add("-", "leased by "+l.Holder, l.Run, until(l))
 	}
+	if t := p.Rental; t != nil {
+		add("-", fmt.Sprintf("rented at $%.2f an hour", t.Price), t.Run,
+			fmt.Sprintf("%s, since %s, until %s at the latest", t, t.Asked.Local().Format(time.DateTime), t.Deadline.Local().Format(time.DateTime)))
+	} else if p.Host.Rent != nil {
+		add("-", "not rented now", "-", "-")
+	}
 	if p.Unseen != nil {
 		add("-", "Docker does not answer", "-", p.Unseen.Error())
 	}

@@ -34,6 +34,22 @@ type Rental struct {
 	ByUs     bool              `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
 }
 
+// String names it in messages.
+func (t *Rental) String() string {
+	if t.Box.ID == "" {
+		return fmt.Sprintf("request %s of %s", t.Request, t.Plugin)
+	}
+	return fmt.Sprintf("box %s of %s", t.Box.ID, t.Plugin)
+}
+
+// Money is what it has cost: "$12.30", or "about $12.30" where the provider does not tell it.
+func (t *Rental) Money() string {
+	if t.ByUs {
+		return fmt.Sprintf("about $%.2f", t.Cost)
+	}
+	return fmt.Sprintf("$%.2f", t.Cost)
+}
+
 // Stage is how far a rental is.
 type Stage string
 
@@ -55,12 +71,16 @@ type Journal struct {
 	mu   sync.Mutex
 }
 
-// OpenJournal is the journal in a directory, which is made if it is not there.
-func OpenJournal(dir string) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	return &Journal{path: filepath.Join(dir, "rentals.jsonl")}, nil
+// NewJournal is the journal in a directory, which is made when something is noted.
+func NewJournal(dir string) *Journal { return &Journal{path: filepath.Join(dir, "rentals.jsonl")} }
+
+// Dir is the directory.
+func (j *Journal) Dir() string { return filepath.Dir(j.path) }
+
+// Open are the rentals of a host that may cost money.
+func (j *Journal) Open(host string) (open []*Rental, err error) {
+	all, err := j.Rentals()
+	return slices.DeleteFunc(all, func(t *Rental) bool { return t.Host != host || !t.Open() }), err
 }
 
 // Note writes down how far a rental is. It returns when that is on the disk.
@@ -71,6 +91,9 @@ func (j *Journal) Note(t *Rental) (err error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := os.MkdirAll(j.Dir(), 0o700); err != nil {
+		return err
+	}
 	f, err := os.OpenFile(j.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err

@@ -29,10 +29,10 @@ import (
 // Plugin is a program hcl-rent-NAME. See the package protocol for what is said.
 type Plugin struct {
 	Name  string
-	Path  string                    // of the program; empty: hcl-rent-NAME, beside hcl or in PATH
-	Dir   string                    // absolute; where it may keep what it needs for this lab, as HCL_RENT_DIR
-	Env   map[string]provision.Text // beside PATH and HOME
-	Limit time.Duration             // of a verb; 0: [VerbLimit]
+	Path  string             // of the program; empty: hcl-rent-NAME, beside hcl or in PATH
+	Dir   string             // absolute; where it may keep what it needs for this lab, as HCL_RENT_DIR
+	Env   []provision.EnvVar // beside PATH and HOME
+	Limit time.Duration      // of a verb; 0: [VerbLimit]
 }
 
 // VerbLimit is how long one run of a plugin may take: some make a box in it.
@@ -123,15 +123,15 @@ func (p *Plugin) environment() (env []string) {
 			env = append(env, name+"="+value)
 		}
 	}
-	for name, value := range p.Env {
-		env = append(env, name+"="+value.Reveal())
+	for _, v := range p.Env {
+		env = append(env, v.Name+"="+v.Value.Reveal())
 	}
 	return append(env, "HCL_RENT_DIR="+p.Dir)
 }
 
 func (p *Plugin) secrets() (all []string) {
-	for _, value := range p.Env {
-		all = append(all, value.Secrets()...)
+	for _, v := range p.Env {
+		all = append(all, v.Value.Secrets()...)
 	}
 	return all
 }

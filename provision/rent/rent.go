@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ type Renter struct {
 	Journal *Journal
 	Tell    func(format string, args ...any) // of what a person waits for, and of what is odd
 	Poll    flow.Patience                    // how a box is waited for, until it runs or is gone; zero: for minutes
-	Settle  flow.Patience                    // how long a box that nobody is sure of is looked for; zero: half a minute
+	Sure    flow.Patience                    // how long a box that nobody is sure of is looked for; zero: half a minute
 }
 
 // Ask is what somebody wants to rent.
@@ -33,7 +34,6 @@ type Ask struct {
 	Want           *provision.Rent
 	GPUs           string // "8xH200", which an offer that tells its GPUs must have; empty: any
 	PublicKey      string
-	UserData       string
 }
 
 // ErrTooDear says that no offer is within the price of the rent block.
@@ -141,14 +141,14 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Offer, can protocol.Capabilities) error {
 	answer, err := r.Plugin.ask(ctx, protocol.Request{
 		Verb: protocol.Create, Request: t.Request, Offer: offer.ID, Spec: t.Spec, Labels: t.labels(), Deadline: t.Deadline,
-		MaxSpend: a.Want.MaxPrice * a.Want.TTL.Hours(), PublicKey: a.PublicKey, UserData: a.UserData,
+		MaxSpend: a.Want.MostMoney(), PublicKey: a.PublicKey, UserData: userData(a.Want, can),
 	})
 	if err == nil && answer.Box == nil {
 		err = r.Plugin.failed(protocol.Create, errors.New("there is no box in its answer"))
 	}
 	box := answer.Box
 	if err != nil {
-		patience := cmp.Or(r.Settle, flow.Patience{First: time.Second, Most: 8 * time.Second, Total: 30 * time.Second})
+		patience := cmp.Or(r.Sure, flow.Patience{First: time.Second, Most: 8 * time.Second, Total: 30 * time.Second})
 		if hasCode(err, protocol.Refused, protocol.Busy) {
 			patience.Total = patience.First // to be sure
 		}
@@ -172,6 +172,14 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 	}
 	t.Box, t.Stage = *box, Made
 	return r.Journal.Note(t)
+}
+
+// userData is a second hard end, where a box that is off costs nothing: it shuts itself down, whoever is alive.
+func userData(want *provision.Rent, can protocol.Capabilities) string {
+	if !can.OffIsFree {
+		return ""
+	}
+	return fmt.Sprintf("#!/bin/sh\nshutdown -P +%d\n", int(math.Ceil(want.TTL.Minutes())))
 }
 
 var errNotThere = errors.New("there is no such box")
@@ -215,10 +223,9 @@ func (r *Renter) usable(ctx context.Context, t *Rental, offer protocol.Offer, a 
 	if end := t.Box.Deadline; can.Deadline && (end.IsZero() || end.After(t.Deadline.Add(2*time.Minute))) {
 		return fmt.Errorf("box %s of %s does not end at %s, as was asked for: %s", t.Box.ID, t.Plugin, t.Deadline.Format(time.RFC3339), ends(end))
 	}
-	boot := cmp.Or(a.Want.Boot, provision.BootTime)
 	r.Tell("box %s of %s boots", t.Box.ID, t.Plugin)
 	patience := cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second})
-	patience.Total = boot
+	patience.Total = a.Want.BootLimit()
 	err := patience.Again(ctx, func() error {
 		box, err := r.status(ctx, t)
 		switch {
@@ -340,6 +347,28 @@ func (r *Renter) Release(ctx context.Context, t *Rental) error {
 	}
 	if err := r.end(ctx, t, can); err != nil {
 		return stillThere(t, err)
+	}
+	return r.over(ctx, t, can)
+}
+
+// Settle gives back a box that the journal has, also one of which nobody knows whether it was made.
+func (r *Renter) Settle(ctx context.Context, t *Rental) error {
+	if t.Box.ID != "" {
+		return r.Release(ctx, t)
+	}
+	can, ahead, err := r.Capabilities(ctx)
+	if err != nil {
+		return stillThere(t, err)
+	}
+	box, err := r.find(ctx, t, can)
+	switch {
+	case err != nil:
+		return stillThere(t, err)
+	case box != nil:
+		t.Box = *box
+		return r.Release(ctx, t)
+	case time.Now().Add(ahead).Before(t.Deadline): // it may yet appear
+		return fmt.Errorf("%w: %s makes none so far for request %s; `hcl sweep` looks again after %s", ErrUnsure, t.Plugin, t.Request, t.Deadline.Local().Format(time.DateTime))
 	}
 	return r.over(ctx, t, can)
 }

@@ -67,17 +67,18 @@ func (w *world) newRenter(env map[string]string) (*Renter, error) {
 	if err != nil {
 		return nil, err
 	}
-	journal, err := OpenJournal(filepath.Join(filepath.Dir(w.account), "rent"))
-	secret := map[string]provision.Text{}
+	journal := NewJournal(filepath.Join(filepath.Dir(w.account), "rent"))
+	var secret []provision.EnvVar
 	for name, value := range env {
-		secret[name] = provision.Plain(value)
+		text := provision.Plain(value)
 		if name == provider.EnvToken {
-			secret[name] = provision.Secret(value)
+			text = provision.Secret(value)
 		}
+		secret = append(secret, provision.EnvVar{Name: name, Value: text})
 	}
 	quick := flow.Patience{First: time.Millisecond, Most: 20 * time.Millisecond, Total: 10 * time.Second}
 	return &Renter{
-		Plugin: &Plugin{Name: "fake", Path: self, Env: secret, Dir: filepath.Dir(w.account)}, Journal: journal, Poll: quick, Settle: quick,
+		Plugin: &Plugin{Name: "fake", Path: self, Env: secret, Dir: filepath.Dir(w.account)}, Journal: journal, Poll: quick, Sure: quick,
 		Tell: func(format string, args ...any) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -175,7 +176,7 @@ func TestRentFaults(t *testing.T) {
 		t.Run(of.fault, func(t *testing.T) {
 			w := newWorld(t, nil, of.fault)
 			if of.fault == provider.LostBefore {
-				w.renter.Settle.Total = 200 * time.Millisecond
+				w.renter.Sure.Total = 200 * time.Millisecond
 			}
 			if of.change != nil {
 				must(t, provider.Change(w.account, of.change))
@@ -265,8 +266,7 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a dry one: %+v, %v live", swept, w.living())
 	}
 	elsewhere := *w.renter
-	elsewhere.Journal, err = OpenJournal(t.TempDir())
-	must(t, err)
+	elsewhere.Journal = NewJournal(t.TempDir())
 	if swept, err = elsewhere.Sweep(t.Context(), false); err != nil || len(swept.Deleted) != 1 || len(w.living()) != 0 {
 		t.Errorf("%v: %+v, %v live", err, swept, w.living())
 	}
@@ -278,7 +278,7 @@ func TestSweep(t *testing.T) {
 // TestUnsure: a box that came later than anybody has waited for it is found by the next run.
 func TestUnsure(t *testing.T) {
 	w := newWorld(t, nil, provider.LostBefore)
-	w.renter.Settle.Total = 50 * time.Millisecond
+	w.renter.Sure.Total = 50 * time.Millisecond
 	_, err := w.renter.Rent(t.Context(), w.ask)
 	if !errors.Is(err, ErrUnsure) || fmt.Sprint(w.stages()) != "[asked]" {
 		t.Fatalf("%v, %v", err, w.stages())
@@ -316,8 +316,7 @@ func TestInterrupted(t *testing.T) {
 
 // TestJournal: a line that a killed process has begun hides no other one.
 func TestJournal(t *testing.T) {
-	j, err := OpenJournal(t.TempDir())
-	must(t, err)
+	j := NewJournal(t.TempDir())
 	must(t, j.Note(&Rental{Request: "a", Stage: Asked}))
 	f, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	must(t, err)
@@ -347,7 +346,7 @@ func rents(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	w.renter.Settle.Total = 100 * time.Millisecond
+	w.renter.Sure.Total = 100 * time.Millisecond
 	w.renter.Tell = func(string, ...any) {
 		if rand.IntN(6) == 0 { // a moment later
 			time.AfterFunc(time.Duration(rand.IntN(30_000))*time.Microsecond, func() { syscall.Kill(os.Getpid(), syscall.SIGKILL) })
@@ -384,8 +383,8 @@ func kills(t *testing.T, times int) {
 		w := newWorld(t, func(a *provider.Account) { a.Can, a.GPUs = can, "" }, provider.Dies)
 		dir := filepath.Dir(w.account)
 		env := map[string]string{}
-		for name, value := range w.renter.Plugin.Env {
-			env[name] = value.Reveal()
+		for _, v := range w.renter.Plugin.Env {
+			env[v.Name] = v.Value.Reveal()
 		}
 		text, err := json.Marshal(env)
 		must(t, err)

@@ -31,6 +31,7 @@ type Account struct {
 	Address  string        // of the boxes that run; of more than one, the addresses with commas between, each given to one box
 	User     string
 	HostKeys []string
+	LetIn    string // a file of authorized_keys, which gets the key of each box; empty: none does
 	GPUs     string
 	Price    float64
 	Boots    int // so many questions for its status it takes until a box runs
@@ -167,7 +168,10 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 	case protocol.Offers:
 		a.Offers = []protocol.Offer{
 			{ID: "dear", GPUs: acc.GPUs, PricePerHour: 100 * acc.Price}, {ID: "cheap", GPUs: acc.GPUs, PricePerHour: acc.Price, Region: "here"},
-			{ID: "other", GPUs: "1xA100", PricePerHour: acc.Price / 100}, {ID: "later", GPUs: acc.GPUs, PricePerHour: acc.Price / 2, From: now.Add(time.Hour)},
+			{ID: "later", GPUs: acc.GPUs, PricePerHour: acc.Price / 2, From: now.Add(time.Hour)},
+		}
+		if acc.GPUs != "" {
+			a.Offers = append(a.Offers, protocol.Offer{ID: "other", GPUs: "1xA100", PricePerHour: acc.Price / 100})
 		}
 	case protocol.Create:
 		return acc.create(q, a, now, has)
@@ -227,6 +231,16 @@ func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time,
 		return a, &protocol.Error{Code: protocol.Refused, Message: "your quota of 8 GPUs is used up"}
 	case has(LostBefore):
 		return a, silent
+	}
+	if acc.LetIn != "" {
+		f, err := os.OpenFile(acc.LetIn, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = f.WriteString("\n" + q.PublicKey + "\n")
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			return a, err
+		}
 	}
 	b := Box{Box: protocol.Box{
 		ID: "box-" + strconv.Itoa(len(acc.Boxes)+1), Request: q.Request, Labels: q.Labels, State: protocol.Pending, PricePerHour: acc.Price,
