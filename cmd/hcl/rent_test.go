@@ -57,7 +57,7 @@ type rented struct {
 
 func newRented(t *testing.T, faults ...string) *rented {
 	t.Helper()
-	host := testhost.New(t, testhost.Options{})
+	host := testhost.New(t, testhost.Options{Namespace: true}) // for a port of its own
 	r := &rented{account: filepath.Join(t.TempDir(), "account")}
 	_, err := provider.New(r.account, provider.Account{
 		Token: "token-canary", Address: host.Addr, User: host.User, LetIn: host.IdentityFile + ".pub", Price: 20, Boots: 1,
