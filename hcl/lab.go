@@ -41,11 +41,11 @@ func noticeBlock() *lang.BlockType {
 	}
 }
 
-// readLab reads the lab block, or says what holds without one.
-func readLab(r *lang.Reader) Lab {
-	lab := Lab{Name: dirName(r.Source.Dir), Lease: DefaultLease}
+// readLab reads the lab block, or says what holds without one; block is nil then.
+func readLab(r *lang.Reader) (lab Lab, block *lang.Block) {
+	lab = Lab{Name: dirName(r.Source.Dir), Lease: DefaultLease}
 	for _, b := range r.Blocks("lab") {
-		lab.Name = b.Label
+		lab.Name, block = b.Label, b
 		b.Read(&lab, nil)
 		for _, n := range b.Inner("notice") {
 			notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
@@ -53,7 +53,7 @@ func readLab(r *lang.Reader) Lab {
 			lab.Notices = append(lab.Notices, notice)
 		}
 	}
-	return lab
+	return lab, block
 }
 
 var notInLabName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
@@ -74,7 +74,7 @@ func dirName(path string) string {
 const tooDear = "Its rented hosts can cost $%.2f until their hard ends (%s), and max_money is $%.2f. Shorten a ttl, lower a max_price, or raise it."
 
 // checkMoney: what is rented cannot cost more than the lab has, even if everything goes wrong.
-func checkMoney(r *lang.Reader, c *Config) {
+func checkMoney(lab *lang.Block, c *Config) {
 	var most float64
 	var each []string
 	for _, h := range c.Hosts {
@@ -83,10 +83,11 @@ func checkMoney(r *lang.Reader, c *Config) {
 			each = append(each, fmt.Sprintf("%s: %s at $%.2f an hour", h.Name, h.Rent.TTL, h.Rent.MaxPrice))
 		}
 	}
-	for _, b := range r.Blocks("lab") {
-		if x := b.Arg("max_money"); x.IsValid() && most > c.Lab.MaxMoney {
-			b.Fail(x.At, "Too little money", tooDear, most, strings.Join(each, "; "), c.Lab.MaxMoney)
-		}
+	if lab == nil {
+		return
+	}
+	if x := lab.Arg("max_money"); x.IsValid() && most > c.Lab.MaxMoney {
+		lab.Fail(x.At, "Too little money", tooDear, most, strings.Join(each, "; "), c.Lab.MaxMoney)
 	}
 }
 

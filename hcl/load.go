@@ -14,7 +14,9 @@ import (
 // that the text can show are among the Problems, which are never nil.
 func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	r := lang.NewReader(src, vars, language(), map[string]function.Function{"mlperf_points": mlperfPointsFunc})
-	c := &Config{Dir: src.Dir, Lab: readLab(r)}
+	c := &Config{Dir: src.Dir}
+	var lab *lang.Block
+	c.Lab, lab = readLab(r)
 	r.EvaluateAll()
 	for _, h := range lang.Nouns[provision.Host](r) {
 		c.Hosts = append(c.Hosts, h)
@@ -34,7 +36,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
 	checkNamespaces(r, c.Hosts)
-	checkMoney(r, c)
+	checkMoney(lab, c)
 	r.CheckAll()
 	if !r.HasErrors() && len(c.Benchmarks) > 0 {
 		r.WarnOfUnused()
