@@ -3,7 +3,6 @@ package capacity
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 )
 
@@ -188,17 +187,15 @@ func freshWorlds() []world {
 		timed, sudden, heavy, modulated, slow}
 }
 
-// TestSlowFresh: with seeds that were kept aside until the rules were done, at most 4 of 50 searches are wrong. Of two states that
-// come seldom and last for long little shows while the good one lasts, so that more may be.
+// TestSlowFresh: with seeds that were kept aside until the rules were done, at most 4 of 50 searches are wrong, also of two states
+// whose worse comes seldom and lasts for long.
 func TestSlowFresh(t *testing.T) {
 	const searches = 50
 	for _, w := range freshWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			o, most := w.searches(100_001, searches, w.search), 4
-			if strings.Contains(w.name, "bistable") {
-				most = 10
-			}
+			const most = 4
+			o := w.searches(100_001, searches, w.search)
 			t.Logf("| %s | %.3g | %.3g to %.3g | %.2f | %.0f | %d | %d |", w.name, w.holds(0), o.holds, o.breaks, o.width, o.requests, o.wrong, o.open)
 			if o.wrong > most {
 				t.Errorf("%d of %d answers are wrong", o.wrong, searches)
