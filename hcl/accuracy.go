@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -163,8 +164,11 @@ func checkTask(b *lang.Block, d *accuracyDraft) {
 	}
 	d.Spec = whole
 	if whole.NeedsShots() && whole.ShotsPath == "" {
-		b.Fail(b.Header.Lacking("shots_path"), "Missing argument", "Protocol %q takes the examples for %s from a file of their own. Write shots_path, or shots = 0.",
-			whole.Protocol, whole.Task)
+		missing := fmt.Sprintf("Protocol %q takes the examples for %s from a file of their own. Write shots_path, or shots = 0.", whole.Protocol, whole.Task)
+		if *whole.Shots == 0 {
+			missing = fmt.Sprintf("Task %s needs a second file: the model's tokenizer.json beside its template. Write shots_path.", whole.Task)
+		}
+		b.Fail(b.Header.Lacking("shots_path"), "Missing argument", "%s", missing)
 	}
 }
 
