@@ -65,7 +65,16 @@ func applyLab(ctx context.Context, file string) error {
 		return err
 	}
 	defer store.Close()
+	for i := range cfg.Tunes {
+		for j := range cfg.Tunes[i].Loads {
+			cfg.Tunes[i].Loads[j].Workload.Speed = 1
+		}
+	}
 	known, err := store.Known(ctx)
+	if err != nil {
+		return err
+	}
+	ledgers, err := store.Ledgers(ctx, results.LedgerInputs)
 	if err != nil {
 		return err
 	}
@@ -78,7 +87,7 @@ func applyLab(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	p, out := plan.New(cfg, plan.Options{Known: known}), json.NewEncoder(os.Stdout)
+	p, out := plan.New(cfg, plan.Options{Known: known, Ledgers: ledgers}), json.NewEncoder(os.Stdout)
 	_, err = apply.Run(ctx, p, store, apply.Options{
 		Options: place.Options{Binaries: binaries, Holder: "the test"},
 		Run:     results.Run{ID: results.NewRunID(time.Now()), Lab: p.Lab.Name, Command: "apply"},
@@ -121,7 +130,7 @@ func (s *searching) apply(until int, env ...string) (events []apply.Event) {
 		if e.Type == apply.Tried {
 			tried++
 		}
-		if until > 0 && tried == until && e.Type == apply.Progress { // in the next
+		if until > 0 && tried >= until && (e.Type == apply.Progress || e.Type == apply.Try) { // in the next
 			cmd.Process.Kill()
 		}
 	}
@@ -149,6 +158,14 @@ func newSearching(t *testing.T, capacity, slo, load string) *searching {
 	engine := httptest.NewServer(sim.New(sim.Config{Model: "sim", Table: sim.Table{
 		{Concurrency: 8, TTFT: 20 * time.Millisecond, ITL: time.Millisecond}, {Concurrency: 12, TTFT: 1400 * time.Millisecond, ITL: time.Millisecond}}}))
 	t.Cleanup(engine.Close)
+	s := newLab(t)
+	s.write(engine.URL, capacity, slo, load)
+	return s
+}
+
+// newLab is a lab that is not written yet.
+func newLab(t *testing.T) *searching {
+	t.Helper()
 	home, err := os.MkdirTemp("", "s") // short, for the agent's socket is below it
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +173,6 @@ func newSearching(t *testing.T, capacity, slo, load string) *searching {
 	t.Cleanup(func() { os.RemoveAll(home) })
 	s := &searching{TB: t, lab: filepath.Join(t.TempDir(), "lab.hcl")}
 	s.env = []string{searchEnv + "=" + s.lab, binaryEnv + "=" + testhost.HCL(t), "HOME=" + home}
-	s.write(engine.URL, capacity, slo, load)
 	return s
 }
 

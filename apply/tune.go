@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/load"
@@ -47,8 +49,8 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			tell.say(Failed, "tune %s: %v", t.Name, err)
 			return
 		}
-		r.expect(len(d.Cells))
-		if start.Race != nil {
+		r.expect(len(d.ToDo()))
+		if start.Race != nil && t.Capacity() == nil {
 			d.Enough = func(row *results.Row) bool {
 				figure, _ := r.figure(t, row)
 				return row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
@@ -114,7 +116,7 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			}
 		default: // a host is lost, or its start does not start, which is told, or it was broken off
 			if ctx.Err() == nil && (failed == nil || failed.scope <= ofDeployment) {
-				r.expect(len(d.Cells)) // which the next apply measures
+				r.expect(len(d.ToDo())) // which the next apply measures
 			}
 			return
 		}
@@ -129,7 +131,14 @@ func said(t *plan.Tune, tried results.Tried) string {
 	}
 	var loads []string
 	for _, l := range tried.Loads {
-		loads = append(loads, fmt.Sprintf("%.4g", l.Figure))
+		text := fmt.Sprintf("%.4g", l.Figure)
+		if o := l.Capacity; o != nil && o.Holds != nil {
+			text += fmt.Sprintf(", certainly holds %.4g", *o.Holds)
+		}
+		if o := l.Capacity; o != nil && o.Breaks != nil {
+			text += fmt.Sprintf(", certainly breaks by %.4g", *o.Breaks)
+		}
+		loads = append(loads, text)
 	}
 	return fmt.Sprintf("%s: %s %s", tried.Settings, t.Figure.Name, strings.Join(loads, ", "))
 }
@@ -138,36 +147,18 @@ func said(t *plan.Tune, tried results.Tried) string {
 func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *results.Tried, failed *failure) (*tune.Result, error) {
 	late, done := flow.Beyond(ctx, storePatience)
 	defer done()
-	rows, err := r.keep.store.Rows(late, results.Query{Run: r.opt.Run.ID})
-	if err != nil {
-		return nil, err
-	}
-	best, at, why, broke, missed := 0.0, "", "", false, []string(nil)
+	best, at, why, broke, missed := tune.Score{}, "", "", false, []string(nil)
 	for _, c := range d.Cells {
-		l := results.TriedLoad{Cell: c.ID, Axes: c.Axes}
-		i := slices.IndexFunc(rows, func(row results.Row) bool { return row.ID == c.ID })
-		if i < 0 {
-			l.Error = "not measured"
-		} else {
-			row := &rows[i]
-			if n := row.Noise; n != nil && n.Spread[t.Figure.Name] > 0 {
-				tried.Noise = &tune.Noise{Spread: n.Spread[t.Figure.Name], Freedom: n.Starts - 1}
-			}
-			l.Error, _, _ = strings.Cut(row.Error, "\n")
-			if row.Summary != nil {
-				for _, a := range row.Summary.Objectives {
-					if !a.Met {
-						l.Missed = append(l.Missed, a.Name())
-					}
-				}
-				var doubt *load.Reason
-				if l.Figure, doubt = r.figure(t, row); doubt != nil {
-					l.Doubt = r.keep.secrets.Text(doubt.Text)
-					broke = broke || doubt.Code != load.CodeServed
-				}
-			}
+		read := r.triedLoad
+		if c.Search() != nil {
+			read = r.triedSearch
 		}
-		switch {
+		l, err := read(late, t, tried, c)
+		if err != nil {
+			return nil, err
+		}
+		broke = broke || l.broke
+		switch score := (tune.Score{Value: t.Score(l.Figure), Error: l.deviation}); {
 		case l.Error != "":
 			why = l.Error
 		case l.Doubt != "":
@@ -176,12 +167,12 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			why = "nothing was measured of " + t.Figure.Name
 		case l.Missed != nil:
 			missed = append(missed, l.Missed...)
-		case t.Score(l.Figure) > best:
-			best, at = t.Score(l.Figure), plan.At(d, c)
+		case score.Value > best.Value:
+			best, at = score, l.at
 		}
-		tried.Loads = append(tried.Loads, l)
+		tried.Loads = append(tried.Loads, l.TriedLoad)
 	}
-	if len(d.Cells) == 1 {
+	if len(d.Cells) == 1 && t.Capacity() == nil {
 		at = "" // a race would save nothing
 	}
 	broken := slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error != "" })
@@ -199,20 +190,108 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 			outcome = tune.OutOfMemory
 		}
 		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
-	case beaten(t, tried.Race, tried.Loads[0].Figure):
+	case t.Capacity() == nil && beaten(t, tried.Race, tried.Loads[0].Figure):
 		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("%s %.4g at %s", t.Figure.Name, tried.Loads[0].Figure, tried.Race.At),
 			Score: tune.Score{Value: t.Score(tried.Loads[0].Figure)}}, nil
-	case broken && slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error == "not measured" }):
+	case !broken && lostRace(t, tried):
+		o := tried.Loads[0].Capacity
+		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("breaks by %.4g, and the best so far certainly holds %s", *o.Breaks, tried.Race.At)}, nil
+	case broken && slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error == notMeasured }):
 		return nil, nil
-	case !broken && best == 0 && broke:
+	case !broken && best.Value == 0 && broke:
 		return &tune.Result{Outcome: tune.Broke, Reason: why}, nil
-	case !broken && best == 0 && missed != nil:
+	case !broken && best.Value == 0 && missed != nil:
 		slices.Sort(missed)
 		return &tune.Result{Outcome: tune.MissedSLO, Reason: strings.Join(slices.Compact(missed), ", ")}, nil
-	case broken || best == 0:
+	case broken || best.Value == 0:
 		return &tune.Result{Outcome: tune.NotMeasurable, Reason: why}, nil
 	}
-	return &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: best}, At: at}, nil
+	return &tune.Result{Outcome: tune.Measured, Score: best, At: at}, nil
+}
+
+// triedNow is a load of a start as its ledger keeps it, and what its result is made of.
+type triedNow struct {
+	results.TriedLoad
+	deviation float64 // of the figure, as a part of it; 0: not known
+	at        string  // the load at which others may be raced against this candidate
+	broke     bool    // it has done less than was asked for
+}
+
+// triedLoad is what a cell has measured of what is tuned, and of the box, if it was proved.
+func (r *run) triedLoad(ctx context.Context, t *plan.Tune, tried *results.Tried, c *plan.Cell) (l triedNow, err error) {
+	l = triedNow{TriedLoad: results.TriedLoad{Cell: c.ID, Axes: c.Axes}, at: plan.At(tried.Engine, c)}
+	rows, err := r.keep.store.Rows(ctx, results.Query{Run: cmp.Or(c.Run, r.opt.Run.ID), Cell: c.ID})
+	if err != nil || len(rows) == 0 {
+		l.Error = notMeasured
+		return l, err
+	}
+	row := &rows[0]
+	if n := row.Noise; n != nil && n.Spread[t.Figure.Name] > 0 {
+		tried.Noise = &tune.Noise{Spread: n.Spread[t.Figure.Name], Freedom: n.Starts - 1}
+	}
+	l.Error, _, _ = strings.Cut(row.Error, "\n")
+	if row.Summary == nil {
+		return l, nil
+	}
+	for _, a := range row.Summary.Objectives {
+		if !a.Met {
+			l.Missed = append(l.Missed, a.Name())
+		}
+	}
+	var doubt *load.Reason
+	if l.Figure, doubt = r.figure(t, row); doubt != nil {
+		l.Doubt = r.keep.secrets.Text(doubt.Text)
+		l.broke = doubt.Code != load.CodeServed
+	}
+	return l, nil
+}
+
+const notMeasured = "not measured"
+
+// triedSearch is what a search has found. Its figure is what is likely: the two bounds are certain, and too far apart to compare
+// candidates by.
+func (r *run) triedSearch(ctx context.Context, t *plan.Tune, tried *results.Tried, c *plan.Cell) (l triedNow, err error) {
+	l = triedNow{TriedLoad: results.TriedLoad{Cell: c.ID, Axes: c.Axes}}
+	found, err := r.keep.store.Capacities(ctx, results.Query{Run: r.opt.Run.ID, Cell: c.ID})
+	if err != nil {
+		return l, err
+	}
+	if len(found) == 0 || !found[0].Outcome.Over {
+		l.Error = notMeasured
+		return l, nil
+	}
+	o := &found[0].Outcome
+	l.Capacity = o
+	switch l.Figure, l.deviation = o.Likely(); {
+	case o.Flaw != "":
+		l.Doubt = o.Flaw
+	case o.Breaks != nil && *o.Breaks == o.Least:
+		l.Missed = []string{o.BoundBy}
+	case o.Holds == nil && o.Breaks == nil:
+		l.Doubt = "the budget of the search makes no load certain"
+		if i := slices.IndexFunc(o.Loads, func(x capacity.Load) bool { return x.Doubt != "" }); i >= 0 {
+			l.Doubt = r.keep.secrets.Text(o.Loads[i].Doubt)
+		}
+		rows, err := r.keep.store.Rows(ctx, results.Query{Run: r.opt.Run.ID})
+		if err != nil {
+			return l, err
+		}
+		for _, row := range rows {
+			if row.DeploymentID == tried.Deployment {
+				_, doubt := r.figure(t, &row)
+				l.broke = l.broke || doubt != nil && doubt.Code != load.CodeServed && doubt.Code != load.CodeFailed
+			}
+		}
+	case o.Holds != nil:
+		l.at = fmt.Sprintf("%s=%v", o.Of, *o.Holds)
+	}
+	return l, nil
+}
+
+// lostRace reports whether a candidate that is tuned by its capacity has lost its race.
+func lostRace(t *plan.Tune, tried *results.Tried) bool {
+	worth, o := t.Worth(tried.Race), tried.Loads[0].Capacity
+	return worth > 0 && o != nil && o.Flaw == "" && o.Breaks != nil && *o.Breaks <= worth
 }
 
 // isItsOwn reports whether a start has failed by what its candidate is. Before its engine runs that can only be another engine, with an

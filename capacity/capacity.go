@@ -29,6 +29,10 @@ type Question struct {
 	Precision  float64 // how near the two bounds come, as a part of the lower: 0.05
 	Budget     float64 // what may be spent: requests
 	Timed      bool    // or seconds of measuring
+
+	// Worth is a load of the range that is tried first, and the search ends when that surely does not hold: who asks has another server
+	// that holds it. 0: there is none.
+	Worth float64 `json:",omitempty"`
 }
 
 // Verdict is what is certain of a load.
@@ -163,6 +167,8 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	add(!room, "within", "there is no room in the range from %v to %v", q.Least, q.Most)
 	add(room && q.Whole && (q.Least != math.Trunc(q.Least) || q.Most != math.Trunc(q.Most)), "within",
 		"the range from %v to %v is not of whole numbers", q.Least, q.Most)
+	add(room && q.Worth != 0 && (!(q.Worth >= q.Least && q.Worth <= q.Most) || q.Whole && q.Worth != math.Trunc(q.Worth)), "within",
+		"a load of %v is none of the range", q.Worth)
 	add(!(q.Confidence >= 0.5 && q.Confidence <= 0.9999), "confidence", "a confidence of %v is not between 0.5 and 0.9999", q.Confidence)
 	add(!(q.Precision >= 0.001 && q.Precision <= 1), "precision", "a precision of %v is not between 0.001 and 1", q.Precision)
 	add(!(q.Budget > 0), "budget", "there is no budget")
@@ -238,7 +244,7 @@ func (q Question) Truth(requests func(at float64) ([]load.Record, error)) (holds
 }
 
 // First is the load that is tried first.
-func (s *Search) First() float64 { return min(first*s.Least, s.Most) }
+func (s *Search) First() float64 { return cmp.Or(s.Worth, min(first*s.Least, s.Most)) }
 
 // MostLoads is how many loads are tried at most.
 func (s *Search) MostLoads() int { return s.most }
@@ -302,7 +308,7 @@ func (s *Search) Next() (Try, bool) {
 // is left, such as may break; and at last, with all of it, one that may hold. What has passed before the last try is tried again.
 func (s *Search) choose() (Try, bool) {
 	a := s.Answer()
-	if a.Flaw != "" || a.Finished {
+	if a.Flaw != "" || a.Finished || a.Breaks != nil && a.Breaks.Load <= s.Worth {
 		return Try{}, false
 	}
 	left, least := s.Budget-s.spent, s.Budget/share/glances

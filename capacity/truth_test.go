@@ -69,9 +69,6 @@ func closed(name string, steep, stalls, shared float64, block int, knee func(bef
 		}}
 }
 
-// normalAbove is what a standard normal variable exceeds with that probability.
-func normalAbove(p float64) float64 { return math.Sqrt2 * math.Erfinv(1-2*p) }
-
 // steady is a knee that stays where it is.
 func steady(at float64) func(int) float64 { return func(int) float64 { return at } }
 
@@ -182,6 +179,7 @@ type answered struct {
 	requests          int
 	flaw              string // why there is no answer
 	outside, finished bool
+	likely, deviation float64 // see [Outcome.Likely]
 }
 
 // search is a search in a world by the tests of this room.
@@ -213,6 +211,8 @@ func (w world) search(seed uint64) (a answered) {
 		spent += float64(n) * costs
 		s.Tried(try, float64(n)*costs, "", false)
 	}
+	o := s.Outcome(0, a.requests)
+	a.likely, a.deviation = o.Likely()
 	found := s.Answer()
 	if found.Flaw == "" && found.Holds != nil && found.Holds.Again == Pass {
 		a.holds, a.heldAt = found.Holds.Load, tried[found.Holds.Load]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 
+	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/hcl/lang"
 	"hclbench/load/metric"
@@ -26,7 +27,7 @@ type Tune struct {
 	Name        string
 	Description string
 	Objective   string          // the benchmark whose loads are measured
-	Figure      metric.Metric   // what is best
+	Figure      metric.Metric   // what is best; of an objective that searches [heldLoad]
 	Loads       []Cell          // of the objective, one for each load; their engine does not count
 	Percentiles []float64       // of the objective
 	Start       *engines.Engine // what the stages begin with
@@ -35,6 +36,17 @@ type Tune struct {
 	Finals      int             // fresh starts of each finalist
 	Budget      TuneBudget
 	Pos         string
+}
+
+// heldLoad is the figure of an objective that searches for the load that is held. No cell has it.
+var heldLoad = metric.Metric{Name: "capacity", Title: "Load that is held", Short: "capacity", Better: metric.More}
+
+// Capacity is what the objective searches for; nil: its loads are as they are written.
+func (t *Tune) Capacity() *capacity.Question {
+	if len(t.Loads) == 0 {
+		return nil
+	}
+	return t.Loads[0].Capacity
 }
 
 // TuneBudget is what a tuning may spend at most; 0: no limit.
@@ -287,9 +299,14 @@ func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
 	at := b.At("objective")
 	for _, c := range t.Loads {
 		switch {
+		case c.Capacity != nil && len(t.Loads) > 1:
+			b.Fail(at, "Several answers", "benchmark.%s searches %d times for a capacity, and a candidate has one. Name one that searches once.", of.Name, len(t.Loads))
+			return
+		case c.Capacity != nil && b.Arg("figure").IsSet():
+			b.Fail(b.At("figure"), "Two objectives", "benchmark.%s searches for a capacity, which is what is best. Remove figure.", of.Name)
+			return
 		case c.Capacity != nil:
-			b.Fail(at, "Nothing to measure", "benchmark.%s searches for a capacity, and candidates are measured at loads that are the "+
-				"same for all. Name one that says its loads.", of.Name)
+			t.Figure = heldLoad
 			return
 		case c.Offline:
 			b.Fail(at, "Nothing to measure", "benchmark.%s runs offline, and candidates are measured by what is sent to them. "+
@@ -568,7 +585,14 @@ const tuneConfidence = 0.95
 // leastCost is what a start costs at least: its loads, as far as they say how long they take.
 func (t *Tune) leastCost() (least tune.Cost) {
 	for _, c := range t.Loads {
-		least.Time += c.Workload.Takes()
+		switch q := c.Capacity; {
+		case q == nil:
+			least.Time += c.Workload.Takes()
+		case !q.Whole: // of a closed loop nobody knows how long a request takes
+			if s, err := capacity.New(*q); err == nil {
+				least.Time += time.Duration(float64(s.LeastRequests()) / q.Most * float64(time.Second))
+			}
+		}
 	}
 	for _, h := range t.Hosts() {
 		least.Money += h.PricePerHour * least.Time.Hours()

@@ -39,9 +39,13 @@ tune "pace" {
   budget { starts = 12 }
 }`
 	}
+	search := strings.NewReplacer("requests = 8\n", "slo { ttft_p95 = \"1s\" }\n  capacity { of = \"concurrency\" }\n", "    concurrency   = 4\n", "").
+		Replace(lab("", "", "output_throughput", `itl = "2ms"`) + "\ndataset \"random\" \"e\" { input_tokens = 32 }\n")
 	for name, tt := range map[string]struct{ text, want string }{
 		"matrix":     {lab(", spread = matrix.s", "matrix { s = [0.5, 0.9] }", "output_throughput", `itl = "2ms"`), "another engine in each cell"},
 		"zero":       {lab("", "", "failed", `itl = "2ms"`), "the best is 0"},
+		"capacity":   {search, "Remove figure"},
+		"capacities": {strings.Replace(strings.Replace(search, "capacity {", "matrix { dataset = [dataset.random.d, dataset.random.e] }\n  capacity {", 1), "dataset.random.d\n  slo", "matrix.dataset\n  slo", 1), "Name one that searches once"},
 		"percentile": {lab("", "", "p97_ttft_ms", `itl = "2ms"`), "has no p97_ttft_ms"},
 	} {
 		_, problems := loadText(t, tt.text, lang.Vars{})

@@ -117,6 +117,7 @@ func (p *Plan) Know(opt Options) {
 	p.compare(opt)
 	for _, t := range p.Tunes {
 		if !opt.Rerun {
+			t.known = opt.Known
 			t.Know(opt.Ledgers[[2]string{p.Lab.Name, results.LedgerName(t.Name)}])
 		}
 	}

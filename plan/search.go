@@ -108,7 +108,7 @@ func (c *Cell) Try(at, most float64, repetition int) *Cell {
 	sent.Workload = q.Workload(sent.Workload, at, most)
 	sent.Workload.Duration = load.Duration(float64(sent.Workload.Duration) / s.speed())
 	sent.Workload.Rate *= load.Rate(s.speed())
-	sent.Seed = out.seed()
+	sent.Seed = out.seed() ^ c.seed() ^ s.Seed // as the cell's own differs from what it would be by itself: in a tuning
 	out.Task = &sent
 	out.ID, out.Group = out.id(c.deployment.ID), out.group(c.deployment.ID)
 	return out

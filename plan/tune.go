@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,7 @@ type Tune struct {
 	Ledger results.Ledger    // what was tried so far
 
 	lab   string
+	known map[string]results.Known                       // what is measured, by cell
 	best  string                                         // what the winner is called as a block: no engine of the lab has that name
 	stand func(*engines.Engine) (*engines.Engine, error) // what is started in the place of an engine; nil: itself
 }
@@ -62,8 +65,8 @@ func (t *Tune) deployment(e *engines.Engine) (*Deployment, error) {
 	return deployment(e), nil
 }
 
-// Deployment is a start of the tuning, with a cell for each load. Nothing that it measures was measured before: its prompts
-// are its own.
+// Deployment is a start of the tuning, with a cell for each load. Its prompts are its own. What it has measured before it was broken off
+// is done.
 func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
 	d, err := t.deployment(t.Candidate(s.Candidate.Options).Engine)
 	if err != nil {
@@ -86,23 +89,59 @@ func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
 				c.Axes[i].Value = d.Engine.Label()
 			}
 		}
+		if c.Capacity != nil {
+			q := *c.Capacity
+			q.Worth = t.Worth(s.Race)
+			c.Capacity = &q
+		}
 		x := cell(d, b, c, &Cell{Repetition: 1, load: loadOf(c, d), occurrence: 1, Status: Measure})
 		x.Load().Seed ^= s.Seed
-		if s.Race != nil && At(d, x) == s.Race.At {
+		if s.Race != nil && At(d.Engine.Label(), x) == s.Race.At {
 			d.Cells = slices.Insert(d.Cells, 0, x)
 		} else {
 			d.Cells = append(d.Cells, x)
 		}
 	}
 	d.identify(t.lab)
+	known := maps.Clone(t.known)
+	maps.DeleteFunc(known, func(_ string, k results.Known) bool {
+		return !slices.ContainsFunc(t.Ledger.Starts, func(x results.Tried) bool {
+			return x.Deployment == d.ID && x.Result == nil && x.Run == k.RunID
+		})
+	})
+	for _, c := range d.Cells {
+		if search := c.Search(); search != nil {
+			search.Tries = c.tried(known, Options{}, newSeen(t.lab, nil))
+		} else if id, k, ok := d.measured(c, known); ok {
+			c.known(id, k, Options{}, newSeen(t.lab, nil))
+		}
+	}
 	return d, nil
 }
 
-// At names a cell's load, the same in each start of a tuning: "concurrency=8".
-func At(d *Deployment, c *Cell) string {
+// Worth is the load at which a candidate races that is tuned by its capacity: one which the best so far certainly holds, and whose loss no
+// noise between starts explains. 0: there is no race.
+func (t *Tune) Worth(race *tune.Race) float64 {
+	q := t.Capacity()
+	if race == nil || q == nil {
+		return 0
+	}
+	_, held, _ := strings.Cut(race.At, "=")
+	at, err := strconv.ParseFloat(held, 64)
+	if at = min(at, race.Least); q.Whole {
+		at = math.Floor(at)
+	}
+	if err != nil || at < q.Least {
+		return 0
+	}
+	return min(at, q.Most)
+}
+
+// At names the load of a cell of an engine, the same in each start of a tuning: "concurrency=8".
+func At(engine string, c *Cell) string {
 	var words []string
 	for _, a := range c.Axes {
-		if a.Value != d.Engine.Label() {
+		if a.Value != engine {
 			words = append(words, fmt.Sprintf("%s=%v", a.Name, a.Value))
 		}
 	}
@@ -125,6 +164,9 @@ func (t *Tune) asked() string {
 	}
 	for _, c := range t.Loads {
 		add(loadOf(c, t.Hold).text, c.Workload.SLO)
+		if c.Capacity != nil {
+			add(*c.Capacity)
+		}
 	}
 	return hash(strings.Join(all, ""))
 }
@@ -237,8 +279,15 @@ func (t *printer) tuning(x *Tune) {
 	}
 	way := s.Strategy()
 	t.printf("\ntune %s\n", x.Name)
-	t.printf(tuningLine, "objective", fmt.Sprintf("%s of benchmark %s, %s in each start%s", x.Figure.Name, x.Objective,
-		plain.Count(len(x.Loads), "load"), underSLO(x)))
+	search := x.Hold.searchOf(x.Loads)
+	if search == nil {
+		t.printf(tuningLine, "objective", fmt.Sprintf("%s of benchmark %s, %s in each start%s", x.Figure.Name, x.Objective,
+			plain.Count(len(x.Loads), "load"), underSLO(x)))
+	} else {
+		t.printf(tuningLine, "objective", fmt.Sprintf("%s of benchmark %s, all loads in the one start of a candidate", x.Figure.Name, x.Objective))
+		t.named("  ", "search       ", search.String())
+		t.named("  ", "race         ", "a candidate's first load is one that the best so far certainly holds; its start ends when it surely does not hold that")
+	}
 	t.printf(tuningLine, "start", fmt.Sprintf("%s, started twice first: below what two starts of the same differ in, nothing is a difference", x.Start.Address()))
 	for _, stage := range x.Stages {
 		t.printf("  stage %s\n", stage.Name)
@@ -251,17 +300,37 @@ func (t *printer) tuning(x *Tune) {
 		}
 	}
 	t.printf(tuningLine, "finals", fmt.Sprintf("%d candidates in turn, %s each, by prompts that nothing was chosen by", max(2, x.Keep), plain.Count(x.Finals, "fresh start")))
-	most := fmt.Sprintf("%d to %d starts, %d to %d measurements", way.Least, way.Most, way.Least*len(x.Loads), way.Most*len(x.Loads))
+	loads, what := len(x.Loads), "measurement"
+	if search != nil {
+		loads, what = search.loads, "load"
+	}
+	most := fmt.Sprintf("%d to %d starts, %d to %d %ss", way.Least, way.Most, way.Least*len(x.Loads), way.Most*loads, what)
 	if way.Least > way.Most {
-		most = fmt.Sprintf("at most %s, %s", plain.Count(way.Most, "start"), plain.Count(way.Most*len(x.Loads), "measurement"))
+		most = fmt.Sprintf("at most %s, %s", plain.Count(way.Most, "start"), plain.Count(way.Most*loads, what))
+	}
+	between := func(least, most string) string {
+		if least != "" {
+			return "; " + least + " to " + most
+		}
+		return "; at most " + most
+	}
+	least, cost := "", ""
+	if way.Time[0] > 0 && way.Least <= way.Most {
+		least = Rough(way.Time[0])
+	}
+	if way.Money[0] > 0 && way.Least <= way.Most {
+		cost = fmt.Sprintf("$%.2f", way.Money[0])
 	}
 	if d := way.Time[1]; d > 0 {
-		most += fmt.Sprintf("; at most %s", Rough(d))
+		most += between(least, Rough(d))
+	} else if search != nil && search.Question.Timed {
+		each := time.Duration(search.Question.Budget * float64(time.Second))
+		most += between(least, Rough(time.Duration(way.Most)*each)) + " of searching, beside loading"
 	}
 	if m := way.Money[1]; m > 0 {
-		most += fmt.Sprintf("; at most $%.2f", m)
+		most += between(cost, fmt.Sprintf("$%.2f", m))
 	} else if price, d := x.Price(), way.Time[1]; price > 0 && d > 0 {
-		most += fmt.Sprintf("; at most $%.2f", price*d.Hours())
+		most += between(cost, fmt.Sprintf("$%.2f", price*d.Hours()))
 	}
 	t.printf(tuningLine, "budget", most)
 	if n := len(x.Ledger.Starts); n > 0 {
@@ -296,6 +365,14 @@ func (t *Tune) json() (jsonTune, error) {
 		out.Next = next.Candidate.Settings()
 	}
 	return out, nil
+}
+
+// searchOf is the search that is made of loads, as it is without a race; nil: they are loads as they are.
+func (d *Deployment) searchOf(loads []hcl.Cell) *Search {
+	if len(loads) == 0 || loads[0].Capacity == nil {
+		return nil
+	}
+	return cell(d, hcl.Benchmark{}, loads[0], &Cell{Repetition: 1}).Search()
 }
 
 // underSLO says under which SLO a figure counts.

@@ -150,7 +150,7 @@ func TestTune(t *testing.T) {
 	race := x.Ledger.Starts[3].Start
 	race.Race = &tune.Race{At: "concurrency=32", Least: 50}
 	d, err := x.Deployment(race)
-	if err != nil || len(d.Cells) != 2 || At(d, d.Cells[0]) != "concurrency=32" || At(d, d.Cells[1]) != "concurrency=8" {
+	if err != nil || len(d.Cells) != 2 || At(d.Engine.Label(), d.Cells[0]) != "concurrency=32" || At(d.Engine.Label(), d.Cells[1]) != "concurrency=8" {
 		t.Errorf("a race at 32 begins with %v: %v", d.Cells, err)
 	}
 	// What was proved of the box before counts as so many more starts.
@@ -211,5 +211,59 @@ func TestTune(t *testing.T) {
 	}
 	if spent > 100 || spent == 0 {
 		t.Errorf("$%.2f are spent of 100", spent)
+	}
+}
+
+// TestTuneCapacity: of an objective that searches the plan tells the strategy; a candidate races at a load which the best certainly holds, and a
+// start that was broken off goes on with what it lacks.
+func TestTuneCapacity(t *testing.T) {
+	lab := strings.NewReplacer("  matrix { concurrency = [8, 32] }\n", "", "  requests = 100\n", "  capacity {\n    of     = \"concurrency\"\n    within = [8, 256]\n  }\n",
+		"    concurrency   = matrix.concurrency\n", "", "    time   = \"4h\"\n", "").Replace(tuneLab)
+	p := New(readLab(t, lab), Options{})
+	text := strings.Join(strings.Fields(printed(t, p, false)), " ")
+	for _, want := range []string{
+		"capacity of benchmark chat, all loads in the one start of a candidate", "search concurrency from 8 to 256, 95 % sure and within 5 %; 32 first",
+		"7 to 12 starts, 7 to 204 loads; at most 12h00m of searching, beside loading; at most $180.00",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, text)
+		}
+	}
+	x := p.Tunes[0]
+	x.Begin(func() uint64 { return 7 })
+	for _, c := range []struct {
+		race *tune.Race
+		want float64
+	}{{nil, 0}, {&tune.Race{At: "concurrency=83", Least: 99}, 83}, {&tune.Race{At: "concurrency=83", Least: 70.4}, 70}, {&tune.Race{At: "concurrency=83", Least: 7}, 0}} {
+		if got := x.Worth(c.race); got != c.want {
+			t.Errorf("a race %+v is at %v, want %v", c.race, got, c.want)
+		}
+	}
+	start := tune.Start{Number: 3, Phase: tune.Search, Seed: 5, Race: &tune.Race{At: "concurrency=83", Least: 99}}
+	d, err := x.Deployment(start)
+	if err != nil || len(d.Cells) != 1 || d.Cells[0].Search().Question.Worth != 83 {
+		t.Fatalf("%+v: %v", d.Cells, err)
+	}
+	other := start
+	other.Seed = 6
+	e, err := x.Deployment(other)
+	if err != nil || e.Cells[0].Try(83, 100, 1).Load().Seed == d.Cells[0].Try(83, 100, 1).Load().Seed {
+		t.Errorf("two starts send the same: %v", err)
+	}
+	// What a try of this start has measured is known when it was broken off, and to no other start.
+	try := d.Cells[0].Try(83, 100, 1)
+	x.known = map[string]results.Known{try.ID: {Verdict: "valid", RunID: "r1", Identity: try.Identity(), Repetition: 1}}
+	for _, c := range []struct {
+		tried results.Tried
+		want  int
+	}{
+		{results.Tried{Start: start, Deployment: d.ID, Run: "r1"}, 1}, {results.Tried{Start: start, Deployment: d.ID, Run: "r2"}, 0},
+		{results.Tried{Start: start, Deployment: d.ID, Run: "r1", Result: &tune.Result{}}, 0},
+	} {
+		x.Ledger.Starts = []results.Tried{c.tried}
+		again, err := x.Deployment(start)
+		if err != nil || len(again.Cells[0].Search().Tries) != c.want {
+			t.Errorf("after %+v it knows %v tries: %v", c.tried, again.Cells[0].Search().Tries, err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"hclbench/capacity"
 	"hclbench/tune"
 )
 
@@ -43,6 +44,8 @@ type TriedLoad struct {
 	Missed []string `json:"missed,omitempty"` // lines of the SLO
 	Error  string   `json:"error,omitempty"`
 	Doubt  string   `json:"doubt,omitempty"` // why the figure is none: the engine has not done what was asked for
+	// Capacity is what a search has found, of which the figure is what is likely.
+	Capacity *capacity.Outcome `json:"capacity,omitempty"`
 }
 
 // LedgerName is the name under which a run keeps the ledger of a tuning.
