@@ -101,6 +101,7 @@ type searching struct {
 	testing.TB
 	lab string
 	env []string
+	of  string // whose tries count; empty: every benchmark's
 }
 
 // apply applies the lab, until it has tried so many loads if that is not 0: then it is killed. It returns the events.
@@ -127,7 +128,7 @@ func (s *searching) apply(until int, env ...string) (events []apply.Event) {
 			break
 		}
 		events = append(events, e)
-		if e.Type == apply.Tried {
+		if e.Type == apply.Tried && (s.of == "" || e.Benchmark == s.of) {
 			tried++
 		}
 		if until > 0 && tried >= until && (e.Type == apply.Progress || e.Type == apply.Try) { // in the next

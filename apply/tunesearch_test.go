@@ -17,6 +17,7 @@ import (
 func TestSlowTuneSearch(t *testing.T) {
 	t.Parallel()
 	s := newLab(t)
+	s.of = "size"
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

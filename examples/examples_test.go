@@ -8,10 +8,12 @@ import (
 	"encoding/csv"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -23,7 +25,9 @@ import (
 	"hclbench/plan"
 	"hclbench/provision"
 	"hclbench/provision/docker"
+	"hclbench/results"
 	"hclbench/testhost/golden"
+	"hclbench/tune"
 )
 
 // example is what a lab plans to.
@@ -620,5 +624,57 @@ func TestPublished(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestGPUStackTuned: where the candidates of the study are as fast as its stand-ins are, which play what it has published, the tuning goes the
+// study's way and ends at its answer.
+func TestGPUStackTuned(t *testing.T) {
+	cfg := read(t, "gpustack-h200")
+	p, err := plan.Rehearse(cfg, 1, func(int) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := p.Tunes[0]
+	x.Begin(func() uint64 { return 7 })
+	var path []string
+	for range 50 {
+		search, err := x.Search()
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, more := search.Next()
+		if !more {
+			break
+		}
+		d, err := x.Deployment(start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pace := 1.0
+		if text, ok := d.Engine.Flag("speed"); ok {
+			if pace, err = strconv.ParseFloat(text, 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		path = append(path, plan.Settings(start.Candidate))
+		x.Ledger.Starts = append(x.Ledger.Starts, results.Tried{Start: start, Deployment: d.ID,
+			Result: &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: 5482.59 * pace * (1 + 0.004*float64(start.Number%3))}}})
+	}
+	want := []string{"as it is", "as it is", "sglang.baseline", "trtllm.baseline", "sglang.baseline, enable-dp-attention",
+		"sglang.baseline, enable-dp-attention, enable-torch-compile", "sglang.baseline, enable-torch-compile"}
+	if diff := cmp.Diff(want, path[:min(len(want), len(path))]); diff != "" {
+		t.Errorf("the way (-want +got):\n%s", diff)
+	}
+	search, err := x.Search()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := search.Answer()
+	if a.Winner == nil || plan.Settings(a.Winner.Candidate) != "sglang.baseline, enable-dp-attention" {
+		t.Fatalf("after %v the answer is %+v", path, a)
+	}
+	if g := search.Gain(a.Winner); math.Abs(g.Value-7143.30/5482.59) > 0.02 {
+		t.Errorf("its gain is %+v", g)
 	}
 }

@@ -63,6 +63,7 @@ type TuneStage struct {
 
 	engines   []*engines.Engine
 	overrides []engines.Override
+	pace      []float64
 }
 
 // Option is one thing that a stage tries.
@@ -70,6 +71,7 @@ type Option struct {
 	ID       string          // of no other option of the stage: what it says
 	Engine   *engines.Engine // another engine; nil: the one that the stages before have chosen
 	Override engines.Override
+	Pace     float64 // how many times as fast it makes a stand-in in a rehearsal
 
 	index int // of what is written in the stage's argument
 }
@@ -115,6 +117,7 @@ func stageBlock() *lang.BlockType {
 			lang.Arg("engines", enginesOfLab, func(s *TuneStage, all []*engines.Engine) { s.engines = all }),
 			lang.Arg("flags", flagOptions, func(s *TuneStage, all []engines.Override) { s.overrides = append(s.overrides, all...) }),
 			lang.Arg("env", envOptions, func(s *TuneStage, all []engines.Override) { s.overrides = append(s.overrides, all...) }),
+			lang.Arg("pace", paces, func(s *TuneStage, all []float64) { s.pace = all }),
 		},
 	}
 }
@@ -139,6 +142,13 @@ var (
 			return m, lang.Wrong("%s", strings.TrimSpace(lang.DidYouMean(s, metric.Names(metric.All(nil)), nil)))
 		}
 		return m, nil
+	})
+	paces = lang.ListOf("list of numbers", "a number from 0.001 to 1000 for each option, such as [1.2, 0.6]", func(v cty.Value) (float64, error) {
+		f, ok := lang.AsFloat(v)
+		if !ok || f < 1e-3 || f > 1e3 {
+			return 0, lang.NoFit
+		}
+		return f, nil
 	})
 	flagOptions = lang.Sensitive(lang.NonEmpty(lang.ListOf("list of maps of flags", "a list of objects, such as [{}, { tp = 8 }]",
 		func(v cty.Value) (o engines.Override, err error) {
@@ -236,7 +246,14 @@ func checkStage(b *lang.Block, s *TuneStage, first bool) {
 	for i, o := range s.overrides {
 		all = append(all, Option{ID: o.String(), Override: o, index: i})
 	}
+	if n := len(s.engines) + len(s.overrides); b.Arg("pace").IsSet() && b.Arg("pace").IsValid() && len(s.pace) != n {
+		b.Fail(b.At("pace"), "Wrong pace", "The stage %q has %s and %d of pace. Write one for each, in the same order.", s.Name, plain.Count(n, "option"), len(s.pace))
+		return
+	}
 	for _, o := range all {
+		if o.Pace = 1; s.pace != nil {
+			o.Pace = s.pace[o.index]
+		}
 		n := 1 // of those that are called the same: secrets differ in what is not told of them
 		for _, other := range s.Options {
 			if other.Engine == o.Engine && other.Override.String() == o.Override.String() {
@@ -415,6 +432,17 @@ func (t *Tune) Candidate(options []string) Candidate {
 		}
 	}
 	return t.Made(base, all...)
+}
+
+// Pace is how many times as fast as the start the stand-in of a candidate is in a rehearsal.
+func (t *Tune) Pace(options []string) float64 {
+	pace := 1.0
+	for i, id := range options {
+		if n := slices.IndexFunc(t.Stages[i].Options, func(o Option) bool { return o.ID == id }); n >= 0 {
+			pace *= t.Stages[i].Options[n].Pace
+		}
+	}
+	return pace
 }
 
 // Made is what overrides make of an engine.

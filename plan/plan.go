@@ -134,7 +134,7 @@ func Draft(cfg *hcl.Config) *Plan {
 }
 
 // draft is Draft where tunings start other engines in the place of theirs, on hosts in the places of theirs.
-func draft(cfg *hcl.Config, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Plan, error) {
+func draft(cfg *hcl.Config, place func(*provision.Host) *provision.Host, stand func(*engines.Engine, float64) (*engines.Engine, error)) (*Plan, error) {
 	p := &Plan{Lab: cfg.Lab, Dir: cfg.Dir, Secrets: cfg.Secrets}
 	byEngine := map[*engines.Engine]*Deployment{}
 	type at struct {

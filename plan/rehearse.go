@@ -38,11 +38,16 @@ func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, 
 		}
 		return hosts[h]
 	}
-	simulated := map[*engines.Engine]*engines.Engine{}
+	type standing struct {
+		of   *engines.Engine
+		pace float64
+	}
+	simulated := map[standing]*engines.Engine{}
 	taken := map[int]bool{}
-	stand := func(e *engines.Engine) (*engines.Engine, error) {
-		if simulated[e] == nil {
-			s, err := simulate(e, standIn, speed, func(port int) bool { return !taken[port] && free(port) })
+	stand := func(e *engines.Engine, pace float64) (*engines.Engine, error) {
+		as := standing{e, pace}
+		if simulated[as] == nil {
+			s, err := simulate(e, standIn, speed*pace, func(port int) bool { return !taken[port] && free(port) })
 			if err != nil {
 				return nil, err
 			}
@@ -51,16 +56,16 @@ func Rehearse(cfg *hcl.Config, speed float64, free func(port int) bool) (*Plan, 
 					taken[p.Number] = true
 				}
 			}
-			simulated[e] = s
+			simulated[as] = s
 		}
-		return simulated[e], nil
+		return simulated[as], nil
 	}
 	lab.Benchmarks, lab.Tunes = nil, nil
 	for _, b := range cfg.Benchmarks {
 		cells := make([]hcl.Cell, len(b.Cells))
 		for i, c := range b.Cells {
 			var err error
-			if c.Engine, err = stand(c.Engine); err != nil {
+			if c.Engine, err = stand(c.Engine, 1); err != nil {
 				return nil, err
 			}
 			c.Workload = hurried(c.Workload, speed)

@@ -27,13 +27,13 @@ type Tune struct {
 	Ledger results.Ledger    // what was tried so far
 
 	lab   string
-	known map[string]results.Known                       // what is measured, by cell
-	best  string                                         // what the winner is called as a block: no engine of the lab has that name
-	stand func(*engines.Engine) (*engines.Engine, error) // what is started in the place of an engine; nil: itself
+	known map[string]results.Known                                // what is measured, by cell
+	best  string                                                  // what the winner is called as a block: no engine of the lab has that name
+	stand func(*engines.Engine, float64) (*engines.Engine, error) // what is started in the place of an engine, so many times as fast; nil: itself
 }
 
 // newTune plans a tuning, whose winner is called best. place says on which host a host's work is done.
-func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provision.Host, stand func(*engines.Engine) (*engines.Engine, error)) (*Tune, error) {
+func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provision.Host, stand func(*engines.Engine, float64) (*engines.Engine, error)) (*Tune, error) {
 	t := &Tune{Tune: of, lab: lab, best: best, stand: stand}
 	for _, h := range of.Hosts() {
 		if h = place(h); !slices.Contains(t.Hosts, h) {
@@ -41,7 +41,7 @@ func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provisi
 		}
 	}
 	for i, e := range of.Engines() {
-		d, err := t.deployment(e)
+		d, err := t.deployment(e, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -55,10 +55,10 @@ func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provisi
 	return t, nil
 }
 
-func (t *Tune) deployment(e *engines.Engine) (*Deployment, error) {
+func (t *Tune) deployment(e *engines.Engine, pace float64) (*Deployment, error) {
 	if t.stand != nil {
 		var err error
-		if e, err = t.stand(e); err != nil {
+		if e, err = t.stand(e, pace); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (t *Tune) deployment(e *engines.Engine) (*Deployment, error) {
 // Deployment is a start of the tuning, with a cell for each load. Its prompts are its own. What it has measured before it was broken off
 // is done.
 func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
-	d, err := t.deployment(t.Candidate(s.Candidate.Options).Engine)
+	d, err := t.deployment(t.Candidate(s.Candidate.Options).Engine, t.Pace(s.Candidate.Options))
 	if err != nil {
 		return nil, err
 	}
