@@ -74,7 +74,7 @@ func applyLab(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	ledgers, err := store.Ledgers(ctx, results.LedgerInputs)
+	ledgers, err := store.Ledgers(ctx)
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ tune "size" {
 			}
 			seen[r.ID] = r.RunID
 		}
-		kept, err := store.Ledgers(t.Context(), results.LedgerInputs)
+		kept, err := store.Ledgers(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -657,7 +657,7 @@ func TestGPUStackTuned(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		path = append(path, plan.Settings(start.Candidate))
+		path = append(path, start.Candidate.Settings())
 		x.Ledger.Starts = append(x.Ledger.Starts, results.Tried{Start: start, Deployment: d.ID,
 			Result: &tune.Result{Outcome: tune.Measured, Score: tune.Score{Value: 5482.59 * pace * (1 + 0.004*float64(start.Number%3))}}})
 	}
@@ -671,7 +671,7 @@ func TestGPUStackTuned(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := search.Answer()
-	if a.Winner == nil || plan.Settings(a.Winner.Candidate) != "sglang.baseline, enable-dp-attention" {
+	if a.Winner == nil || a.Winner.Candidate.Settings() != "sglang.baseline, enable-dp-attention" {
 		t.Fatalf("after %v the answer is %+v", path, a)
 	}
 	if g := search.Gain(a.Winner); math.Abs(g.Value-7143.30/5482.59) > 0.02 {
