@@ -145,7 +145,7 @@ func (t *Tuning) Answer() Answer {
 	left := t.compared()
 	if len(left) < 2 {
 		a.Tied = left
-		if ranked := t.rank(); len(ranked) == 1 {
+		if ranked := t.rank(); len(ranked) == 1 && t.short == "" {
 			a.Left, a.Why = ranked[0], t.whyAlone()
 		} else if a.Why = "nothing is left of what was tried"; t.short != "" {
 			a.Why = "the budget of " + t.short + " has no room for the finals of two candidates"
@@ -191,13 +191,10 @@ func (t *Tuning) whyAlone() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))
 		}
 	}
-	switch {
-	case parts != nil:
-		return "all others that were tried are out: " + strings.Join(parts, ", ")
-	case t.short != "":
-		return "the budget of " + t.short + " has no room for another"
+	if parts == nil {
+		return "nothing else can be started"
 	}
-	return "nothing else can be started"
+	return "all others that were tried are out: " + strings.Join(parts, ", ")
 }
 
 // Ledger is everything that was tried or would have been next, in the order in which it became known, with its fate so far.
