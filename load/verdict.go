@@ -66,6 +66,7 @@ const (
 	CodeUnproved      = "group-unproved"
 	CodeGroup         = "group-otherwise" // its members have done other work than was asked for
 	CodeLeft          = "left-over"       // of the cell before
+	CodeAnswers       = "answers-worse"   // than those of the baseline that the lab names
 )
 
 // Because are reasons of one code that concern all figures; empty: it is not known.

@@ -162,6 +162,9 @@ type Row struct {
 	HostChanged []string `json:"host_changed,omitempty"`
 	// Noise is what is known of the noise of the box that it was measured on; nil: nothing.
 	Noise *Noise `json:"noise,omitempty"`
+	// Checked is what the answers of its deployment prove: a verdict of package accuracy, or "baseline". Empty: nobody has asked
+	// any deployment anything, or it is not looked at.
+	Checked string `json:"accuracy_verdict,omitempty"`
 	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
 	// then void, and says so.
 	Damaged string `json:"-"`

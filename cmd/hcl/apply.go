@@ -283,7 +283,7 @@ func (w *work) printRun(ctx context.Context) error {
 		about.References = figure.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
-	rows, about = said.Layout.Apply(figure.Sorted(rows, plannedCells(w.plan)), about)
+	rows, about = said.Layout.Apply(v.found.Check(figure.Sorted(rows, plannedCells(w.plan))), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (c com
 		return c, err
 	}
 	v.warn(t.logger())
-	c = compared{"run " + run.ID, v.rows, v.found.Capacities}
+	c = compared{"run " + run.ID, v.found.Check(v.rows), v.found.Capacities}
 	if v.said != nil {
 		owed := slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !slices.Contains(v.said.ToDo, p.ID) })
 		c.rows = append(c.rows, figure.Unmeasured(v.rows, owed)...)
@@ -233,11 +233,11 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	}
 	rows = newest(rows)
 	v := &shown{store: store}
-	v.found.Capacities, v.damaged = store.Capacities(ctx, results.Query{Lab: name, Latest: true})
+	v.find(ctx, results.Query{Lab: name, Latest: true})
 	v.warn(t.logger())
 	l, err := of.read(t)
 	if errors.Is(err, lang.ErrNoLab) {
-		return rows, v.found.Capacities, nil
+		return v.found.Check(rows), v.found.Capacities, nil
 	}
 	if err == nil && l.text == nil { // what is current cannot be said
 		err = l.shown(t)
@@ -250,7 +250,7 @@ func attempts(ctx context.Context, t *console, store *results.Store, of labFlags
 	}
 	join := func(own, found []results.Row) []results.Row { return newest(append(own, found...)) }
 	_, err = v.underPlan(ctx, rows, name, false, join)
-	return append(v.rows, figure.Unmeasured(v.rows, v.planned)...), v.found.Capacities, err
+	return append(v.found.Check(v.rows), figure.Unmeasured(v.rows, v.planned)...), v.found.Capacities, err
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.

@@ -327,6 +327,6 @@ func (v *shown) about(ctx context.Context, published []figure.Reference) ([]resu
 		about.Spending = figure.Spent(whole)
 	}
 	about.References = figure.Compare(v.rows, published)
-	rows, about := wanted.Apply(v.rows, about)
+	rows, about := wanted.Apply(v.found.Check(v.rows), about)
 	return rows, about, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/accuracy"
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/report/say"
@@ -27,6 +28,7 @@ type GateLimit struct {
 	below bool    // fails when the change is below, else above
 	at    float64 // percent, or of a capacity's value the load
 	value bool    // it is about the capacity of B alone
+	worse bool    // fails where answers are worse than those of their baseline
 }
 
 var (
@@ -38,9 +40,15 @@ var (
 
 const limitForms = "write for example 'output_throughput < -5%%' for a change, or 'p99_ttft_ms > 500' for a value"
 
-// ParseLimit reads a limit: "METRIC < -5%", "METRIC > 10%", or a condition of package
+// Worse is the limit on what is answered.
+const Worse = "accuracy worse"
+
+// ParseLimit reads a limit: "METRIC < -5%", "METRIC > 10%", [Worse], or a condition of package
 // where. It refuses what could never be broken because of how it is written.
 func ParseLimit(text string) (GateLimit, error) {
+	if strings.Join(strings.Fields(text), " ") == Worse {
+		return GateLimit{Text: text, worse: true}, nil
+	}
 	if m := changeLimit.FindStringSubmatch(text); m != nil {
 		v, err := strconv.ParseFloat(m[3], 64)
 		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
@@ -110,9 +118,12 @@ func (d *Difference) Check(limits []GateLimit, allowed []string) error {
 			return err
 		}
 		var checks []Check
-		if l.Metric == Capacity {
+		switch {
+		case l.worse:
+			checks = d.checkAnswers(l)
+		case l.Metric == Capacity:
 			checks = d.checkSearches(l, allowed)
-		} else {
+		default:
 			checks = d.checkCells(l, allowed, holds)
 		}
 		d.Checks = append(d.Checks, checks...)
@@ -145,9 +156,32 @@ func (d *Difference) checkCells(l GateLimit, allowed []string, holds where.Condi
 	return checks
 }
 
+// checkAnswers holds what the deployments of B have answered against their baselines, as that was decided where they were asked. Of
+// whom nobody has asked anything the limit says nothing.
+func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
+	for _, c := range slices.Concat(d.Cells, d.onlyB) {
+		if len(c.b) == 0 {
+			continue
+		}
+		x := Check{Limit: l.Text, Benchmark: c.Benchmark, Cell: c.Name(), Axes: c.Axes, Result: Pass, Why: c.b[0].Checked}
+		for _, r := range c.b {
+			switch accuracy.Verdict(r.Checked) {
+			case accuracy.Worse:
+				x.Result, x.Why = Fail, say.Reasons(r)
+			case "", accuracy.Unchecked:
+				if x.Result == Pass {
+					x.Result, x.Why = Skipped, "its answers are unchecked"
+				}
+			}
+		}
+		checks = append(checks, x)
+	}
+	return checks
+}
+
 // condition is that of a limit on values. It may be about percentiles that no row has.
 func (d *Difference) condition(l GateLimit) (where.Condition, error) {
-	if l.Metric != "" {
+	if l.Metric != "" || l.worse {
 		return nil, nil
 	}
 	for _, p := range compared.FindAllStringSubmatch(l.Text, -1) {

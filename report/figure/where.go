@@ -103,6 +103,7 @@ func columnsOf(rows []results.Row) Fields {
 		"dataset":    text(dataset),
 		"verdict":    text(func(r *results.Row) string { return r.Verdict().Verdict }),
 		"slo":        text(MetText),
+		"accuracy":   text(func(r *results.Row) string { return r.Checked }),
 		"repetition": func(r *results.Row) (any, bool) { return float64(r.Repetition), true },
 	}
 	for _, word := range TextColumns {

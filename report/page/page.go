@@ -92,6 +92,7 @@ type page struct {
 	Front                      *draw.Figure  // what is drawn first where no script runs; nil: nothing is
 	Capacity                   *draw.Section // what searches have found; nil: there were none
 	Tunings                    []pageTuning
+	Accuracy                   []pageAccuracy
 	Sections                   []draw.Section
 	References                 []pageReference
 	Spending, Hosts            *pageTable // nil: there is nothing in it
@@ -106,6 +107,13 @@ type page struct {
 type pageReference struct {
 	Title, Source string
 	Table         *pageTable
+}
+
+// pageAccuracy is what a block has asked, what the answers are worth, and what they prove.
+type pageAccuracy struct {
+	Name, Asked string
+	Scores      *pageTable
+	Proved      []string
 }
 
 type pageTuning struct {
@@ -152,6 +160,10 @@ func newPage(rows []results.Row, about figure.About) *page {
 			p.Tunings = append(p.Tunings, x)
 		}
 		p.Sections = p.Sections[1:]
+	}
+	for _, of := range figure.Grouped(about.Scores, func(s results.Scored) string { return s.Benchmark }) {
+		sheet, proved := table.ScoreSheet(of)
+		p.Accuracy = append(p.Accuracy, pageAccuracy{of[0].Benchmark, say.Sentence(strings.Join(table.Asked(&of[0]), ", ")), printed(sheet), proved})
 	}
 	for _, s := range p.Sections {
 		if len(s.Figures) > 0 && p.Front == nil {

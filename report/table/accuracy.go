@@ -14,9 +14,9 @@ import (
 // scoreLines say what answers are worth, a table for each block that asks, and below it what they prove beside those of the baseline.
 func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 	for _, of := range figure.Grouped(all, func(s results.Scored) string { return s.Benchmark }) {
-		sheet, below := scoreSheet(of)
+		sheet, below := ScoreSheet(of)
 		sheet.Fit(width)
-		blocks = append(blocks, plain.Wrap(asked(&of[0]), ", ", width), sheet.Lines())
+		blocks = append(blocks, plain.Wrap(Asked(&of[0]), ", ", width), sheet.Lines())
 		for _, text := range below {
 			blocks = append(blocks, plain.Wrap(plain.Words(text), " ", width))
 		}
@@ -27,8 +27,8 @@ func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 // scoreMarkdown writes what [scoreLines] says.
 func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 	for _, of := range figure.Grouped(all, func(s results.Scored) string { return s.Benchmark }) {
-		sheet, below := scoreSheet(of)
-		for i, text := range asked(&of[0]) {
+		sheet, below := ScoreSheet(of)
+		for i, text := range Asked(&of[0]) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
@@ -43,8 +43,8 @@ func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 	}
 }
 
-// asked are the words for what a cell was asked.
-func asked(s *results.Scored) []string {
+// Asked are the words for what a cell was asked.
+func Asked(s *results.Scored) []string {
 	p := s.Accuracy.Spec
 	words := []string{"accuracy " + s.Benchmark, p.Task + " as " + p.Protocol + " asks it"}
 	if p.Scoring != "" {
@@ -62,8 +62,8 @@ func asked(s *results.Scored) []string {
 	return append(words, s.Accuracy.Notes...)
 }
 
-// scoreSheet is the table of a block's cells, and what they prove, in words.
-func scoreSheet(of []results.Scored) (*Sheet, []string) {
+// ScoreSheet is the table of a block's cells, and what they prove, in words.
+func ScoreSheet(of []results.Scored) (*Sheet, []string) {
 	count := func(name string, of []results.Scored, n func(accuracy.Score) int) Column {
 		return Column{Name: name, weight: 50}.filled(len(of), func(i int) string {
 			if of[i].Summary == nil {
@@ -94,7 +94,7 @@ func scoreSheet(of []results.Scored) (*Sheet, []string) {
 		}),
 	}
 	return &Sheet{Rows: len(of), Columns: slices.Concat(columns, []Column{
-		Column{Name: "right", weight: 95}.filled(len(of), func(i int) string { return share(of[i].Summary != nil, of[i].Accuracy.Score.Share) }),
+		Column{Name: "right", weight: 95}.filled(len(of), func(i int) string { return share(of[i].Summary != nil, of[i].Accuracy.Score) }),
 		count("asked", of, func(s accuracy.Score) int { return s.Asked }),
 		count("wrong", of, func(s accuracy.Score) int { return s.Wrong }),
 		count("invalid", of, func(s accuracy.Score) int { return s.Invalid }),
@@ -109,9 +109,10 @@ func scoreSheet(of []results.Scored) (*Sheet, []string) {
 	})}, below
 }
 
-func share(known bool, of float64) string {
+// share is how many answers are right, with where the truth lies in 95 of 100 runs: "92.0 % (90.2 to 93.6)".
+func share(known bool, of accuracy.Score) string {
 	if !known {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f %%", 100*of)
+	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*of.Share, 100*of.Low, 100*of.High)
 }

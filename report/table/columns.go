@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"hclbench/accuracy"
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/report/figure"
 	"hclbench/report/number"
@@ -223,6 +225,22 @@ func sloColumn(rows []results.Row) []Column {
 }
 
 // verdictColumn says whether a line can be trusted. A doubt stands in its line.
+// accuracyColumn says what the answers of each cell's deployment prove; nil: nobody was asked anything.
+func accuracyColumn(rows []results.Row) []Column {
+	c := Column{Key: "accuracy", Name: "accuracy", weight: 97, Left: true, constant: func(text string) string { return "accuracy " + text }}.With(len(rows),
+		func(i int) Entry {
+			e := Entry{Text: plain.Line(rows[i].Checked)}
+			if e.Text == string(accuracy.Worse) {
+				e.Class = load.Suspect
+			}
+			return e
+		})
+	if !c.Known() {
+		return nil
+	}
+	return []Column{c}
+}
+
 func verdictColumn(rows []results.Row, notes say.Doubts) []Column {
 	c := Column{Key: "verdict", Name: "verdict", Left: true}
 	if !slices.ContainsFunc(rows, func(r results.Row) bool { return notes.Number(&r) > 0 }) {

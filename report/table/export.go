@@ -60,6 +60,9 @@ func CSV(w io.Writer, rows []results.Row, about figure.About) error {
 		of("capacity_holds", func(c *figure.Capacity, _ *capacity.Load) string { return bound(c.Outcome.Holds) })
 		of("capacity_breaks", func(c *figure.Capacity, _ *capacity.Load) string { return bound(c.Outcome.Breaks) })
 	}
+	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Checked != "" }) {
+		text("accuracy", func(r *results.Row) string { return r.Checked })
+	}
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale }) {
 		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
 	}

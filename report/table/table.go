@@ -106,7 +106,7 @@ func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts, 
 			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: ofID}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
 		}
-		s.Columns = slices.Concat(s.Columns, capacityColumn(of, capacities), verdictColumn(of, notes))
+		s.Columns = slices.Concat(s.Columns, capacityColumn(of, capacities), accuracyColumn(of), verdictColumn(of, notes))
 		s.common = s.Project()
 		all = append(all, s)
 	}

@@ -1,0 +1,51 @@
+package figure
+
+import (
+	"fmt"
+	"slices"
+
+	"hclbench/accuracy"
+	"hclbench/load"
+	"hclbench/results"
+)
+
+// baseline is what a cell is called whose deployment others are held against.
+const baseline = "baseline"
+
+// Check says of each row what the answers of its deployment prove, as package accuracy has decided: by the worst of all that it was
+// asked. Where nobody was asked anything it says nothing. What is worse is suspect for that, so that it leads nothing.
+func (f *Found) Check(rows []results.Row) []results.Row {
+	if len(f.Scores) == 0 {
+		return rows
+	}
+	rows = slices.Clone(rows)
+	worst := []string{string(accuracy.Worse), string(accuracy.NotShown), string(accuracy.Unchecked), string(accuracy.Holds), baseline}
+	for i := range rows {
+		r := &rows[i]
+		r.Checked = ""
+		for j := range f.Scores {
+			s := &f.Scores[j]
+			if s.DeploymentID != r.DeploymentID || s.Run.Command != r.Run.Command || s.Stale {
+				continue
+			}
+			verdict := string(s.Held.Verdict)
+			if s.IsBaseline() {
+				verdict = baseline
+			}
+			if r.Checked == "" || slices.Index(worst, verdict) < slices.Index(worst, r.Checked) {
+				r.Checked = verdict
+			}
+			if s.Held.Verdict == accuracy.Worse && r.Verdict().Verdict != load.Void {
+				doubted := *r.Summary
+				doubted.Verdict.Verdict = load.Suspect
+				doubted.Verdict.Reasons = append(slices.Clip(doubted.Verdict.Reasons), load.Because(load.CodeAnswers,
+					fmt.Sprintf("its answers to %s are worse than those of %s: %s", s.Benchmark, s.Accuracy.Baseline, s.Held))...)
+				r.Summary = &doubted
+			}
+		}
+		if r.Checked == "" {
+			r.Checked = string(accuracy.Unchecked)
+		}
+	}
+	return rows
+}
