@@ -41,19 +41,19 @@ func noticeBlock() *lang.BlockType {
 	}
 }
 
-// readLab reads the lab block, or says what holds without one; block is nil then.
-func readLab(r *lang.Reader) (lab Lab, block *lang.Block) {
+// readLab reads the lab block, or says what holds without one. money is its max_money, to be held against the hosts.
+func readLab(r *lang.Reader) (lab Lab, money lang.Setting) {
 	lab = Lab{Name: dirName(r.Source.Dir), Lease: DefaultLease}
 	for _, b := range r.Blocks("lab") {
-		lab.Name, block = b.Label, b
-		b.Read(&lab, nil)
+		lab.Name = b.Label
+		money = b.Read(&lab, nil).Arg("max_money")
 		for _, n := range b.Inner("notice") {
 			notice := Notice{On: []string{NoticeEnd, NoticeFailure, NoticeIdle}, Idle: DefaultIdle}
 			n.Read(&notice, nil)
 			lab.Notices = append(lab.Notices, notice)
 		}
 	}
-	return lab, block
+	return lab, money
 }
 
 var notInLabName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
@@ -74,7 +74,7 @@ func dirName(path string) string {
 const tooDear = "Its rented hosts can cost $%.2f until their hard ends (%s), and max_money is $%.2f. Shorten a ttl, lower a max_price, or raise it."
 
 // checkMoney: what is rented cannot cost more than the lab has, even if everything goes wrong.
-func checkMoney(lab *lang.Block, c *Config) {
+func checkMoney(r *lang.Reader, money lang.Setting, c *Config) {
 	var most float64
 	var each []string
 	for _, h := range c.Hosts {
@@ -83,11 +83,8 @@ func checkMoney(lab *lang.Block, c *Config) {
 			each = append(each, fmt.Sprintf("%s: %s at $%.2f an hour", h.Name, h.Rent.TTL, h.Rent.MaxPrice))
 		}
 	}
-	if lab == nil {
-		return
-	}
-	if x := lab.Arg("max_money"); x.IsValid() && most > c.Lab.MaxMoney {
-		lab.Fail(x.At, "Too little money", tooDear, most, strings.Join(each, "; "), c.Lab.MaxMoney)
+	if money.IsValid() && most > c.Lab.MaxMoney {
+		r.Fail(money.At, "Too little money", tooDear, most, strings.Join(each, "; "), c.Lab.MaxMoney)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	r := lang.NewReader(src, vars, language(), map[string]function.Function{"mlperf_points": mlperfPointsFunc})
 	c := &Config{Dir: src.Dir}
-	var lab *lang.Block
-	c.Lab, lab = readLab(r)
+	var money lang.Setting
+	c.Lab, money = readLab(r)
 	r.EvaluateAll()
 	for _, h := range lang.Nouns[provision.Host](r) {
 		c.Hosts = append(c.Hosts, h)
@@ -36,7 +36,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	c.Engines = allEngines(r, c.Benchmarks)
 	c.Report = readReport(r, c.Benchmarks)
 	checkNamespaces(r, c.Hosts)
-	checkMoney(lab, c)
+	checkMoney(r, money, c)
 	r.CheckAll()
 	if !r.HasErrors() && len(c.Benchmarks) > 0 {
 		r.WarnOfUnused()
