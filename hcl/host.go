@@ -212,8 +212,9 @@ const (
 
 var rentPlugin = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
 
-// checkRent: what a provider tells, nobody else does.
+// checkRent: what a provider tells, nobody else does. Until it does, the host costs the most that it may.
 func checkRent(b *lang.Block, h *provision.Host) {
+	h.PricePerHour = h.Rent.MaxPrice
 	for _, name := range ofProviders {
 		if x := b.Arg(name); x.IsSet() {
 			b.Fail(x.At, "A rented host", isRented, h.Name, name)

@@ -113,6 +113,7 @@ func TestRented(t *testing.T) {
 	r.tells("apply", exitDone, "Up to date") // and nothing to rent
 	r.want(made, 0)
 	r.tells("status", exitDone, "not rented now")
+	r.tells("report", exitDone, "USD per million") // by the price that the provider told
 
 	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
 	r.tells("apply --rerun", applied, "stays until", "hcl destroy")

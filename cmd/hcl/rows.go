@@ -137,7 +137,9 @@ func plannedCells(p *plan.Plan) []figure.Planned {
 	for _, d := range deployments {
 		wanted, prices := wanted(d), map[string]float64{}
 		for _, h := range d.Hosts {
-			prices[h.Name] = h.PricePerHour
+			if h.Rent == nil { // whose provider has told its price
+				prices[h.Name] = h.PricePerHour
+			}
 		}
 		var cells []*plan.Cell
 		for _, c := range d.Cells {
