@@ -1,4 +1,4 @@
-# make alone builds bin/hcl. `make quickstart` and `make test` are all that a
+# make alone builds bin/hcl, and beside it the programs that rent boxes. `make quickstart` and `make test` are all that a
 # newcomer needs. Whatever is compiled is compiled in one way, and for the race detector in another:
 # no third way that would compile all libraries again.
 
@@ -17,6 +17,7 @@ CONCURRENT := agent apply apply/place calibrate cmd/hcl flow load/measure load/w
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/hcl ./cmd/hcl
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/ ./plugins/...
 
 # What is released: hcl for Linux and macOS, amd64 and arm64, in dist.
 dist:

@@ -29,6 +29,8 @@ type room struct {
 var rooms = []room{
 	{"cmd/hcl", []string{"accuracy", "apply", "apply/place", "plan", "hcl", "hcl/lang", "engines", "engines/setting", "report/page", "report/draw", "report/compare", "report/table", "report/say", "report/figure", "report/number", "results", "results/bundle", "results/door", "results/formats", "agent", "calibrate", "capacity", "tune", "load", "load/measure", "load/metric", "load/prompts", "load/wire", "sim", "lock", "provision", "provision/docker", "provision/fabric", "provision/kube", "provision/look", "provision/reach", "provision/rent", "provision/rent/protocol", "origin", "telemetry", "examples", "plain", "flow"},
 		"the command joins the rooms; nobody imports it"},
+	{"plugins", []string{"provision/rent/protocol", "plain"},
+		"programs that speak to providers of boxes: each knows its own, and of the house only what it is asked; they join rooms of theirs with nothing"},
 	{"examples", nil,
 		"labs, and one test that loads and plans them as a user does; `hcl init` writes some of them"},
 	{"apply", []string{"apply/place", "plan", "accuracy", "capacity", "results", "tune", "load", "load/prompts", "engines", "provision", "provision/kube", "provision/reach", "agent", "telemetry", "plain", "flow"},
