@@ -22,6 +22,7 @@ const maxAnswer = 4 << 20
 type Client struct {
 	Base   string // URL before each path, without a slash at its end
 	Header string // that has the key
+	Scheme string // that stands before the key there, with a space at its end
 	Key    string
 	Now    time.Time // of the provider's clock, as its last answer told it; zero: it did not
 }
@@ -42,7 +43,7 @@ func (c *Client) Ask(method, path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	r.Header.Set(c.Header, c.Key)
+	r.Header.Set(c.Header, c.Scheme+c.Key)
 	r.Header.Set("Accept", "application/json")
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
