@@ -85,6 +85,7 @@ var counts = map[string]bool{
 	"Host.GPUs": true, "Host.Prepare": true, "Host.Runtime": true, "Host.Requests": true, "Host.Limits": true,
 	"Host.Name": false, "Host.Description": false, "Host.Address": false, "Host.User": false, "Host.IdentityFile": false, "Host.HostKey": false,
 	"Host.Jump": false, "Host.Docker": false, "Host.ImageFrom": false, "Host.PricePerHour": false, "Host.Require": false, "Host.Pos": false,
+	"Host.Rent":   false, // what it is bought from; what is there is one of its facts
 	"Host.Fabric": false,
 
 	"Cluster.RuntimeClass": true, "Cluster.HostNetwork": true, "Cluster.GPUResource": true, "Cluster.RDMAResource": true, "Cluster.Mounts": true,
