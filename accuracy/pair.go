@@ -285,6 +285,14 @@ func (c Comparison) String() string {
 	return s
 }
 
+// Points are a share of all answers, of 1, in hundredths: "1 point", "0.5 points".
+func Points(share float64) string {
+	if s := fmt.Sprintf("%.3g", 100*share); s != "1" {
+		return s + " points"
+	}
+	return "1 point"
+}
+
 // points are parts of all answers in hundredths: "-0.4".
 func points(part float64) string {
 	s := fmt.Sprintf("%.1f", 100*part)

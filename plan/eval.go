@@ -70,7 +70,7 @@ func (e *Eval) String() string {
 	if e.Baseline == "" {
 		return questions + ", held against nothing"
 	}
-	text := fmt.Sprintf("%s, held against %s: it may lose %.3g points", questions, e.Baseline, 100*e.Margin)
+	text := fmt.Sprintf("%s, held against %s: it may lose %s", questions, e.Baseline, accuracy.Points(e.Margin))
 	if e.Questions > 0 {
 		d := accuracy.Design{Questions: e.Questions, Samples: e.Spec.Samples, Margin: e.Margin}.Guessed()
 		text += fmt.Sprintf("; where %.0f %% of the answers turn out otherwise and nothing is lost, that it holds is shown with a chance of %.0f %%",

@@ -15,7 +15,7 @@ func TestEvalPower(t *testing.T) {
 		margin             float64
 		says               string
 	}{
-		{1319, 1, 0.01, "1319 questions, held against vllm.bf16: it may lose 1 points; where 5 % of the answers turn out otherwise and nothing is " +
+		{1319, 1, 0.01, "1319 questions, held against vllm.bf16: it may lose 1 point; where 5 % of the answers turn out otherwise and nothing is " +
 			"lost, that it holds is shown with a chance of 49 %, and for 80 % it takes 3162 questions"},
 		{1319, 1, 0.02, "with a chance of 94 %"},
 		{198, 8, 0.03, "198 questions, 8 times each, held against vllm.bf16: it may lose 3 points; where 30 % of the answers turn out otherwise"},

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,9 +126,33 @@ func TestAccuracy(t *testing.T) {
 	if out, _, code := u.run("plan", "--detailed-exitcode"); code != 0 {
 		t.Errorf("something is left to do:\n%s", out)
 	}
+	reported := func(args ...string) (engines []string) {
+		out, said, code := u.run(append([]string{"report", "--json"}, args...)...)
+		var of struct{ Scores []results.Scored }
+		if err := json.Unmarshal([]byte(out), &of); err != nil || code != 0 {
+			t.Fatalf("report %v: %v, exit code %d: %s", args, err, code, said)
+		}
+		for _, x := range of.Scores {
+			engines = append(engines, x.Deployment.Engine)
+		}
+		return engines
+	}
 	file := filepath.Join(t.TempDir(), "run.hclbundle")
-	if out, said, code := u.run("bundle", all[0].RunID, "--output", file); code != 0 {
+	if out, said, code := u.run("bundle", all[0].RunID, "--output", file); code != 0 || !strings.Contains(out, ": 2 cells, ") {
 		t.Fatalf("bundle: %s%s", out, said)
+	}
+	for _, x := range []struct {
+		args    []string
+		engines []string // whose scores are shown
+	}{
+		{nil, []string{"sim.full", "sim.coarse"}},
+		{[]string{"--benchmark", all[0].Benchmark}, []string{"sim.full", "sim.coarse"}},
+		{[]string{"--cell", all[1].ID}, []string{"sim.coarse"}},
+		{[]string{"--where", `engine = "sim.full"`}, []string{"sim.full"}},
+	} {
+		if got := reported(x.args...); !slices.Equal(got, x.engines) {
+			t.Errorf("report %v shows the scores of %v, want %v", x.args, got, x.engines)
+		}
 	}
 	other := newLocal(t, "lab \"elsewhere\" {}\n")
 	if out, said, code := other.run("import", file); code != 0 {
@@ -139,5 +165,11 @@ func TestAccuracy(t *testing.T) {
 	sums(t, u.lab, map[string]func(int) bool{"coarse": func(i int) bool { return i%7 != 0 }})
 	if out, _, _ := u.run("plan"); !strings.Contains(out, "1 to measure (1 stale), 1 up to date") {
 		t.Errorf("of another engine all is to be asked again, and of it alone:\n%s", out)
+	}
+	if got := reported(); !slices.Equal(got, []string{"sim.full"}) {
+		t.Errorf("of what the lab has no longer asked, report shows %v", got)
+	}
+	if got := reported("--all"); len(got) != 2 {
+		t.Errorf("report --all shows the scores of %v", got)
 	}
 }

@@ -242,6 +242,6 @@ func runBundle(ctx context.Context, t *console, lab labFlags, id, output string)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.stdout, "Written %s: %s, %s\n", output, plain.Count(len(rows), "cell"), plain.Bytes(info.Size()))
+	_, err = fmt.Fprintf(t.stdout, "Written %s: %s, %s\n", output, plain.Count(len(rows)+len(about.Scores), "cell"), plain.Bytes(info.Size()))
 	return err
 }

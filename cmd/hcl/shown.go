@@ -53,8 +53,9 @@ type shown struct {
 	rows    []results.Row    // under the names of the lab, in the order of its plan
 	planned []figure.Planned // of what is shown; nil: it is not known
 	found   figure.Found
-	damaged error // why some of that is left out
-	stale   int   // results that are stored and left out, because the lab does not ask for them
+	scores  []results.Scored // those of found that are shown; the others still say what rows are worth
+	damaged error            // why some of that is left out
+	stale   int              // results that are stored and left out, because the lab does not ask for them
 }
 
 // shown opens the store of a lab and reads what is selected: of each cell of the lab as it is now the
@@ -185,6 +186,7 @@ func (v *shown) find(ctx context.Context, q results.Query) {
 	v.found.Capacities, searches = v.store.Capacities(ctx, q)
 	v.found.Tunings, tunings = v.store.Tunings(ctx, q)
 	v.found.Scores, scores = v.store.Scored(ctx, q)
+	v.scores = slices.Clone(v.found.Scores)
 	v.damaged = errors.Join(searches, tunings, scores)
 }
 
@@ -204,8 +206,15 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 	})
 	if s.all || s.cell != "" { // who names a cell wants it
 		v.rows = append(v.rows, others...)
-	} else {
-		v.stale = len(others)
+		return err
+	}
+	v.stale = len(others)
+	if v.planned != nil {
+		before := len(v.scores)
+		v.scores = slices.DeleteFunc(v.scores, func(x results.Scored) bool {
+			return !slices.ContainsFunc(v.planned, func(p figure.Planned) bool { return p.ID == x.ID })
+		})
+		v.stale += before - len(v.scores)
 	}
 	return err
 }
@@ -248,6 +257,7 @@ func (v *shown) underPlan(
 func (v *shown) pick(s selection) error {
 	leave := func(is func(benchmark, cell string) bool) {
 		v.rows = slices.DeleteFunc(v.rows, func(r results.Row) bool { return !is(r.Benchmark, r.ID) })
+		v.scores = slices.DeleteFunc(v.scores, func(x results.Scored) bool { return !is(x.Benchmark, x.ID) })
 		v.planned = slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !is(p.Benchmark, p.ID) })
 	}
 	if s.benchmark != "" {
@@ -262,12 +272,16 @@ func (v *shown) pick(s selection) error {
 	}
 	if s.cell != "" {
 		leave(func(_, cell string) bool { return strings.HasPrefix(cell, s.cell) })
-		if len(v.rows)+len(v.planned) == 0 {
+		if len(v.rows)+len(v.scores)+len(v.planned) == 0 {
 			return usage("there is no cell whose id begins with %s; hcl report --json prints the ids", s.cell)
 		}
 	}
-	if s.where != "" && len(v.rows) > 0 {
-		rows, err := figure.Matching(v.rows, s.where)
+	all := slices.Clone(v.rows)
+	for _, x := range v.scores {
+		all = append(all, x.Row)
+	}
+	if s.where != "" && len(all) > 0 {
+		rows, err := figure.Matching(all, s.where)
 		if err != nil {
 			return &exit{exitUsage, fmt.Errorf("--where: %w", err)}
 		}
@@ -276,7 +290,7 @@ func (v *shown) pick(s selection) error {
 			met[r.ID] = true
 		}
 		leave(func(_, cell string) bool { return met[cell] })
-		v.rows = rows
+		v.rows = slices.DeleteFunc(rows, func(r results.Row) bool { return r.Accuracy != nil })
 	}
 	return nil
 }
@@ -295,7 +309,7 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 	}
 	v.warn(log)
 	switch {
-	case len(v.rows) > 0:
+	case len(v.rows)+len(v.scores) > 0:
 	case s.where != "":
 		log.Info("no result meets the condition", "where", s.where)
 	case s.run == "" && !s.rehearsed:
@@ -310,6 +324,7 @@ func (v *shown) hint(ctx context.Context, log *log.Logger, lab string, s selecti
 // what was kept with it, wherever the run is now and whatever the lab's text says meanwhile.
 func (v *shown) about(ctx context.Context, published []figure.Reference) ([]results.Row, figure.About, error) {
 	about := figure.About{Title: "Results", Version: version, Planned: v.planned, Found: v.found}
+	about.Scores = v.scores
 	if len(v.rows) > 0 {
 		about.Title = cmp.Or(v.rows[0].Run.Lab, about.Title)
 	}

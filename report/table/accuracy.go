@@ -57,7 +57,7 @@ func Asked(s *results.Scored) []string {
 		words = append(words, fmt.Sprintf("%d samples of each question", p.Samples))
 	}
 	if b := s.Accuracy.Baseline; b != "" {
-		words = append(words, fmt.Sprintf("held against %s with a margin of %.3g points", b, 100*s.Accuracy.Margin))
+		words = append(words, fmt.Sprintf("held against %s with a margin of %s", b, accuracy.Points(s.Accuracy.Margin)))
 	}
 	return append(words, s.Accuracy.Notes...)
 }
