@@ -308,7 +308,8 @@ func (s *Search) Next() (Try, bool) {
 // is left, such as may break; and at last, with all of it, one that may hold. What has passed before the last try is tried again.
 func (s *Search) choose() (Try, bool) {
 	a := s.Answer()
-	if a.Flaw != "" || a.Finished || a.Breaks != nil && a.Breaks.Load <= s.Worth {
+	lost := a.Breaks != nil && a.Breaks.Load <= s.Worth
+	if a.Flaw != "" || a.Finished || lost && !a.Breaks.brokeQuickly() {
 		return Try{}, false
 	}
 	left, least := s.Budget-s.spent, s.Budget/share/glances
@@ -338,7 +339,7 @@ func (s *Search) choose() (Try, bool) {
 	if glance := s.part(at) / glances; a.Breaks == nil && top.leans() && top.Load < at && free >= glance {
 		return s.try(at, glance, ofGlance, false), true
 	}
-	if free >= least {
+	if free >= least && !lost {
 		o := s.outlook(a)
 		ofShare := func(x float64) float64 {
 			if t := s.known(x); t != nil {
@@ -366,7 +367,7 @@ func (s *Search) choose() (Try, bool) {
 	switch {
 	case left < least:
 		return Try{}, false
-	case a.Holds != nil && a.Holds.Again == "" && s.again < mostAgain:
+	case !lost && a.Holds != nil && a.Holds.Again == "" && s.again < mostAgain:
 		most := left
 		if a.Breaks.brokeQuickly() {
 			most = max(least, left-again*a.Breaks.cost)
@@ -375,6 +376,7 @@ func (s *Search) choose() (Try, bool) {
 		t.Again = true
 		return t, true
 	case a.Breaks.brokeQuickly():
+		a.Breaks.alone = nil // though no other load may have been tried since, by requests that are sent now
 		t := s.try(a.Breaks.Load, min(left, max(least, again*a.Breaks.cost)), ofChance, true)
 		t.Again = true
 		return t, true

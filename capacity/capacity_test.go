@@ -115,6 +115,10 @@ func TestFlaws(t *testing.T) {
 	if a := s.Answer(); !strings.HasPrefix(a.Flaw, "drifting, or of two states: a load of 11 has failed, and passed") || a.Finished {
 		t.Errorf("%+v", a)
 	}
+	s, _ = follow(t, line95(8, 64), func(try Try) (bool, string) { return !try.Again, "" }) // no other load is tried before it again
+	if a := s.Answer(); !strings.HasPrefix(a.Flaw, "drifting, or of two states: a load of 8 has failed, and passed") || a.Finished {
+		t.Errorf("%+v", a)
+	}
 	s, loads := follow(t, line95(1, 64), func(try Try) (bool, string) { return false, "the generator stood still" })
 	if a := s.Answer(); a.Holds != nil || a.Breaks != nil || fmt.Sprint(loads) != "[4 4 4 2 2 2 1 1 1]" {
 		t.Errorf("%+v of %v", a, loads)

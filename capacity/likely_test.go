@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"hclbench/load"
@@ -44,18 +45,25 @@ func TestLikely(t *testing.T) {
 	}
 }
 
-// TestWorth: a search that begins at what another server holds ends when that does not hold, and goes on where it does.
+// TestWorth: a search that begins at what another server holds ends when that does not hold, and not when it was tried again, and goes
+// on where it does.
 func TestWorth(t *testing.T) {
 	for holds, want := range map[float64]bool{40: true, 200: false} {
 		q := line95(1, 1024)
 		q.Worth = 80
 		s, loads := follow(t, q, func(try Try) (bool, string) { return try.Load > holds, "" })
 		a := s.Answer()
-		if loads[0] != 80 || (a.Breaks.Load <= 80) != want || want && len(loads) != 1 || !want && (a.Holds == nil || a.Holds.Load != holds) {
+		if loads[0] != 80 || (a.Breaks.Load <= 80) != want || want && len(loads) != 2 || !want && (a.Holds == nil || a.Holds.Load != holds) {
 			t.Errorf("of one that holds %v: %v are tried, %+v", holds, loads, a)
 		}
 	}
-	q := line95(8, 64)
+	q := line95(1, 1024)
+	q.Worth = 80
+	s, loads := follow(t, q, func(try Try) (bool, string) { return !try.Again, "" }) // one bad spell
+	if a := s.Answer(); len(loads) != 2 || !strings.Contains(a.Flaw, "of two states: a load of 80 has failed, and passed") {
+		t.Errorf("of one that is slow at first: %v are tried, %+v", loads, a)
+	}
+	q = line95(8, 64)
 	if q.Worth = 4; len(q.Problems()) != 1 {
 		t.Error(q.Problems())
 	}

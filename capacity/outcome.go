@@ -68,7 +68,10 @@ func (s *Search) Outcome(took time.Duration, requests int) Outcome {
 	if a.Holds != nil && a.Flaw == "" {
 		o.Holds, o.AtLeast = &a.Holds.Load, a.Holds.Load == s.Most
 	}
-	if a.Breaks != nil && a.Flaw == "" {
+	switch {
+	case s.over && a.Breaks.brokeQuickly(): // and there was no room to try it again
+		o.BoundBy = ""
+	case a.Breaks != nil && a.Flaw == "":
 		o.Breaks = &a.Breaks.Load
 	}
 	for _, t := range s.Loads() {

@@ -536,7 +536,10 @@ func (c Candidate) Text(as, comment string) (string, error) {
 		}
 	})
 	b.WriteString("}\n")
-	return b.String(), err
+	if err != nil {
+		return "", err
+	}
+	return b.String(), nil
 }
 
 // strangeFlag says of which flag of overrides an engine knows nothing though another of the tuning does, which is of another

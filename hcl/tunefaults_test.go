@@ -80,6 +80,7 @@ tune "pace" {
   start     = engine.sglang.e
   figure    = "output_throughput"
   stage "s" { flags = [{ watermark-config = "canary-7f3a" }] }
+  stage "t" { env = [{ HF_TOKEN = "canary-7f3a" }] }
   budget { starts = 12 }
 }`, lang.Vars{})
 	said := printed(t, problems)
@@ -89,5 +90,10 @@ tune "pace" {
 	stage := cfg.Tunes[0].Stages[0]
 	if told := fmt.Sprintf("%+v", stage.Options) + said; strings.Contains(told, "canary-7f3a") || !strings.Contains(told, "watermark-config") {
 		t.Errorf("the option is %s", told)
+	}
+	for _, options := range [][]string{{stage.Options[0].ID}, {"", cfg.Tunes[0].Stages[1].Options[0].ID}} {
+		if text, err := cfg.Tunes[0].Candidate(options).Text("best", "The best"); err == nil || text != "" {
+			t.Errorf("of %q is written, with the error %v:\n%s", options, err, text)
+		}
 	}
 }

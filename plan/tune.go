@@ -160,6 +160,9 @@ func (t *Tune) asked() string {
 		add(s.Name)
 		for _, o := range s.Options {
 			add(o.ID)
+			if len(o.Override.Env)+len(o.Override.WithoutEnv) > 0 { // which is called as a flag of that name is
+				add("env")
+			}
 		}
 	}
 	for _, c := range t.Loads {

@@ -267,3 +267,13 @@ func TestTuneCapacity(t *testing.T) {
 		}
 	}
 }
+
+// TestTuneAsked: a variable is another question than a flag of its name.
+func TestTuneAsked(t *testing.T) {
+	asked := func(kind string) string {
+		return New(readLab(t, strings.Replace(tuneLab, `flags = [{ max-num-batched-tokens = 8192 }]`, kind+` = [{ THREADS = "8" }]`, 1)), Options{}).Tunes[0].asked()
+	}
+	if asked("flags") == asked("env") {
+		t.Error("what was tried of the one counts for the other")
+	}
+}

@@ -54,9 +54,9 @@ func LedgerName(tuning string) string { return LedgerInputs + tuning + ".json" }
 // LedgerInputs is what their names begin with.
 const LedgerInputs = "tune/"
 
-// At is the place of a cell among the loads of the start; −1: it is none of them.
+// At is the place of a cell among the loads of the start; −1: it is none of them. What a search has tried is of the search.
 func (t *Tried) At(r *Row) int {
-	return slices.IndexFunc(t.Loads, func(l TriedLoad) bool { return l.Cell == r.ID })
+	return slices.IndexFunc(t.Loads, func(l TriedLoad) bool { return l.Cell == r.ID || l.Capacity != nil && t.Deployment == r.DeploymentID })
 }
 
 // Tunings returns what tunings have tried: of one run, or of each lab and tuning what was kept last, as q selects cells. What

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"hclbench/capacity"
 	"hclbench/tune"
 )
 
@@ -32,5 +33,17 @@ func testTunings(t *testing.T, place string) {
 	}
 	if got, err := s.Tunings(t.Context(), Query{Lab: "another"}); got != nil || err != nil {
 		t.Errorf("of another lab there are %+v, %v", got, err)
+	}
+}
+
+// TestTriedAt: the loads that a search has tried are cells of the start which made it.
+func TestTriedAt(t *testing.T) {
+	x := Tried{Deployment: "d", Loads: []TriedLoad{{Cell: "search", Capacity: &capacity.Outcome{}}}}
+	for of, want := range map[string]int{"d": 0, "other": -1} {
+		r := Row{}
+		r.ID, r.DeploymentID = "a try", of
+		if at := x.At(&r); at != want {
+			t.Errorf("a try of deployment %s is at %d, want %d", of, at, want)
+		}
 	}
 }

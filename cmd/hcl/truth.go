@@ -56,7 +56,10 @@ func trueCapacity(d *plan.Deployment, c *plan.Cell, speed float64, added time.Du
 
 // trulyHolds is the highest load that an engine holds by its schedule, and the lowest that it does not.
 func trulyHolds(engine sim.Config, q capacity.Question, w load.Workload, speed float64, added time.Duration) (holds, breaks float64, err error) {
+	length := load.Lengths(w.OutputTokens, w.Dataset.RangeRatio, w.Dataset.Convention)
 	switch {
+	case length.Low != length.High:
+		return 0, 0, fmt.Errorf("its answers have %d to %d tokens", length.Low, length.High)
 	case w.NoStream:
 		return 0, 0, errors.New("its answers are not streamed")
 	case engine.Reasoning > 0 && slices.ContainsFunc(q.SLO, func(o load.Objective) bool { return o.Metric == "ttfa" }):

@@ -160,9 +160,9 @@ func Questions(all []*Capacity) [][]*Capacity {
 	})
 }
 
-// Ahead reports whether the engine certainly holds more than another: what it holds, the other does not.
+// Ahead reports whether the engine certainly holds more than another: what it holds, the other does not, by more than starts of one differ.
 func (c *Capacity) Ahead(of *Capacity) bool {
-	return c.Outcome.Holds != nil && of.Outcome.Breaks != nil && *c.Outcome.Holds >= *of.Outcome.Breaks
+	return c.Outcome.Holds != nil && of.Outcome.Breaks != nil && *c.Outcome.Holds >= *of.Outcome.Breaks*(1+c.Floor(of))
 }
 
 // Ranked parts the answers to one question: those that nobody is ahead of, and those that somebody is. Who has no answer,

@@ -498,10 +498,10 @@ func answerOf(found []*figure.Capacity, tunings []*figure.Tuning, cells []*figur
 		c, _ := figure.TriedBy(found, s.Rows[0])
 		t := slices.IndexFunc(tunings, func(t *figure.Tuning) bool { return t.Made(s.Rows[0]) })
 		switch {
+		case t >= 0: // be it by searches: of many starts the best is too good
+			texts = figure.Once(texts, say.Tuned(tunings[t]))
 		case c != nil:
 			searched = figure.Once(searched, c)
-		case t >= 0:
-			texts = figure.Once(texts, say.Tuned(tunings[t]))
 		default:
 			return ""
 		}
