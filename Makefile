@@ -10,8 +10,8 @@ LATER := ^Test(Slow|Soak|PyPI|Record|Peers)
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 
 # What starts goroutines is tested with the race detector. Elsewhere all that this could do is to take ten
-# times as long.
-CONCURRENT := agent apply apply/place calibrate cmd/hcl flow load/measure load/wire lock origin provision/% results sim telemetry testhost testhost/engine tokenizer
+# times as long. What runs its own test binary again and again is not.
+CONCURRENT := agent apply apply/place calibrate cmd/hcl flow load/measure load/wire lock origin provision/docker provision/fabric provision/kube provision/look provision/reach provision/reach/% results sim telemetry testhost testhost/engine tokenizer
 
 .PHONY: build dist quickstart test test-all test-slow test-engines record-engines peers race plain soak lint fuzz bench sweep clean
 

@@ -406,5 +406,13 @@ func number(s string) (*big.Rat, bool) {
 	if whole, exponent, ok := strings.Cut(strings.ToLower(s), "e"); ok && (len(exponent) > 4 || whole == "") {
 		return nil, false
 	}
-	return new(big.Rat).SetString(s)
+	// The two parts of a fraction one by one: together, Rat takes a leading 0 for octal.
+	over, under, fraction := strings.Cut(s, "/")
+	n, ok := new(big.Rat).SetString(over)
+	if d, isNumber := new(big.Rat).SetString(under); fraction && ok {
+		if ok = isNumber && d.Sign() != 0; ok {
+			n.Quo(n, d)
+		}
+	}
+	return n, ok
 }

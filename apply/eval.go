@@ -3,6 +3,7 @@ package apply
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,12 +16,14 @@ import (
 	"hclbench/apply/place"
 	"hclbench/load"
 	"hclbench/load/prompts"
+	"hclbench/plain"
 	"hclbench/plan"
 )
 
-// Questions reads the questions of an eval, whose files lie where local says.
+// Questions reads the questions of an eval, whose files lie where local says. A file that has another checksum than the plan knows, as it has
+// been changed meanwhile, is an error.
 func Questions(e *plan.Eval, local func(string) string) (_ *accuracy.Set, err error) {
-	open := func(path string) (io.Reader, func(), error) {
+	open := func(path, sum string) (io.Reader, func(), error) {
 		if path == "" {
 			return nil, func() {}, nil
 		}
@@ -28,14 +31,26 @@ func Questions(e *plan.Eval, local func(string) string) (_ *accuracy.Set, err er
 		if err != nil {
 			return nil, nil, err
 		}
+		h := sha256.New()
+		_, err = io.Copy(h, f)
+		if got := fmt.Sprintf("%x", h.Sum(nil)); err == nil && sum != "" && got != sum {
+			err = fmt.Errorf("%s has been changed: its checksum is %s, and was %s", plain.Line(path), got, sum)
+		}
+		if err == nil {
+			_, err = f.Seek(0, io.SeekStart)
+		}
+		if err != nil {
+			f.Close()
+			return nil, nil, err
+		}
 		return f, func() { f.Close() }, nil
 	}
-	questions, done, err := open(e.Spec.Path)
+	questions, done, err := open(e.Spec.Path, e.Spec.SHA256)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	shots, done, err := open(e.Spec.ShotsPath)
+	shots, done, err := open(e.Spec.ShotsPath, e.Spec.ShotsSHA256)
 	if err != nil {
 		return nil, err
 	}

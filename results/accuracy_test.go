@@ -1,11 +1,14 @@
 package results
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"hclbench/accuracy"
+	"hclbench/load"
 )
 
 // TestAnswers keeps a cell that asks questions beside those that measure: neither is in an answer of the other, its answers are
@@ -55,5 +58,32 @@ func testAnswers(t *testing.T, place string) {
 	}
 	if got, err := s.Answers(ctx, run.ID, "a"); err != nil || got != nil {
 		t.Errorf("answers are left of another attempt: %v, %v", got, err)
+	}
+}
+
+// TestHeldAgainstItself: a start of the same engine that answers worse than a stored run is worse. It is not the second start of its baseline.
+func TestHeldAgainstItself(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	ids := []string{"20261123-120000-aaaa", "20261124-120000-bbbb"}
+	for i, id := range ids {
+		var answers []accuracy.Answer
+		for q := range 200 {
+			a := accuracy.Answer{Question: fmt.Sprint(q), Mark: accuracy.Right}
+			if i == 1 && q < 60 {
+				a.Mark = accuracy.Wrong
+			}
+			answers = append(answers, a)
+		}
+		c := Cell{ID: "a", RunID: id, DeploymentID: "d", Benchmark: "own", Repetition: 1, Summary: &load.Summary{}, Accuracy: &Accuracy{
+			Spec: accuracy.Spec{Task: "jsonl"}, Score: accuracy.Sum(answers), Baseline: []string{"", ids[0]}[i], Margin: 0.01, Answers: answers}}
+		if err := errors.Join(s.BeginRun(ctx, Run{ID: id, Lab: "lab", Command: "apply"}),
+			s.PutDeployment(ctx, Deployment{ID: "d", RunID: id, Engine: "vllm.a"}), s.PutCell(ctx, c, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := s.Scored(ctx, Query{Run: ids[1]}, nil)
+	if err != nil || len(all) != 1 || all[0].Held.Verdict != accuracy.Worse {
+		t.Errorf("it says %+v, %v", all, err)
 	}
 }

@@ -24,10 +24,24 @@ type Scored struct {
 func (s *Scored) IsBaseline() bool { return s.Accuracy.Baseline == s.Deployment.Engine }
 
 // Scored returns the cells that q selects and that have asked questions, each held against its baseline: an engine that was asked
-// at the same concurrency, by the answers of the same run or else the newest of the lab, or a run that is stored.
-func (s *Store) Scored(ctx context.Context, q Query) (all []Scored, err error) {
-	q.Asked = true
-	rows, err := s.Rows(ctx, q)
+// at the same concurrency, by the answers of the same run or else the newest of the lab, or a run that is stored. now are the cells
+// that the lab asks with, by their ids: others count for nothing, and what is held against what is as the lab has it now; nil: it is not known.
+func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all []Scored, err error) {
+	asked := func(q Query, stale bool) (rows []Row, err error) {
+		q.Asked = true
+		all, err := s.Rows(ctx, q)
+		for _, r := range all {
+			if is, known := now[r.ID]; known {
+				r.Benchmark, r.Axes = is.Benchmark, is.Axes
+				r.Accuracy.Baseline, r.Accuracy.Margin = is.Accuracy.Baseline, is.Accuracy.Margin
+			} else if now != nil && !stale {
+				continue
+			}
+			rows = append(rows, r)
+		}
+		return rows, err
+	}
+	rows, err := asked(q, false)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +53,15 @@ func (s *Store) Scored(ctx context.Context, q Query) (all []Scored, err error) {
 			continue
 		}
 		among := []Query{{Run: x.RunID}, {Lab: x.Run.Lab, Rehearsed: x.Run.Command == "rehearse", Latest: true}}
+		if x.Run.Bundled { // what this machine has answered is none of theirs
+			among = among[:1]
+		}
 		if IsRunID(a.Baseline) {
 			among = []Query{{Run: a.Baseline}}
 		}
 		x.Held.Why = []string{fmt.Sprintf("there are no answers of %s to it", a.Baseline)}
 		for _, of := range among {
-			of.Asked = true
-			others, err := s.Rows(ctx, of)
+			others, err := asked(of, IsRunID(a.Baseline))
 			if err != nil {
 				return nil, err
 			}
@@ -115,7 +131,7 @@ func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Co
 	if err != nil {
 		return out, err
 	}
-	again, err := s.secondStart(ctx, baseline)
+	again, err := s.secondStart(ctx, baseline, candidate)
 	if err != nil {
 		return out, err
 	}
@@ -129,13 +145,14 @@ func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Co
 }
 
 // secondStart are the answers that the same engine has given to the same questions on another start, the newest; nil: there was none.
-func (s *Store) secondStart(ctx context.Context, of *Row) ([]accuracy.Answer, error) {
+// The start that is held against it is none: what has changed there is the question, and not the noise.
+func (s *Store) secondStart(ctx context.Context, of, held *Row) ([]accuracy.Answer, error) {
 	rows, err := s.Rows(ctx, Query{Cell: of.ID, Asked: true, Rehearsed: of.Run.Command == "rehearse"})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.ID == of.ID && r.RunID != of.RunID && r.Summary != nil && !of.Run.Bundled && r.Accuracy.differs(of.Accuracy) == nil {
+		if r.ID == of.ID && r.RunID != of.RunID && r.RunID != held.RunID && r.Summary != nil && !of.Run.Bundled && r.Accuracy.differs(of.Accuracy) == nil {
 			return s.Answers(ctx, r.RunID, r.ID)
 		}
 	}

@@ -55,6 +55,9 @@ func (s *Session) rentBox(ctx context.Context) error {
 	}
 	opt := s.opt
 	opt.SSH = ssh
+	s.until = rental.Until.Add(-giveBackTime)
+	ctx, stop := context.WithDeadlineCause(ctx, s.until, errHardEnd)
+	defer stop()
 	s.say(Step, "box %s has the address %s: waiting until it lets us in", rental.Box.ID, at.Address)
 	patience := flow.Patience{First: time.Second, Most: 10 * time.Second, Total: at.Rent.BootLimit()}
 	return patience.Again(ctx, func() (err error) {
@@ -63,9 +66,14 @@ func (s *Session) rentBox(ctx context.Context) error {
 	}, func(err error) bool { return errors.Is(err, provision.ErrHostKey) })
 }
 
-// giveBox gives a box back, or leaves it for the next run.
+// giveBackTime is how long before its hard end a box is given back, which takes a while: its provider may not end it.
+const giveBackTime = 2 * time.Minute
+
+var errHardEnd = errors.New("the hard end of its box is near; what is not measured yet is measured by the next apply")
+
+// giveBox gives a box back, or leaves it for the next run if this one could use it.
 func (s *Session) giveBox(ctx context.Context, renter *rent.Renter, rental *rent.Rental) error {
-	if keep := s.Host.Rent.Keep; keep > 0 {
+	if keep := s.Host.Rent.Keep; keep > 0 && s.claimed != "" && !s.lease.unreachable() && time.Now().Before(s.until) {
 		if err := renter.Keep(ctx, rental, keep); err != nil {
 			return fmt.Errorf("%s: %w", s.Host, err)
 		}
@@ -186,13 +194,15 @@ func (r remover) giveBack(ctx context.Context, hosts []*provision.Host) error {
 		if err != nil {
 			return err
 		}
+		var errs []error
 		for _, t := range open {
 			r.tell.say(h, Step, "giving back %s", t)
 			if err := renter.Settle(ctx, t); err != nil {
-				return fmt.Errorf("%s: %w", h, err)
+				errs = append(errs, fmt.Errorf("%s: %w", h, err))
+				continue
 			}
 			r.tell.say(h, Down, "%s is gone; it has cost %s", t, t.Money())
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 }

@@ -51,7 +51,8 @@ type Session struct {
 	tell    Tell
 	lease   *lease
 	leave   func(context.Context) error // undoes that a cluster has made room; nil: there is nothing to undo
-	unwatch func()                      // ends the watch of the pod; nil: there is none
+	until   time.Time                   // of a rented box: when the work there has to end
+	unwatch func()                      // ends the watch of the pod, or of the box; nil: there is none
 	claimed string                      // the claim that it was made ready for, see [agent.Client.Claim]
 	changed bool                        // its settings, see [Session.settings]
 	watched bool                        // what its GPUs are in use for is known
@@ -190,6 +191,9 @@ func (s *Session) takeOverNow(ctx context.Context, client *kube.Client) error {
 }
 
 func (s *Session) claim(ctx context.Context) error {
+	if !s.until.IsZero() {
+		ctx, s.unwatch = context.WithDeadlineCause(ctx, s.until, errHardEnd)
+	}
 	l := &lease{host: s.Host, tell: s.tell, claim: s.work.Claim, stop: func() {}}
 	l.held, l.lose = context.WithCancelCause(ctx)
 	var err error

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +106,7 @@ func TestAccuracy(t *testing.T) {
 		defer s.Close()
 		runs, err := s.Runs(t.Context())
 		must(t, err)
-		all, err = s.Scored(t.Context(), results.Query{Run: runs[0].ID})
+		all, err = s.Scored(t.Context(), results.Query{Run: runs[0].ID}, nil)
 		must(t, err)
 		for _, x := range all {
 			of, err := s.Answers(t.Context(), x.RunID, x.ID)
@@ -136,6 +137,15 @@ func TestAccuracy(t *testing.T) {
 			engines = append(engines, x.Deployment.Engine)
 		}
 		return engines
+	}
+	text := filepath.Join(u.lab, "lab.hcl")
+	for margin, want := range map[string]string{"0.5": "sim.coarse at 4: holds", "0.05": "sim.coarse at 4: worse"} { // it changes no answer
+		was, err := os.ReadFile(text)
+		must(t, err)
+		must(t, os.WriteFile(text, []byte(regexp.MustCompile(`margin += [0-9.]+`).ReplaceAllString(string(was), "margin = "+margin)), 0o644))
+		if out, said, _ := u.run("report"); !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("with a margin of %s it does not say %q:\n%s%s", margin, want, out, said)
+		}
 	}
 	file := filepath.Join(t.TempDir(), "run.hclbundle")
 	if out, said, code := u.run("bundle", all[0].RunID, "--output", file); code != 0 || !strings.Contains(out, ": 2 cells, ") {
@@ -171,5 +181,8 @@ func TestAccuracy(t *testing.T) {
 	}
 	if got := reported("--all"); len(got) != 2 {
 		t.Errorf("report --all shows the scores of %v", got)
+	}
+	if out, _, _ := u.run("report"); strings.Contains(out, "worse") {
+		t.Errorf("answers count that the lab no longer asks for:\n%s", out)
 	}
 }

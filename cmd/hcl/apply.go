@@ -272,7 +272,8 @@ func (w *work) measure(ctx context.Context) (done apply.Outcome, runErr, err err
 
 func (w *work) printRun(ctx context.Context) error {
 	rows, err := w.store.Rows(ctx, results.Query{Run: w.opt.Run.ID})
-	v := &shown{store: w.store}
+	planned, asked := plannedCells(w.whole) // others of a part's may be held against what it leaves out
+	v := &shown{store: w.store, asked: asked}
 	v.find(ctx, results.Query{Run: w.opt.Run.ID})
 	if err != nil || w.flags.json || len(rows)+len(v.found.Scores) == 0 {
 		return err
@@ -283,7 +284,7 @@ func (w *work) printRun(ctx context.Context) error {
 		about.References = figure.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
-	rows, about = said.Layout.Apply(v.found.Check(figure.Sorted(rows, plannedCells(w.plan))), about)
+	rows, about = said.Layout.Apply(v.found.Check(figure.Sorted(rows, planned)), about)
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}

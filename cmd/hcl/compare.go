@@ -69,9 +69,10 @@ const nothingInCommon = "the two have no cell in common: cells are the same when
 
 // compared are results that are held against others.
 type compared struct {
-	name  string
-	rows  []results.Row
-	found []results.Capacity // by searches
+	name   string
+	rows   []results.Row
+	found  []results.Capacity // by searches
+	scores []results.Scored   // of answers
 }
 
 func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]string) error {
@@ -91,6 +92,7 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 		return &exit{exitUsage, err}
 	}
 	d.Capacities(a.found, b.found)
+	d.Answers(b.scores)
 	if err := d.Check(limits, o.allowed); err != nil {
 		return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
 	}
@@ -193,7 +195,7 @@ func (o compareOptions) results(ctx context.Context, t *console, what string) (c
 	if c.name = "the newest of " + what; results.IsShared(what) {
 		c.name = "the newest of " + store.Name() // without the password
 	}
-	c.rows, c.found, err = attempts(ctx, t, store, of)
+	err = c.attempts(ctx, t, store, of)
 	return c, err
 }
 
@@ -212,7 +214,7 @@ func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (c com
 		return c, err
 	}
 	v.warn(t.logger())
-	c = compared{"run " + run.ID, v.found.Check(v.rows), v.found.Capacities}
+	c = compared{"run " + run.ID, v.found.Check(v.rows), v.found.Capacities, v.found.Scores}
 	if v.said != nil {
 		owed := slices.DeleteFunc(slices.Clone(v.planned), func(p figure.Planned) bool { return !slices.Contains(v.said.ToDo, p.ID) })
 		c.rows = append(c.rows, figure.Unmeasured(v.rows, owed)...)
@@ -220,37 +222,44 @@ func (o compareOptions) ofRun(ctx context.Context, t *console, id string) (c com
 	return c, nil
 }
 
-// attempts are the newest attempt at each cell that the lab asks for now, whatever came of it: an older
+// attempts takes the newest attempt at each cell that the lab asks for now, whatever came of it: an older
 // measurement must not hide that there is none any more. Cells without an attempt are among them, as not
 // measured. Without the lab's text it is the newest attempt at everything.
-func attempts(ctx context.Context, t *console, store *results.Store, of labFlags) (rows []results.Row, found []results.Capacity, err error) {
+func (c *compared) attempts(ctx context.Context, t *console, store *results.Store, of labFlags) error {
 	name, err := of.labIn(store)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if rows, err = store.Rows(ctx, results.Query{Lab: name}); err != nil {
-		return nil, nil, err
+	rows, err := store.Rows(ctx, results.Query{Lab: name})
+	if err != nil {
+		return err
 	}
 	rows = newest(rows)
 	v := &shown{store: store}
-	v.find(ctx, results.Query{Lab: name, Latest: true})
-	v.warn(t.logger())
+	find := func(rows []results.Row) {
+		v.find(ctx, results.Query{Lab: name, Latest: true})
+		v.warn(t.logger())
+		c.rows, c.found, c.scores = v.found.Check(rows), v.found.Capacities, v.found.Scores
+	}
 	l, err := of.read(t)
 	if errors.Is(err, lang.ErrNoLab) {
-		return v.found.Check(rows), v.found.Capacities, nil
+		find(rows)
+		return nil
 	}
 	if err == nil && l.text == nil { // what is current cannot be said
 		err = l.shown(t)
 	}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	if v.cfg, err = l.planned(ctx); err != nil {
-		return nil, nil, err
+		return err
 	}
 	join := func(own, found []results.Row) []results.Row { return newest(append(own, found...)) }
 	_, err = v.underPlan(ctx, rows, name, false, join)
-	return append(v.found.Check(v.rows), figure.Unmeasured(v.rows, v.planned)...), v.found.Capacities, err
+	find(v.rows)
+	c.rows = append(c.rows, figure.Unmeasured(v.rows, v.planned)...)
+	return err
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.
@@ -269,6 +278,7 @@ func readRows(name string) (c compared, err error) {
 		FormatVersion string             `json:"format_version"`
 		Rows          []results.Row      `json:"rows"`
 		Capacities    []results.Capacity `json:"capacities"`
+		Scores        []results.Scored   `json:"scores"`
 	}
 	if json.Unmarshal(text, &ours) == nil && ours.FormatVersion != "" {
 		if read, _, _ := strings.Cut(table.FormatVersion, "."); !strings.HasPrefix(ours.FormatVersion, read+".") {
@@ -280,6 +290,7 @@ func readRows(name string) (c compared, err error) {
 			}
 		}
 		c.rows, c.found = ours.Rows, ours.Capacities
+		c.scores = slices.DeleteFunc(ours.Scores, func(s results.Scored) bool { return s.Accuracy == nil })
 		return c, nil
 	}
 	c.rows, err = foreignRows(name)

@@ -99,6 +99,8 @@ func sweepVerb(t *console) *cobra.Command {
 }
 
 func runSweep(ctx context.Context, t *console, f sweepFlags) error {
+	account := func(h *provision.Host) string { return h.Rent.Plugin + fmt.Sprint(secretsIn(h.Rent.Env)) }
+	elsewhere := map[*provision.Host][]string{}
 	opt, hosts := place.Options{Rent: rent.NewJournal(rentDir(f.hosts.dir()))}, []*provision.Host{}
 	for _, name := range f.plugins {
 		r := &provision.Rent{Plugin: name}
@@ -119,12 +121,16 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		if err != nil {
 			return err
 		}
-		account := func(h *provision.Host) string { return h.Rent.Plugin + fmt.Sprint(secretsIn(h.Rent.Env)) }
 		asked := map[string]bool{}
 		for _, h := range l.text.Hosts {
 			if h.Rent != nil && !asked[account(h)] {
 				asked[account(h)] = true
 				hosts = append(hosts, h)
+				for _, o := range l.text.Hosts {
+					if o.Rent != nil && o.Rent.Plugin == h.Rent.Plugin && account(o) != account(h) {
+						elsewhere[h] = append(elsewhere[h], o.Name)
+					}
+				}
 			}
 		}
 		if len(hosts) == 0 {
@@ -141,6 +147,7 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		if err != nil {
 			return err
 		}
+		renter.Not = elsewhere[h]
 		swept, err := renter.Sweep(ctx, f.dry)
 		errs = append(errs, err)
 		deleted := "deleted"

@@ -169,3 +169,13 @@ func TestRentBudget(t *testing.T) {
 	u := newLocal(t, strings.Replace(rentLab, "max_money = 30", "max_money = 24", 1))
 	u.tells("validate", exitUsage, "Too little money", fmt.Sprintf("can cost $%.2f until their hard ends (box: 1h0m0s at $25.00 an hour)", 25.0))
 }
+
+// TestRentedUnfit: what does not meet its contract is not kept.
+func TestRentedUnfit(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
+	r.edit(`runtime = "process"`, "runtime = \"process\"\n require { disk_free = \"900000TB\" }")
+	r.tells("apply", exitContract, "does not meet its contract", "is gone")
+	r.want(1, 0)
+}

@@ -80,29 +80,29 @@ func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) (w
 
 // plannedOf are the cells that a lab asks for now, those of a benchmark together; of
 // a rehearsal at the speed of the last one. Nil: it is not known.
-func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehearsed bool) ([]figure.Planned, error) {
+func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehearsed bool) (all []figure.Planned, asked map[string]results.Cell, err error) {
 	var p *plan.Plan
 	if rehearsed {
 		speed, err := lastSpeed(ctx, store, cfg.Lab.Name)
 		if err != nil || speed == 0 {
-			return nil, err
+			return nil, nil, err
 		}
 		if p, err = plan.Rehearse(cfg, speed, func(int) bool { return true }); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	} else {
 		earlier, err := measuredBefore(ctx, store)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		p = plan.New(cfg, earlier)
 	}
-	all := plannedCells(p)
+	all, asked = plannedCells(p)
 	at := func(p figure.Planned) int {
 		return slices.IndexFunc(cfg.Benchmarks, func(b hcl.Benchmark) bool { return b.Name == p.Benchmark })
 	}
 	slices.SortStableFunc(all, func(a, b figure.Planned) int { return cmp.Compare(at(a), at(b)) })
-	return all, nil
+	return all, asked, nil
 }
 
 // measuredBefore is what a plan has to know of earlier measurements; there may be no store yet.
@@ -120,9 +120,9 @@ func measuredBefore(ctx context.Context, store *results.Store) (opt plan.Options
 	return opt, err
 }
 
-// plannedCells are the cells that a plan asks for, and those that its tunings have made so far.
-func plannedCells(p *plan.Plan) []figure.Planned {
-	all := []figure.Planned{}
+// plannedCells are the cells that a plan measures, and those that its tunings have made so far; and by their ids those that ask questions.
+func plannedCells(p *plan.Plan) (all []figure.Planned, asked map[string]results.Cell) {
+	all, asked = []figure.Planned{}, map[string]results.Cell{}
 	deployments := slices.Clone(p.Deployments)
 	for _, t := range p.Tunes {
 		for i, tried := range t.Ledger.Starts {
@@ -147,6 +147,11 @@ func plannedCells(p *plan.Plan) []figure.Planned {
 		}
 		for _, c := range cells {
 			cell := results.Cell{ID: c.ID, Benchmark: c.Benchmark, Axes: c.Axes, Job: c.Task.Stored()}
+			if e := c.Eval(); e != nil {
+				cell.Accuracy = e.Accuracy()
+				asked[c.ID] = cell
+				continue
+			}
 			all = append(all, figure.Planned{
 				Row: &results.Row{Cell: cell, Deployment: wanted},
 				ID:  c.ID, Group: c.Group, Benchmark: c.Benchmark, Engine: d.Engine.Label(), Host: d.Where(),
@@ -155,7 +160,7 @@ func plannedCells(p *plan.Plan) []figure.Planned {
 			})
 		}
 	}
-	return all
+	return all, asked
 }
 
 // wanted is what a result would say of where it was measured, as far as the plan knows.
@@ -262,7 +267,8 @@ func inputs(l *lab, p *plan.Plan) (map[string][]byte, error) {
 	}
 	kept[inputPlan] = b.Bytes()
 	said := saidOf(l.text)
-	said.Speed, said.Planned = p.Speed, plannedCells(p)
+	said.Speed = p.Speed
+	said.Planned, _ = plannedCells(p)
 	if said.Layout.NoPrices {
 		for i := range said.Planned {
 			said.Planned[i].Prices = nil

@@ -47,11 +47,12 @@ func (s *selection) addAll(c *cobra.Command) {
 
 // shown are the results that a verb shows: of the lab as it is now, or of one run.
 type shown struct {
-	store   *results.Store   // nil: nothing was ever stored
-	cfg     *hcl.Config      // what is planned of the lab; nil: it is not at hand, or a run is shown
-	said    *reported        // by the lab's text now, or with the run that is shown; nil: nothing
-	rows    []results.Row    // under the names of the lab, in the order of its plan
-	planned []figure.Planned // of what is shown; nil: it is not known
+	store   *results.Store          // nil: nothing was ever stored
+	cfg     *hcl.Config             // what is planned of the lab; nil: it is not at hand, or a run is shown
+	said    *reported               // by the lab's text now, or with the run that is shown; nil: nothing
+	rows    []results.Row           // under the names of the lab, in the order of its plan
+	planned []figure.Planned        // of what is shown; nil: it is not known
+	asked   map[string]results.Cell // that the lab asks questions with now, by their ids; nil: it is not known
 	found   figure.Found
 	scores  []results.Scored // those of found that are shown; the others still say what rows are worth
 	damaged error            // why some of that is left out
@@ -185,7 +186,7 @@ func (v *shown) find(ctx context.Context, q results.Query) {
 	var searches, tunings, scores error
 	v.found.Capacities, searches = v.store.Capacities(ctx, q)
 	v.found.Tunings, tunings = v.store.Tunings(ctx, q)
-	v.found.Scores, scores = v.store.Scored(ctx, q)
+	v.found.Scores, scores = v.store.Scored(ctx, q, v.asked)
 	v.scores = slices.Clone(v.found.Scores)
 	v.damaged = errors.Join(searches, tunings, scores)
 }
@@ -197,31 +198,26 @@ func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
 	if err != nil {
 		return err
 	}
-	v.find(ctx, newest)
 	others, err := v.underPlan(ctx, rows, lab, s.rehearsed, func(own, found []results.Row) []results.Row {
 		for _, f := range found { // in the place of attempts that brought nothing
 			own = slices.DeleteFunc(own, func(r results.Row) bool { return r.ID == f.ID })
 		}
 		return append(own, found...)
 	})
+	v.find(ctx, newest)
+	every, damaged := v.store.Scored(ctx, newest, nil) // what the lab does not ask any more too
+	v.damaged = errors.Join(v.damaged, damaged)
 	if s.all || s.cell != "" { // who names a cell wants it
-		v.rows = append(v.rows, others...)
+		v.rows, v.scores = append(v.rows, others...), every
 		return err
 	}
-	v.stale = len(others)
-	if v.planned != nil {
-		before := len(v.scores)
-		v.scores = slices.DeleteFunc(v.scores, func(x results.Scored) bool {
-			return !slices.ContainsFunc(v.planned, func(p figure.Planned) bool { return p.ID == x.ID })
-		})
-		v.stale += before - len(v.scores)
-	}
+	v.stale = len(others) + len(every) - len(v.scores)
 	return err
 }
 
 // unmeasured is a lab of which nothing is stored: its plan, or that of one benchmark of it.
 func (v *shown) unmeasured(ctx context.Context, benchmark string) (err error) {
-	v.planned, err = plannedOf(ctx, v.cfg, nil, false)
+	v.planned, _, err = plannedOf(ctx, v.cfg, nil, false)
 	v.planned = slices.DeleteFunc(v.planned, func(p figure.Planned) bool { return benchmark != "" && p.Benchmark != benchmark })
 	return err
 }
@@ -233,7 +229,7 @@ func (v *shown) underPlan(
 	ctx context.Context, rows []results.Row, lab string, rehearsed bool, join func(own, found []results.Row) []results.Row,
 ) (others []results.Row, err error) {
 	if v.cfg != nil {
-		if v.planned, err = plannedOf(ctx, v.cfg, v.store, rehearsed); err != nil {
+		if v.planned, v.asked, err = plannedOf(ctx, v.cfg, v.store, rehearsed); err != nil {
 			return nil, err
 		}
 	}

@@ -28,13 +28,17 @@ func LabKey(h *provision.Host, dir string) (line string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if text, err := os.ReadFile(file + ".pub"); err == nil {
+	if h.IdentityFile == "" {
+		if line, err = publicHalf(h, file); !errors.Is(err, fs.ErrNotExist) {
+			return line, err
+		}
+	} else if text, err := os.ReadFile(file + ".pub"); err == nil {
 		key, _, _, _, err := ssh.ParseAuthorizedKey(text)
 		if err != nil {
 			return "", fmt.Errorf("%s: %s.pub is no public key: %w", h, file, err)
 		}
 		return authorizedKey(key), nil
-	} else if !errors.Is(err, fs.ErrNotExist) || h.IdentityFile != "" {
+	} else {
 		return "", fmt.Errorf("%s: the public half of its identity_file is what the box has to let in: %w", h, err)
 	}
 	public, private, err := ed25519.GenerateKey(nil)
@@ -49,10 +53,31 @@ func LabKey(h *provision.Host, dir string) (line string, err error) {
 	if err != nil {
 		return "", err
 	}
-	line = authorizedKey(key)
-	err = errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
-	if err == nil { // last: it says that both are there
-		err = os.WriteFile(file+".pub", []byte(line+"\n"), 0o644)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
 	}
-	return line, err
+	own, err := os.MkdirTemp(dir, "key-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(own)
+	made := filepath.Join(own, "key")
+	if err := errors.Join(os.WriteFile(made, pem.EncodeToMemory(block), 0o600), os.Link(made, file)); errors.Is(err, fs.ErrExist) {
+		return publicHalf(h, file) // of two hosts that are rented at once the first has made it
+	} else if err != nil {
+		return "", err
+	}
+	return authorizedKey(key), nil
+}
+
+func publicHalf(h *provision.Host, file string) (line string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	signer, err := ssh.ParsePrivateKey(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %s is no private key: %w", h, file, err)
+	}
+	return authorizedKey(signer.PublicKey()), nil
 }

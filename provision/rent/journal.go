@@ -1,7 +1,6 @@
 package rent
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -26,9 +25,11 @@ type Rental struct {
 	Spec     map[string]string `json:"spec,omitempty"`
 	Asked    time.Time         `json:"asked"`    // by this machine's clock
 	Deadline time.Time         `json:"deadline"` // its hard end, by the provider's clock
+	Until    time.Time         `json:"-"`        // likewise, by this machine's; of one that was just rented
 	Price    float64           `json:"price"`    // USD an hour, as it was offered
 	Stage    Stage             `json:"stage"`
 	Box      protocol.Box      `json:"box,omitzero"`
+	Hard     time.Time         `json:"hard,omitzero"`      // the hard end that was told, where Deadline is nearer, as it is kept
 	Ended    time.Time         `json:"ended,omitzero"`     // when it was seen to be gone
 	Cost     float64           `json:"cost,omitempty"`     // USD, once it is gone
 	ByUs     bool              `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
@@ -126,15 +127,13 @@ func (j *Journal) Rentals() (all []*Rental, err error) {
 		return nil, err
 	}
 	at := map[string]int{}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
+	for n, line := range bytes.Split(text, []byte("\n")) {
 		t := new(Rental)
-		if err := json.Unmarshal(lines.Bytes(), t); err != nil {
-			if syntax, is := errors.AsType[*json.SyntaxError](err); is && syntax.Offset >= int64(len(lines.Bytes())) {
+		if err := json.Unmarshal(line, t); err != nil {
+			if syntax, is := errors.AsType[*json.SyntaxError](err); is && syntax.Offset >= int64(len(line)) {
 				continue
 			}
-			return nil, fmt.Errorf("%s, line %d: %w", j.path, n, err)
+			return nil, fmt.Errorf("%s, line %d: %w", j.path, n+1, err)
 		}
 		if i, known := at[t.Request]; known {
 			all[i] = t
@@ -142,5 +141,5 @@ func (j *Journal) Rentals() (all []*Rental, err error) {
 			at[t.Request], all = len(all), append(all, t)
 		}
 	}
-	return slices.Clip(all), lines.Err()
+	return slices.Clip(all), nil
 }

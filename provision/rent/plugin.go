@@ -87,7 +87,7 @@ func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, 
 
 	var a protocol.Answer
 	hide := plain.NewSecrets(p.secrets()...)
-	said := hide.Line(plain.Cut(last(words.kept.String(), 2<<10), 1<<10))
+	said := plain.Cut(last(hide.Line(words.kept.String()), 1<<10), 1<<10)
 	switch err := json.Unmarshal(out.kept.Bytes(), &a); {
 	case ctx.Err() != nil:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", context.Cause(ctx), cmp.Or(said, "nothing")))
@@ -96,12 +96,12 @@ func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, 
 	case err != nil && ran != nil:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))
 	case err != nil:
-		shown := hide.Line(plain.Cut(out.kept.String(), 200))
+		shown := plain.Cut(hide.Line(out.kept.String()), 200)
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("its answer is no JSON as hcl reads it (%w): %q", err, shown))
 	case a.Protocol != protocol.Version:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("it answers in version %d of the protocol, not %d", a.Protocol, protocol.Version))
 	case a.Error != nil:
-		a.Error.Code, a.Error.Message = plain.Line(a.Error.Code), hide.Line(plain.Cut(a.Error.Message, 1<<10))
+		a.Error.Code, a.Error.Message = plain.Line(a.Error.Code), plain.Cut(hide.Line(a.Error.Message), 1<<10)
 		return protocol.Answer{}, p.failed(q.Verb, a.Error)
 	case ran != nil:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))

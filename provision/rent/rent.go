@@ -25,6 +25,7 @@ type Renter struct {
 	Journal *Journal
 	Tell    func(format string, args ...any) // of what a person waits for, and of what is odd
 	Poll    flow.Patience                    // how a box is waited for, until it runs or is gone; zero: for minutes
+	Not     []string                         // hosts that have the same plugin and another account: their rentals are unknown here
 	Sure    flow.Patience                    // how long a box that nobody is sure of is looked for; zero: half a minute
 }
 
@@ -76,9 +77,16 @@ func (r *Renter) choose(ctx context.Context, a Ask, now time.Time) (protocol.Off
 		return protocol.Offer{}, err
 	}
 	atOnce := slices.DeleteFunc(slices.Clone(all), func(o protocol.Offer) bool { return o.From.After(now) })
+	within := func(o protocol.Offer) bool {
+		return o.PricePerHour <= a.Want.MaxPrice && o.PricePerHour*o.Minimum <= a.Want.MostMoney()
+	}
+	i := slices.IndexFunc(atOnce, within)
 	switch {
+	case i >= 0:
+		return atOnce[i], nil
 	case len(atOnce) > 0 && atOnce[0].PricePerHour <= a.Want.MaxPrice:
-		return atOnce[0], nil
+		return protocol.Offer{}, fmt.Errorf("%w: %s bills %g hours at least, at $%.2f, and the host may cost $%.2f in all",
+			ErrTooDear, a.Want.Plugin, atOnce[0].Minimum, atOnce[0].PricePerHour, a.Want.MostMoney())
 	case len(atOnce) > 0:
 		return protocol.Offer{}, fmt.Errorf("%w: the cheapest that %s has now is $%.2f an hour, and max_price is $%.2f", ErrTooDear, a.Want.Plugin, atOnce[0].PricePerHour, a.Want.MaxPrice)
 	case len(all) > 0:
@@ -105,7 +113,10 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	if ahead.Abs() > time.Minute {
 		r.Tell("this machine's clock differs from the provider's by %s; the provider's counts for the hard end", ahead.Abs().Round(time.Second))
 	}
-	left, err := r.takeOver(ctx, a, can, time.Now().Add(ahead))
+	left, err := r.takeOver(ctx, a, can, ahead)
+	if left != nil {
+		left.Until = left.Deadline.Add(-ahead)
+	}
 	if left != nil || err != nil {
 		return left, err
 	}
@@ -120,6 +131,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
 		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked,
 	}
+	t.Until = t.Deadline.Add(-ahead)
 	if err := r.Journal.Note(t); err != nil {
 		return nil, fmt.Errorf("nothing was rented, as it could not be noted before: %w", err)
 	}
@@ -128,6 +140,9 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	sure, cancel := flow.Beyond(ctx, 5*time.Minute)
 	defer cancel()
 	if err := r.create(sure, t, a, offer, can); err != nil {
+		if t.Box.ID != "" { // it is there, and could not be noted
+			err = errors.Join(err, r.Release(sure, t))
+		}
 		return nil, err
 	}
 	if err := r.usable(ctx, t, offer, a, can); err != nil {
@@ -141,7 +156,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Offer, can protocol.Capabilities) error {
 	answer, err := r.Plugin.ask(ctx, protocol.Request{
 		Verb: protocol.Create, Request: t.Request, Offer: offer.ID, Spec: t.Spec, Labels: t.labels(), Deadline: t.Deadline,
-		MaxSpend: a.Want.MostMoney(), PublicKey: a.PublicKey, UserData: userData(a.Want, can),
+		MaxSpend: a.Want.MostMoney(), PublicKey: a.PublicKey, UserData: userData(t, a.Want, can),
 	})
 	if err == nil && answer.Box == nil {
 		err = r.Plugin.failed(protocol.Create, errors.New("there is no box in its answer"))
@@ -175,11 +190,14 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 }
 
 // userData is a second hard end, where a box that is off costs nothing: it shuts itself down, whoever is alive.
-func userData(want *provision.Rent, can protocol.Capabilities) string {
+// That it boots late, or its clock is wrong, makes it no later.
+func userData(t *Rental, want *provision.Rent, can protocol.Capabilities) string {
 	if !can.OffIsFree {
 		return ""
 	}
-	return fmt.Sprintf("#!/bin/sh\nshutdown -P +%d\n", int(math.Ceil(want.TTL.Minutes())))
+	const script = "#!/bin/sh\nleft=$(( (%d - $(date +%%s)) / 60 ))\n" +
+		"[ $left -ge 1 ] && [ $left -le %[2]d ] || left=%[2]d\nshutdown -P +$left\n"
+	return fmt.Sprintf(script, t.Deadline.Unix(), int(math.Ceil(want.TTL.Minutes())))
 }
 
 var errNotThere = errors.New("there is no such box")
@@ -201,8 +219,25 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 	ours := slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool {
 		return b.Labels[protocol.LabelRequest] != t.Request || b.State == protocol.Gone
 	})
-	if len(ours) == 0 {
+	if i := slices.IndexFunc(ours, func(b protocol.Box) bool { return b.ID == t.Box.ID }); i > 0 {
+		ours[0], ours[i] = ours[i], ours[0]
+	}
+	// A list may be behind, lack labels, and need not tell addresses: what it has not is gone when the status says so too.
+	one := *t
+	if len(ours) > 0 {
+		one.Box = ours[0]
+	} else if t.Box.ID == "" {
 		return nil, nil
+	}
+	box, err := r.status(ctx, &one)
+	switch {
+	case err != nil:
+		return nil, err
+	case box != nil && box.State == protocol.Gone:
+		box = nil
+	}
+	if len(ours) == 0 {
+		return box, nil
 	}
 	for _, other := range ours[1:] {
 		r.Tell("%s has made a second box for one request, %s: it is deleted", t.Plugin, other.ID)
@@ -212,7 +247,7 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 			return nil, err
 		}
 	}
-	return &ours[0], nil
+	return cmp.Or(box, &ours[0]), nil
 }
 
 // usable waits until a new box runs, and holds it to what was asked for.
@@ -225,7 +260,7 @@ func (r *Renter) usable(ctx context.Context, t *Rental, offer protocol.Offer, a 
 	}
 	r.Tell("box %s of %s boots", t.Box.ID, t.Plugin)
 	patience := cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second})
-	patience.Total = a.Want.BootLimit()
+	patience.Total = max(min(a.Want.BootLimit(), time.Until(t.Until)), time.Millisecond) // zero is for ever
 	err := patience.Again(ctx, func() error {
 		box, err := r.status(ctx, t)
 		switch {
@@ -275,15 +310,19 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 
 // takeOver deals with what earlier runs have left of a host: a box that runs and is as it is wanted is used again, every
 // other one is given back first.
-func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities, now time.Time) (*Rental, error) {
+func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities, ahead time.Duration) (*Rental, error) {
+	now := time.Now().Add(ahead)
 	all, err := r.Journal.Rentals()
 	if err != nil {
 		return nil, err
 	}
 	var found *Rental
 	for _, t := range all {
-		if t.Host != a.Host || t.Plugin != a.Want.Plugin || !t.Open() {
+		if t.Host != a.Host || !t.Open() {
 			continue
+		}
+		if t.Plugin != r.Plugin.Name {
+			return nil, r.another(t)
 		}
 		box, err := r.find(ctx, t, can)
 		if err != nil {
@@ -294,14 +333,27 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 			r.Tell("request %s of an earlier run has made no box so far", t.Request)
 			continue
 		case box == nil:
-			if err := r.over(ctx, t, can); err != nil {
+			if err := r.over(ctx, t, can, ahead); err != nil {
 				return nil, err
 			}
 			continue
 		}
 		t.Box = *box
+		end := t.Deadline
+		if can.Extend && !t.Hard.IsZero() {
+			end = t.Hard
+		}
+		if most := now.Add(a.Want.TTL).UTC().Truncate(time.Second); end.After(most) {
+			end = most
+		}
 		fits := maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
-			box.PricePerHour <= a.Want.MaxPrice && t.Deadline.Sub(now) > a.Want.TTL/4
+			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(t.Deadline))
+		if fits && !end.Equal(t.Deadline) {
+			if err := r.extend(ctx, t, end, can); err != nil {
+				r.Tell("%v", err)
+				fits = false
+			}
+		}
 		if !fits {
 			r.Tell("giving back box %s, which run %s left", box.ID, t.Run)
 			if err := r.Release(ctx, t); err != nil {
@@ -310,12 +362,29 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 			continue
 		}
 		r.Tell("box %s of an earlier run is there, until %s at the latest: it is used again", box.ID, t.Deadline.Local().Format("15:04 on 2 January"))
-		t.Stage, t.Run, found = Made, a.Run, t
+		t.Stage, t.Run, t.Hard, found = Made, a.Run, time.Time{}, t
 		if err := r.Journal.Note(t); err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
+}
+
+// extend sets a box's deadline anew. On an error nobody knows which one it has.
+func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can protocol.Capabilities) error {
+	anew := *t
+	anew.Deadline = until
+	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Extend, ID: t.Box.ID, Request: t.Request, Deadline: until, Labels: anew.labels()})
+	switch {
+	case err != nil:
+		return err
+	case a.Box == nil || a.Box.ID != t.Box.ID:
+		return r.Plugin.failed(protocol.Extend, fmt.Errorf("box %s is not in its answer", t.Box.ID))
+	case can.Deadline && (a.Box.Deadline.IsZero() || a.Box.Deadline.After(until.Add(2*time.Minute))):
+		return fmt.Errorf("box %s of %s does not end at %s, as was asked for: %s", t.Box.ID, t.Plugin, until.Format(time.RFC3339), ends(a.Box.Deadline))
+	}
+	t.Deadline, t.Box = until, *a.Box
+	return nil
 }
 
 // Keep leaves a box for the next run, which it is asked to end with by itself as far as the provider can. Where that cannot
@@ -326,14 +395,11 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 		return errors.Join(err, r.Release(ctx, t))
 	}
 	if until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); can.Extend && until.Before(t.Deadline) {
-		before := t.Deadline
-		t.Deadline = until
-		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Extend, ID: t.Box.ID, Request: t.Request, Deadline: until, Labels: t.labels()})
-		if err != nil || a.Box == nil {
-			t.Deadline = before
+		hard := cmp.Or(t.Hard, t.Deadline)
+		if err := r.extend(ctx, t, until, can); err != nil {
 			return errors.Join(err, r.Release(ctx, t))
 		}
-		t.Box = *a.Box
+		t.Hard = hard
 	}
 	t.Stage = Kept
 	return r.Journal.Note(t)
@@ -341,18 +407,24 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 
 // Release gives a box back, and returns when the provider says that it is gone.
 func (r *Renter) Release(ctx context.Context, t *Rental) error {
-	can, _, err := r.Capabilities(ctx)
+	if t.Plugin != r.Plugin.Name {
+		return r.another(t)
+	}
+	can, ahead, err := r.Capabilities(ctx)
 	if err != nil {
 		return stillThere(t, err)
 	}
 	if err := r.end(ctx, t, can); err != nil {
 		return stillThere(t, err)
 	}
-	return r.over(ctx, t, can)
+	return r.over(ctx, t, can, ahead)
 }
 
 // Settle gives back a box that the journal has, also one of which nobody knows whether it was made.
 func (r *Renter) Settle(ctx context.Context, t *Rental) error {
+	if t.Plugin != r.Plugin.Name {
+		return r.another(t)
+	}
 	if t.Box.ID != "" {
 		return r.Release(ctx, t)
 	}
@@ -370,7 +442,12 @@ func (r *Renter) Settle(ctx context.Context, t *Rental) error {
 	case time.Now().Add(ahead).Before(t.Deadline): // it may yet appear
 		return fmt.Errorf("%w: %s makes none so far for request %s; `hcl sweep` looks again after %s", ErrUnsure, t.Plugin, t.Request, t.Deadline.Local().Format(time.DateTime))
 	}
-	return r.over(ctx, t, can)
+	return r.over(ctx, t, can, ahead)
+}
+
+// another is why nothing is asked about a box of another provider: this one would say that there is none.
+func (r *Renter) another(t *Rental) error {
+	return stillThere(t, fmt.Errorf("host %s is rented of %s now, which knows nothing of it: write plugin = %q again, and run `hcl destroy`", t.Host, r.Plugin.Name, t.Plugin))
 }
 
 func stillThere(t *Rental, err error) error {
@@ -408,13 +485,16 @@ func (r *Renter) listed(ctx context.Context, id string) (bool, error) {
 }
 
 // over notes that a box is gone, and what it has cost.
-func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities) error {
+func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities, ahead time.Duration) error {
 	if t.Box.ID == "" {
 		t.Stage = Never
 		return r.Journal.Note(t)
 	}
 	t.Stage, t.Ended = Over, time.Now()
-	t.Cost, t.ByUs = max(t.Ended.Sub(from(t)).Hours(), 0)*cmp.Or(t.Box.PricePerHour, t.Price), true
+	if end := t.Deadline.Add(-ahead); can.Deadline && end.Before(t.Ended) {
+		t.Ended = end // nobody was there to see it
+	}
+	t.Cost, t.ByUs = max(t.Ended.Sub(from(t, ahead)).Hours(), 0)*cmp.Or(t.Box.PricePerHour, t.Price), true
 	if can.Cost {
 		if a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Cost, ID: t.Box.ID, Request: t.Request}); err != nil {
 			r.Tell("what box %s has cost is not told (%v): $%.2f is the price by the time", t.Box.ID, err, t.Cost)
@@ -425,12 +505,12 @@ func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities)
 	return r.Journal.Note(t)
 }
 
-// from is since when a rental costs money, as far as anybody knows.
-func from(t *Rental) time.Time {
+// from is since when a rental costs money, as far as anybody knows, by this machine's clock.
+func from(t *Rental, ahead time.Duration) time.Time {
 	if t.Box.BilledFrom.IsZero() {
 		return t.Asked
 	}
-	return t.Box.BilledFrom
+	return t.Box.BilledFrom.Add(-ahead)
 }
 
 func (t *Rental) labels() map[string]string {

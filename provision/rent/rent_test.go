@@ -170,6 +170,7 @@ func TestRentFaults(t *testing.T) {
 		{fault: provider.Garbage, told: "502 Bad Gateway"},
 		{fault: provider.Megabytes, told: "it prints more than 4.2 MB"},
 		{fault: "no room for money", told: "the cheapest that fake has now is $31.00 an hour, and max_price is $30.00", change: func(a *provider.Account) { a.Price = 31 }},
+		{fault: "least hours", told: "fake bills 24 hours at least, at $20.00, and the host may cost $30.00 in all", change: func(a *provider.Account) { a.Minimum = 24 }},
 		{fault: "no such GPUs", told: "fake has nothing for this spec with 8xMI300X", change: func(a *provider.Account) { a.GPUs = "8xH200" }},
 		{fault: "another token", told: "the token (sensitive) is not valid", change: func(a *provider.Account) { a.Token = "another" }},
 	} {
@@ -236,6 +237,20 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAnotherPlugin: a provider that never had a box is not believed that it is gone.
+func TestAnotherPlugin(t *testing.T) {
+	w := newWorld(t, nil)
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	w.renter.Plugin.Name, w.ask.Want.Plugin = "new", "new"
+	if err := w.renter.Settle(t.Context(), rental); err == nil || !strings.Contains(err.Error(), `write plugin = "fake" again`) {
+		t.Error(err)
+	}
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || fmt.Sprint(w.stages()) != "[made]" || len(w.living()) != 1 {
+		t.Errorf("%v: %v, %v live", err, w.stages(), w.living())
+	}
+}
+
 // TestClock: the hard end is by the provider's clock, and so is what sweep takes for over.
 func TestClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
@@ -250,6 +265,24 @@ func TestClock(t *testing.T) {
 		if len(swept.Living) != 1 || len(swept.Others) != 1 || len(w.living()) != 1 {
 			t.Errorf("with a clock that is %s ahead: %+v", ahead, swept)
 		}
+	}
+}
+
+// TestListBehind: what the list has not, or not with our labels, is there as long as its status says so.
+func TestListBehind(t *testing.T) {
+	w := newWorld(t, nil)
+	first, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].Labels = nil }))
+	swept, err := w.renter.Sweep(t.Context(), false)
+	must(t, err)
+	if len(swept.Living) != 1 || len(swept.Others) != 1 || fmt.Sprint(w.stages()) != "[made]" {
+		t.Errorf("%+v, %v", swept, w.stages())
+	}
+	again, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if again.Box.ID != first.Box.ID || len(w.living()) != 1 {
+		t.Errorf("%s after %s, %v live", again.Box.ID, first.Box.ID, w.living())
 	}
 }
 
@@ -275,6 +308,21 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestTwoAccounts: an account that never had a box is not believed that it is gone.
+func TestTwoAccounts(t *testing.T) {
+	w := newWorld(t, nil)
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	env, err := provider.New(filepath.Join(t.TempDir(), "account"), provider.Account{Can: protocol.Capabilities{List: true}})
+	must(t, err)
+	other, err := w.newRenter(env)
+	must(t, err)
+	other.Not = []string{w.ask.Host}
+	if _, err = other.Sweep(t.Context(), false); err != nil || fmt.Sprint(w.stages()) != "[made]" {
+		t.Errorf("%v, %v", err, w.stages())
+	}
+}
+
 // TestUnsure: a box that came later than anybody has waited for it is found by the next run.
 func TestUnsure(t *testing.T) {
 	w := newWorld(t, nil, provider.LostBefore)
@@ -297,6 +345,20 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
+// TestKept: a box that is kept for less than a quarter of its time is used again, until the hard end that was told.
+func TestKept(t *testing.T) {
+	w := newWorld(t, nil)
+	first, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	until := first.Deadline
+	must(t, w.renter.Keep(t.Context(), first, 10*time.Minute))
+	again, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if b := w.look().Boxes[1]; again.Box.ID != first.Box.ID || !again.Deadline.Equal(until) || !b.Deadline.Equal(until) || b.Labels[protocol.LabelExpires] != until.Format(time.RFC3339) {
+		t.Errorf("%+v, until %s: %+v", again, until, b)
+	}
+}
+
 // TestInterrupted: who is interrupted while a box boots gives it back.
 func TestInterrupted(t *testing.T) {
 	w := newWorld(t, nil, provider.NeverBoots)
@@ -311,6 +373,21 @@ func TestInterrupted(t *testing.T) {
 	}
 	if _, err := w.renter.Rent(ctx, w.ask); !errors.Is(err, context.Canceled) || len(w.living()) != 0 || len(w.look().Boxes) != 2 {
 		t.Errorf("%v, %v live", err, w.living())
+	}
+}
+
+// TestNoRoomForJournal: a box that cannot be noted is given back.
+func TestNoRoomForJournal(t *testing.T) {
+	w := newWorld(t, nil)
+	told := w.renter.Tell
+	w.renter.Tell = func(format string, args ...any) {
+		if told(format, args...); strings.HasPrefix(format, "renting") {
+			must(t, os.Remove(w.renter.Journal.path))
+			must(t, os.Mkdir(w.renter.Journal.path, 0o700))
+		}
+	}
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || len(w.look().Boxes) != 2 || len(w.living()) != 0 {
+		t.Errorf("%v: %v live", err, w.living())
 	}
 }
 
@@ -329,6 +406,27 @@ func TestJournal(t *testing.T) {
 	must(t, err)
 	if len(all) != 2 || all[0].Stage != Made || all[1].Request != "c" {
 		t.Errorf("%+v", all)
+	}
+}
+
+// TestComputedCost: what a box costs whose provider does not tell it is by one clock, and ends with the box.
+func TestComputedCost(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.Cost, a.Ahead = false, -time.Hour })
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Release(t.Context(), rental))
+	if rental.Cost <= 0 || rental.Cost > 2 {
+		t.Errorf("a moment costs %s", rental.Money())
+	}
+	_, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead += 24 * time.Hour }))
+	_, err = w.renter.Sweep(t.Context(), false)
+	must(t, err)
+	all, err := w.renter.Journal.Rentals()
+	must(t, err)
+	if all[1].Stage != Over || all[1].Cost > 21 {
+		t.Errorf("an hour costs %s", all[1].Money())
 	}
 }
 
@@ -363,6 +461,28 @@ func rents(dir string) {
 		}
 		if err != nil && !errors.Is(err, ErrUnsure) {
 			fmt.Println(err)
+		}
+	}
+}
+
+// TestLongLine: a box with megabytes of labels does not make the journal unreadable.
+func TestLongLine(t *testing.T) {
+	j := NewJournal(t.TempDir())
+	must(t, j.Note(&Rental{Request: "a", Stage: Made, Box: protocol.Box{Labels: map[string]string{"x": strings.Repeat("x", 2<<20)}}}))
+	if all, err := j.Rentals(); err != nil || len(all) != 1 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+}
+
+// TestCutSecret: of a secret that stands where words are cut nothing is told either.
+func TestCutSecret(t *testing.T) {
+	w := newWorld(t, nil)
+	w.renter.Plugin.Path = filepath.Join(t.TempDir(), "hcl-rent-cut")
+	for _, after := range []int{1014, 2038} {
+		script := fmt.Sprintf("#!/bin/sh\nprintf 'the token %%s%%0*d' \"$PROVIDER_TOKEN\" %d 0 >&2\nexit 1\n", after)
+		must(t, os.WriteFile(w.renter.Plugin.Path, []byte(script), 0o700))
+		if _, _, err := w.renter.Capabilities(t.Context()); err == nil || strings.Contains(err.Error(), "he-account") {
+			t.Error(err)
 		}
 	}
 }

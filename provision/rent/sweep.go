@@ -29,20 +29,25 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	if err != nil {
 		return s, err
 	}
-	known = slices.DeleteFunc(known, func(t *Rental) bool { return t.Plugin != r.Plugin.Name || !t.Open() })
+	known = slices.DeleteFunc(known, func(t *Rental) bool { return t.Plugin != r.Plugin.Name || !t.Open() || slices.Contains(r.Not, t.Host) })
 	var boxes []protocol.Box
-	if s.Blind = !can.List; s.Blind {
-		for _, t := range known {
-			box, why := r.find(ctx, t, can)
-			if err = errors.Join(err, why); box != nil {
-				box.Labels = t.labels()
-				boxes = append(boxes, *box)
-			}
+	if s.Blind = !can.List; can.List {
+		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
+		if err != nil {
+			return s, err
 		}
-	} else if a, why := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List}); why != nil {
-		return s, why
-	} else {
 		boxes = slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool { return b.State == protocol.Gone })
+	}
+	for _, t := range known { // which the list lacks, or their labels
+		if slices.ContainsFunc(boxes, func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }) {
+			continue
+		}
+		box, why := r.find(ctx, t, can)
+		if err = errors.Join(err, why); box != nil {
+			boxes = slices.DeleteFunc(boxes, func(b protocol.Box) bool { return b.ID == box.ID })
+			box.Labels = t.labels()
+			boxes = append(boxes, *box)
+		}
 	}
 	if err != nil { // who was not found may be there
 		return s, err
@@ -72,7 +77,7 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 			}
 			s.Deleted = append(s.Deleted, b)
 			if i >= 0 {
-				err = errors.Join(err, r.over(ctx, t, can))
+				err = errors.Join(err, r.over(ctx, t, can, ahead))
 			}
 		}
 	}
@@ -82,7 +87,7 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	for _, t := range known { // those that are gone by themselves, or were never made
 		there := func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }
 		if t.Open() && !slices.ContainsFunc(boxes, there) && (t.Stage != Asked || now.After(t.Deadline)) {
-			err = errors.Join(err, r.over(ctx, t, can))
+			err = errors.Join(err, r.over(ctx, t, can, ahead))
 		}
 	}
 	return s, err

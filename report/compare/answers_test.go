@@ -32,6 +32,17 @@ func TestWorseAnswers(t *testing.T) {
 	if why := d.Failing()[0].Why; !strings.Contains(why, "are worse than those of vllm.bf16") {
 		t.Errorf("it fails because %q", why)
 	}
+	others := checked[2:] // of who is worse, no load was measured
+	if d, err = Diff("a", others, "b", others, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.Answers(scores)
+	if err := d.Check([]GateLimit{limit}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if failing := d.Failing(); len(failing) != 1 || failing[0].Benchmark != "own" || !strings.Contains(failing[0].Why, "worse: ") {
+		t.Errorf("of who was asked and not loaded it says %+v", failing)
+	}
 	if d, err = Diff("a", rows, "b", rows, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ type Difference struct {
 
 	rowsA, rowsB []results.Row
 	onlyA, onlyB []CellDiff
-	fields       figure.Fields // that a condition may be about
+	fields       figure.Fields    // that a condition may be about
+	scores       []results.Scored // of B
 }
 
 // CellDiff is one cell as both have it.

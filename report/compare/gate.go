@@ -156,6 +156,9 @@ func (d *Difference) checkCells(l GateLimit, allowed []string, holds where.Condi
 	return checks
 }
 
+// Answers says what the deployments of B were asked, so that [Worse] is also about those that nothing else was measured on.
+func (d *Difference) Answers(b []results.Scored) { d.scores = b }
+
 // checkAnswers holds what the deployments of B have answered against their baselines, as that was decided where they were asked. Of
 // whom nobody has asked anything the limit says nothing.
 func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
@@ -173,6 +176,22 @@ func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
 					x.Result, x.Why = Skipped, "its answers are unchecked"
 				}
 			}
+		}
+		checks = append(checks, x)
+	}
+	for i := range d.scores {
+		s := &d.scores[i]
+		if slices.ContainsFunc(d.rowsB, func(r results.Row) bool { return r.DeploymentID == s.DeploymentID }) {
+			continue
+		}
+		x := Check{Limit: l.Text, Benchmark: s.Benchmark, Cell: figure.CellName(s.Deployment.Engine, s.Axes), Axes: s.Axes, Result: Pass, Why: string(s.Held.Verdict)}
+		switch {
+		case s.Held.Verdict == accuracy.Worse:
+			x.Result, x.Why = Fail, s.Held.String()
+		case s.IsBaseline():
+			x.Why = "baseline"
+		case s.Held.Verdict == accuracy.Unchecked:
+			x.Result, x.Why = Skipped, "its answers are unchecked"
 		}
 		checks = append(checks, x)
 	}

@@ -25,7 +25,7 @@ func (f *Found) Check(rows []results.Row) []results.Row {
 		r.Checked = ""
 		for j := range f.Scores {
 			s := &f.Scores[j]
-			if s.DeploymentID != r.DeploymentID || s.Run.Command != r.Run.Command || s.Stale {
+			if s.DeploymentID != r.DeploymentID || s.Run.Command != r.Run.Command || s.Stale || otherImages(&s.Deployment, &r.Deployment) {
 				continue
 			}
 			verdict := string(s.Held.Verdict)
@@ -48,4 +48,15 @@ func (f *Found) Check(rows []results.Row) []results.Row {
 		}
 	}
 	return rows
+}
+
+// otherImages reports whether two starts of a deployment ran other images, as their tags have moved: who was scored is not who was timed.
+func otherImages(a, b *results.Deployment) bool {
+	x, y := a.All(), b.All()
+	for i := range min(len(x), len(y)) {
+		if x[i].Digest != "" && y[i].Digest != "" && x[i].Digest != y[i].Digest {
+			return true
+		}
+	}
+	return false
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -240,9 +241,11 @@ func (in *Incoming) layDownAnswers(ctx context.Context, id string, r io.Reader) 
 	return err
 }
 
-// sameMarks reports whether two scores are of the same marks: shares and intervals follow from those.
+// sameMarks reports whether two scores are of the same marks, and their shares and intervals, which follow from those: processors round otherwise.
 func sameMarks(a, b accuracy.Score) bool {
-	return [5]int{a.Right, a.Wrong, a.Invalid, a.Cut, a.Failed} == [5]int{b.Right, b.Wrong, b.Invalid, b.Cut, b.Failed}
+	near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
+	return [5]int{a.Right, a.Wrong, a.Invalid, a.Cut, a.Failed} == [5]int{b.Right, b.Wrong, b.Invalid, b.Cut, b.Failed} &&
+		near(a.Share, b.Share) && near(a.Low, b.Low) && near(a.High, b.High)
 }
 
 // footprint is about how much memory a record takes.

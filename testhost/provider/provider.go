@@ -34,7 +34,8 @@ type Account struct {
 	LetIn    string // a file of authorized_keys, which gets the key of each box; empty: none does
 	GPUs     string
 	Price    float64
-	Boots    int // so many questions for its status it takes until a box runs
+	Minimum  float64 // hours that are billed at least
+	Boots    int     // so many questions for its status it takes until a box runs
 	Can      protocol.Capabilities
 	Boxes    []Box
 	Asked    map[string]int // verbs
@@ -167,7 +168,7 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 		a.Capabilities = &acc.Can
 	case protocol.Offers:
 		a.Offers = []protocol.Offer{
-			{ID: "dear", GPUs: acc.GPUs, PricePerHour: 100 * acc.Price}, {ID: "cheap", GPUs: acc.GPUs, PricePerHour: acc.Price, Region: "here"},
+			{ID: "dear", GPUs: acc.GPUs, PricePerHour: 100 * acc.Price}, {ID: "cheap", GPUs: acc.GPUs, PricePerHour: acc.Price, Minimum: acc.Minimum, Region: "here"},
 			{ID: "later", GPUs: acc.GPUs, PricePerHour: acc.Price / 2, From: now.Add(time.Hour)},
 		}
 		if acc.GPUs != "" {
