@@ -225,7 +225,7 @@ func (s *shadeform) status(q protocol.Request) (*protocol.Box, error) {
 		return nil, err
 	}
 	if i.ID != q.ID {
-		return nil, fmt.Errorf("Shadeform was asked of instance %q, and answers of %q", q.ID, i.ID)
+		return nil, fmt.Errorf("asked of instance %q, it answers of %q", q.ID, i.ID)
 	}
 	return i.box(), nil
 }
