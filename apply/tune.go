@@ -44,6 +44,13 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 		if !more {
 			return
 		}
+		if t.Asks(search) {
+			if err := r.ask(ctx, t, search); err != nil && ctx.Err() == nil {
+				tell.say(Failed, "tune %s: %v", t.Name, err)
+				return
+			}
+			continue
+		}
 		d, err := t.Deployment(start)
 		if err != nil {
 			tell.say(Failed, "tune %s: %v", t.Name, err)
@@ -299,7 +306,7 @@ func lostRace(t *plan.Tune, tried *results.Tried) bool {
 func isItsOwn(t *plan.Tune, tried *results.Tried, f *failure) bool {
 	switch f.came {
 	case preparing:
-		return t.Candidate(tried.Candidate.Options).Base != t.Start
+		return t.Of(tried.Candidate).Base != t.Start
 	case launching:
 		return false
 	}

@@ -2,9 +2,12 @@ package hcl
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zclconf/go-cty/cty"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"hclbench/capacity"
 	"hclbench/engines"
@@ -35,7 +39,44 @@ type Tune struct {
 	Keep        int             // how many candidates survive a stage
 	Finals      int             // fresh starts of each finalist
 	Budget      TuneBudget
+	Proposer    Proposer
 	Pos         string
+
+	proposed map[string]proposed // by the name of their candidate
+}
+
+// Proposer says who names candidates beside those of the stages; zero: nobody.
+type Proposer struct {
+	Command []string // a program, asked again when a stage is over
+	Lines   string   // or what one would say, a JSON object on each line
+}
+
+// IsSet reports whether there is one.
+func (p Proposer) IsSet() bool { return p.Command != nil || p.Lines != "" }
+
+// Proposed are the lines of what a proposer says that have something, and how many more there are than are read at once.
+func Proposed(text string) (lines []string, more int) {
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimSpace(line); {
+		case line == "":
+		case len(lines) == mostProposed:
+			more++
+		default:
+			lines = append(lines, line)
+		}
+	}
+	return lines, more
+}
+
+const (
+	mostProposed = 1000    // lines
+	mostLine     = 4 << 10 // bytes of one
+)
+
+// proposed is what a candidate from outside is made of.
+type proposed struct {
+	base     *engines.Engine
+	override engines.Override
 }
 
 // heldLoad is the figure of an objective that searches for the load that is held. No cell has it.
@@ -98,6 +139,7 @@ func tuneBlock() *lang.BlockType {
 			lang.Arg("figure", tuneFigure, func(t *Tune, m metric.Metric) { t.Figure = m }),
 			lang.Arg("start", measured, func(t *Tune, e *engines.Engine) { t.Start = e }).
 				Required("What the stages begin with: `engine.KIND.NAME`."),
+			lang.Arg("propose", proposer, func(t *Tune, p Proposer) { t.Proposer = p }),
 			lang.Arg("keep", lang.Whole(1, 20), func(t *Tune, n int) { t.Keep = n }),
 			lang.Arg("finals", lang.Whole(2, 20), func(t *Tune, n int) { t.Finals = n }),
 			lang.Description(func(t *Tune, s string) { t.Description = s }),
@@ -142,6 +184,24 @@ var (
 			return m, lang.Wrong("%s", strings.TrimSpace(lang.DidYouMean(s, metric.Names(metric.All(nil)), nil)))
 		}
 		return m, nil
+	})
+	proposer = lang.NewKind("command or text", `a command such as ["python3", "propose.py"], or its lines, file("candidates.jsonl")`, func(v cty.Value) (p Proposer, err error) {
+		if v.Type() == cty.String {
+			if p.Lines = v.AsString(); strings.TrimSpace(p.Lines) == "" {
+				return p, lang.Wrong("There is no candidate in it.")
+			}
+			return p, nil
+		}
+		p.Command, err = lang.Elements(v, func(e cty.Value) (string, error) {
+			if e.IsNull() || e.Type() != cty.String || strings.Contains(e.AsString(), "\x00") {
+				return "", lang.NoFit
+			}
+			return e.AsString(), nil
+		})
+		if err == nil && (len(p.Command) == 0 || p.Command[0] == "") {
+			err = lang.NoFit
+		}
+		return p, err
 	})
 	paces = lang.ListOf("list of numbers", "a number from 0.001 to 1000 for each option, such as [1.2, 0.6]", func(v cty.Value) (float64, error) {
 		f, ok := lang.AsFloat(v)
@@ -198,6 +258,7 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 	}
 	if !read.Incomplete {
 		checkTuneBudget(read, &t)
+		checkProposed(read, t)
 		checkCandidates(read, &t, stages)
 	}
 	return t
@@ -355,6 +416,21 @@ func checkTuneBudget(b *lang.Block, t *Tune) {
 	}
 }
 
+// checkProposed: each line that stands in the lab is a candidate.
+func checkProposed(b *lang.Block, t Tune) {
+	lines, more := Proposed(t.Proposer.Lines)
+	if more > 0 {
+		b.Fail(b.At("propose"), "Too many candidates", "It has %d lines, and %d are read at most.", len(lines)+more, len(lines))
+		return
+	}
+	for i, line := range lines {
+		if _, err := t.Propose(line); err != nil {
+			b.Fail(b.At("propose"), "Wrong candidate", "Line %d: %s.", i+1, strings.TrimSuffix(err.Error(), "."))
+			return
+		}
+	}
+}
+
 // Hosts are those that candidates run on and that load is sent from, in the order of their first use.
 func (t *Tune) Hosts() (all []*provision.Host) {
 	add := func(hosts []*provision.Host) {
@@ -375,7 +451,7 @@ func (t *Tune) Hosts() (all []*provision.Host) {
 
 // With is the tuning with others in the places of its engines, and with other loads.
 func (t Tune) With(engine func(*engines.Engine) *engines.Engine, loads []Cell) Tune {
-	t.Start, t.Loads, t.Stages = engine(t.Start), loads, slices.Clone(t.Stages)
+	t.Start, t.Loads, t.Stages, t.proposed = engine(t.Start), loads, slices.Clone(t.Stages), nil
 	for i, s := range t.Stages {
 		t.Stages[i].Options = slices.Clone(s.Options)
 		for n, o := range s.Options {
@@ -432,6 +508,124 @@ func (t *Tune) Candidate(options []string) Candidate {
 		}
 	}
 	return t.Made(base, all...)
+}
+
+// Of is what a candidate of the search is, be it made of options or proposed.
+func (t *Tune) Of(c tune.Candidate) Candidate {
+	if c.Proposed == "" {
+		return t.Candidate(c.Options)
+	}
+	p, known := t.proposed[c.Proposed]
+	if !known {
+		return Candidate{Engine: t.Start, Base: t.Start, Cannot: "nobody has proposed it"}
+	}
+	return t.Made(p.base, p.override)
+}
+
+// Propose reads a candidate that somebody proposes: {"flags": {…}, "env": {…}} that are laid over the start, or over another "engine" of the
+// tuning, or {"options": […]} by stage; both with what is "predicted" of the figure, if they like.
+func (t *Tune) Propose(line string) (p tune.Proposal, err error) {
+	if len(line) > mostLine {
+		return p, fmt.Errorf("it has more than %d bytes", mostLine)
+	}
+	var x struct {
+		Engine    string
+		Options   []string
+		Flags     json.RawMessage
+		Env       json.RawMessage
+		Predicted *float64
+	}
+	d := json.NewDecoder(strings.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&x); err != nil {
+		return p, fmt.Errorf("it is no candidate: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return p, errors.New("it is more than one object")
+	}
+	if x.Predicted != nil {
+		if !(*x.Predicted > 0) || math.IsInf(t.Score(*x.Predicted), 0) {
+			return p, fmt.Errorf("%v cannot be predicted: a figure is above 0", *x.Predicted)
+		}
+		p.Predicted = t.Score(*x.Predicted)
+	}
+	if x.Options != nil {
+		if x.Engine != "" || x.Flags != nil || x.Env != nil || len(x.Options) > len(t.Stages) || strings.Join(x.Options, "") == "" {
+			return p, errors.New("options are those of the stages, one for each in their order, and nothing beside them")
+		}
+		for i, id := range x.Options {
+			if id != "" && !slices.ContainsFunc(t.Stages[i].Options, func(o Option) bool { return o.ID == id }) {
+				return p, fmt.Errorf("the stage %q has no option %q", t.Stages[i].Name, id)
+			}
+		}
+		p.Candidate.Options = x.Options
+		return p, nil
+	}
+	made := proposed{base: t.Start}
+	if x.Engine != "" {
+		i := slices.IndexFunc(t.Engines(), func(e *engines.Engine) bool { return e.Label() == x.Engine || e.Address() == x.Engine })
+		if i < 0 {
+			return p, fmt.Errorf("the tuning has no engine %q", x.Engine)
+		}
+		made.base = t.Engines()[i]
+	}
+	value := func(name string, text json.RawMessage) (v cty.Value, err error) {
+		v = cty.EmptyObjectVal
+		if text == nil {
+			return v, nil
+		}
+		of, err := ctyjson.ImpliedType(text)
+		if err == nil {
+			v, err = ctyjson.Unmarshal(text, of)
+		}
+		if err == nil && (v.IsNull() || !v.Type().IsObjectType()) {
+			err = errors.New("it is no object")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		}
+		return v, err
+	}
+	flags, err := value("flags", x.Flags)
+	if err != nil {
+		return p, err
+	}
+	env, err := value("env", x.Env)
+	if err != nil {
+		return p, err
+	}
+	o := &made.override
+	if o.Flags, err = asFlags(flags); err != nil {
+		return p, fmt.Errorf("flags: %s", cmp.Or(err.Error(), "a value is no text, number or list"))
+	}
+	if o.Env, err = asEnvironment(env); err != nil {
+		return p, fmt.Errorf("env: %s", cmp.Or(err.Error(), "a value is no text"))
+	}
+	o.WithoutFlags, o.WithoutEnv = nulls(flags), nulls(env)
+	for _, f := range o.Flags {
+		if engines.IsSecret(made.base, f.Name) {
+			return p, fmt.Errorf("the flag %s is a secret, which nobody proposes", f.Name)
+		}
+	}
+	var words []string
+	if made.base != t.Start {
+		words, p.Overrides = append(words, made.base.Label()), 1
+	}
+	for _, part := range []engines.Override{{Flags: o.Flags, WithoutFlags: o.WithoutFlags}, {Env: o.Env, WithoutEnv: o.WithoutEnv}} {
+		if !part.Empty() {
+			words = append(words, part.String())
+		}
+	}
+	if words == nil {
+		return p, errors.New("it changes nothing")
+	}
+	p.Overrides += len(o.Flags) + len(o.Env) + len(o.WithoutFlags) + len(o.WithoutEnv)
+	p.Candidate.Proposed = strings.Join(words, "; ")
+	if t.proposed == nil {
+		t.proposed = map[string]proposed{}
+	}
+	t.proposed[p.Candidate.Proposed] = made
+	return p, nil
 }
 
 // Pace is how many times as fast as the start the stand-in of a candidate is in a rehearsal.
@@ -598,10 +792,10 @@ func (t *Tune) Question() tune.Question {
 	type merged struct{ identity, cannot string }
 	known := map[string]merged{}
 	q.Merge = func(c tune.Candidate) (identity, cannot string) {
-		key := strings.Join(c.Options, "\x00")
+		key := strings.Join(c.Options, "\x00") + "\xff" + c.Proposed
 		m, ok := known[key]
 		if !ok {
-			made := t.Candidate(c.Options)
+			made := t.Of(c)
 			m = merged{fmt.Sprint(engines.Fingerprint(made.Engine)), made.Cannot}
 			known[key] = m
 		}

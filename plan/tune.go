@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,7 +70,7 @@ func (t *Tune) deployment(e *engines.Engine, pace float64) (*Deployment, error) 
 // Deployment is a start of the tuning, with a cell for each load. Its prompts are its own. What it has measured before it was broken off
 // is done.
 func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
-	d, err := t.deployment(t.Candidate(s.Candidate.Options).Engine, t.Pace(s.Candidate.Options))
+	d, err := t.deployment(t.Of(s.Candidate).Engine, t.Pace(s.Candidate.Options))
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +155,9 @@ func (t *Tune) asked() string {
 	var all []string
 	add := func(what ...any) { all = append(all, fmt.Sprintln(what...)) }
 	add(t.Figure.Name, t.Keep, t.Finals)
+	if t.Proposer.IsSet() {
+		add(t.Proposer)
+	}
 	for _, e := range t.Engines() {
 		add(canonical(engines.Fingerprint(e)))
 	}
@@ -202,7 +207,8 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, tried := range t.Ledger.Starts {
+	for i, tried := range t.Ledger.Starts {
+		t.proposeTo(s, i)
 		if tried.Result == nil {
 			s.Lost(tried.Cost)
 			continue
@@ -215,6 +221,7 @@ func (t *Tune) Search() (*tune.Tuning, error) {
 			return nil, fmt.Errorf("go on with tuning %s: %w", t.Name, err)
 		}
 	}
+	t.proposeTo(s, len(t.Ledger.Starts))
 	return s, nil
 }
 
@@ -234,7 +241,90 @@ func (t *Tune) Summary() (*tune.Summary, error) {
 
 // Text is a candidate as a block that stands beside the lab's others. One whose settings have a secret cannot be written.
 func (t *Tune) Text(c tune.Candidate) (string, error) {
-	return t.Candidate(c.Options).Text(t.best, fmt.Sprintf("The best of tune %q", t.Name))
+	return t.Of(c).Text(t.best, fmt.Sprintf("The best of tune %q", t.Name))
+}
+
+// proposeTo tells a search what was proposed after so many starts.
+func (t *Tune) proposeTo(s *tune.Tuning, after int) {
+	for _, a := range t.Ledger.Asked {
+		if a.After != after {
+			continue
+		}
+		for _, line := range a.Lines {
+			if p, err := t.Propose(line); err == nil { // the lab may not be what it was
+				_ = s.Propose([]tune.Proposal{p}) // after the finals have begun it is too late
+			}
+		}
+	}
+}
+
+// Proposed is [hcl.Proposed].
+func (t *Tune) Proposed(text string) (lines []string, more int) { return hcl.Proposed(text) }
+
+// Asks reports whether the proposer is to be asked: before the first start, and when stages are over, until the finals begin. Lines that
+// stand in the lab are read once.
+func (t *Tune) Asks(s *tune.Tuning) bool {
+	asked := t.Ledger.Asked
+	switch {
+	case !t.Proposer.IsSet(), slices.ContainsFunc(t.Ledger.Starts, func(x results.Tried) bool { return x.Phase == tune.Final }):
+		return false
+	case len(asked) == 0:
+		return true
+	}
+	return t.Proposer.Command != nil && asked[len(asked)-1].Stages < s.StagesOver()
+}
+
+// Known is what a proposer is told, a JSON object on each line: the tuning with its stages, then each candidate that is known, with its
+// fate and figures so far. Seeds are not in it.
+func (t *Tune) Known(s *tune.Tuning) []byte {
+	type stage struct {
+		Name    string   `json:"name"`
+		Options []string `json:"options"`
+	}
+	about := struct {
+		Tune    string   `json:"tune"`
+		Figure  string   `json:"figure"`
+		Better  string   `json:"better"` // "more" or "less"
+		Start   string   `json:"start"`
+		Engines []string `json:"engines"`
+		Stages  []stage  `json:"stages"`
+	}{Tune: t.Name, Figure: t.Figure.Name, Better: "more", Start: t.Start.Label()}
+	if t.Score(2) < 1 {
+		about.Better = "less"
+	}
+	for _, e := range t.Engines() {
+		about.Engines = append(about.Engines, e.Label())
+	}
+	for _, of := range t.Stages {
+		x := stage{Name: of.Name}
+		for _, o := range of.Options {
+			x.Options = append(x.Options, o.ID)
+		}
+		about.Stages = append(about.Stages, x)
+	}
+	var out bytes.Buffer
+	lines := json.NewEncoder(&out)
+	_ = lines.Encode(about) // of texts and numbers, into memory
+	for _, e := range s.Ledger() {
+		x := struct {
+			Settings  string       `json:"settings"`
+			Options   []string     `json:"options,omitempty"`
+			Fate      tune.Fate    `json:"fate"`
+			Outcome   tune.Outcome `json:"outcome,omitempty"`
+			Why       string       `json:"why,omitempty"`
+			Starts    int          `json:"starts"`
+			Figure    float64      `json:"figure,omitempty"`
+			Predicted float64      `json:"predicted,omitempty"`
+		}{Settings: e.Candidate.Settings(), Options: e.Candidate.Options, Fate: e.Fate, Outcome: e.Outcome, Why: cmp.Or(e.Reason, e.Why), Starts: e.Starts}
+		if f := s.Searched(&e); f.Starts > 0 {
+			x.Figure = t.Score(f.Value)
+		}
+		if e.Predicted > 0 {
+			x.Predicted = t.Score(e.Predicted)
+		}
+		_ = lines.Encode(x)
+	}
+	return out.Bytes()
 }
 
 // Within is how long a start may take by what it may cost; 0: there is no limit.
@@ -271,6 +361,9 @@ func (t *Tune) ToDo() bool {
 	return more
 }
 
+// ProposeWithin is how long a proposer may take.
+const ProposeWithin = time.Minute
+
 const tuningLine = "  %-12s %s\n"
 
 // tuning writes what a tuning does.
@@ -301,6 +394,13 @@ func (t *printer) tuning(x *Tune) {
 			}
 			t.printf("    %s\n", line)
 		}
+	}
+	if p := x.Proposer; p.Command != nil {
+		t.printf(tuningLine, "proposals", fmt.Sprintf("by %s, asked on this machine before the first start and after each stage, %s each time at most; taken where the budget has room beside stages and finals",
+			plain.Line(strings.Join(p.Command, " ")), Rough(ProposeWithin)))
+	} else if lines, _ := hcl.Proposed(p.Lines); p.IsSet() {
+		t.printf(tuningLine, "proposals", plain.Count(len(lines), "candidate")+
+			"; taken where the budget has room beside stages and finals")
 	}
 	t.printf(tuningLine, "finals", fmt.Sprintf("%d candidates in turn, %s each, by prompts that nothing was chosen by", max(2, x.Keep), plain.Count(x.Finals, "fresh start")))
 	loads, what := len(x.Loads), "measurement"

@@ -19,7 +19,16 @@ type Ledger struct {
 	Seed      uint64        `json:"seed,string"`
 	FinalSeed uint64        `json:"final_seed,string"` // of the finals; who proposes candidates never sees it
 	Starts    []Tried       `json:"starts"`
+	Asked     []Asked       `json:"asked,omitempty"`
 	Summary   *tune.Summary `json:"summary,omitempty"` // what came of them, for who has no lab; nil: of an earlier hcl
+}
+
+// Asked is what a proposer has said when it was asked.
+type Asked struct {
+	After  int      `json:"after"`           // so many starts of the ledger
+	Stages int      `json:"stages"`          // that were over
+	Lines  []string `json:"lines,omitempty"` // that are candidates
+	Told   []string `json:"told,omitempty"`  // what was wrong with others, or with all
 }
 
 // Tried is a start of a ledger.

@@ -9,7 +9,7 @@ import (
 
 // Settings names a candidate in one line.
 func (c Candidate) Settings() string {
-	return cmp.Or(strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", "), "as it is")
+	return cmp.Or(c.Proposed, strings.Join(slices.DeleteFunc(slices.Clone(c.Options), func(id string) bool { return id == "" }), ", "), "as it is")
 }
 
 // Summary is what came of a tuning, so far or at its end, as it is kept and shown where no lab is. What is called by names of

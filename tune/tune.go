@@ -363,6 +363,9 @@ func (t *Tuning) Propose(proposals []Proposal) error {
 	return nil
 }
 
+// StagesOver is how many stages are over.
+func (t *Tuning) StagesOver() int { return t.stage }
+
 // Next is the start to make; false: there is nothing more to find out, or to spend. It says the same until [Tuning.Ended]
 // is told what came of it.
 func (t *Tuning) Next() (Start, bool) {

@@ -83,7 +83,8 @@ func runTune(ctx context.Context, t *console, o tuneOptions) error {
 			FormatVersion string `json:"format_version"`
 			*tune.Summary
 			Ledger []results.Tried `json:"ledger"`
-		}{"1.0", x.Ledger.Summary, x.Ledger.Starts})
+			Asked  []results.Asked `json:"asked,omitempty"`
+		}{"1.0", x.Ledger.Summary, x.Ledger.Starts, x.Ledger.Asked})
 	} else {
 		err = table.Tuning(t.stdout, figure.NewTuning(&x.Ledger), t.width(120))
 	}

@@ -193,6 +193,15 @@ func Ledger(l *results.Ledger) error {
 			}
 		}
 	}
+	for i := range l.Asked {
+		a := &l.Asked[i]
+		err = errors.Join(err, counted("number", a.After, a.Stages))
+		for _, lines := range [][]string{a.Lines, a.Told} {
+			for j := range lines {
+				err = errors.Join(err, Lines(&lines[j]))
+			}
+		}
+	}
 	if s := l.Summary; s != nil {
 		err = errors.Join(err, Lines(&s.Tune, &s.Objective, &s.Figure, &s.Start), counted("share", s.Confidence, s.Noise), counted("number", s.Tried, s.Of, s.Starts),
 			counted("time", s.Seconds), counted("price", s.Cost))
