@@ -97,3 +97,81 @@ tune "pace" {
 		}
 	}
 }
+
+// TestTuneProposed: a line of a proposer is a candidate, or it is said why it is none.
+func TestTuneProposed(t *testing.T) {
+	lab := func(propose string) string {
+		return `
+host "h" {
+  address = "local"
+  runtime = "process"
+}
+engine "sim" "e" {
+  host  = host.h
+  flags = { itl = "10ms" }
+}
+dataset "random" "d" { input_tokens = 16 }
+benchmark "chat" {
+  engine   = engine.sim.e
+  dataset  = dataset.random.d
+  requests = 8
+  load {
+    concurrency   = 4
+    output_tokens = 16
+  }
+}
+tune "pace" {
+  objective = benchmark.chat
+  start     = engine.sim.e
+  propose   = ` + propose + `
+  stage "s" { flags = [{ itl = "2ms" }] }
+  budget { starts = 12 }
+}`
+	}
+	cfg, problems := loadText(t, lab(`["propose"]`), lang.Vars{})
+	if cfg == nil {
+		t.Fatal(printed(t, problems))
+	}
+	tuning := &cfg.Tunes[0]
+	for line, want := range map[string]string{
+		`{"flags": {"itl": "1ms"}, "predicted": 200}`:                    "",
+		`{"engine": "sim.e", "flags": {"itl": null}, "env": {"A": "b"}}`: "",
+		`{"options": ["itl=2ms"]}`:                                       "",
+		`{"options": ["itl=3ms"]}`:                                       "has no option",
+		`{"options": [""]}`:                                              "one for each in their order",
+		`{"options": ["itl=2ms"], "flags": {"itl": "1ms"}}`:              "nothing beside them",
+		`{"flags": {}}`:                                                  "it changes nothing",
+		`{}`:                                                             "it changes nothing",
+		`{"flags": {"itl": "1ms"}, "predicted": -1}`:                     "cannot be predicted",
+		`{"flags": {"itl": "1ms"}, "predicted": 1e999}`:                  "it is no candidate",
+		`{"flags": {"itl": "1ms"}} {"flags": {"itl": "2ms"}}`:            "more than one object",
+		`{"flags": {"itl": "1ms"}}]`:                                     "more than one object",
+		`{"flags": [1]}`:                                                 "it is no object",
+		`{"flags": null}`:                                                "it is no object",
+		`{"engine": "sim.other", "flags": {"itl": "1ms"}}`:               "has no engine",
+		`{"env": {"A=B": "c"}}`:                                          "an environment variable",
+		`{"seed": 4}`:                                                    "unknown field",
+		`itl=1ms`:                                                        "it is no candidate",
+		`{"flags": {"itl": "` + strings.Repeat("1", mostLine) + `"}}`:    "more than 4096 bytes",
+	} {
+		p, err := tuning.Propose(line)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if (want == "") != (err == nil) || !strings.Contains(said, want) {
+			t.Errorf("%.80s: %+v, %v, want %q", line, p, err, want)
+		}
+	}
+	for lines, want := range map[string]string{
+		`"{\"flags\": {\"itl\": \"1ms\"}}\n{\"flag\": {}}"`: "Line 2: it is no candidate",
+		`" "`:  "There is no candidate in it",
+		`[]`:   "a command such as",
+		`[""]`: "a command such as",
+	} {
+		_, problems := loadText(t, lab(lines), lang.Vars{})
+		if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, want) {
+			t.Errorf("propose = %s: said %q, want %q", lines, said, want)
+		}
+	}
+}

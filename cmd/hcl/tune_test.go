@@ -348,3 +348,62 @@ func TestTuneLess(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestTunePropose: a program names the best candidate, and others that are none; it is told no seed, its words are kept and asked for
+// once, and what it predicts stands beside what was measured.
+func TestTunePropose(t *testing.T) {
+	t.Parallel()
+	port, err := freePort()
+	must(t, err)
+	lab := strings.Replace(strings.Replace(tuneLab, "PORT", strconv.Itoa(port), 1), "  keep   = 1", "  propose = [\"./propose\"]\n  keep   = 1", 1)
+	u := newLocal(t, lab)
+	must(t, os.WriteFile(filepath.Join(u.lab, "propose"), []byte(`#!/bin/sh
+cat >>heard
+echo asked >>times
+echo '{"flags": {"itl": "500us"}, "predicted": 4321}'
+echo '{"flags": {"itl": "500us"}}'
+echo '{"engine": "sim.none", "flags": {"itl": "1us"}}'
+echo 'I think that 1 ms is best.'
+`), 0o755))
+	said := u.tells("apply", applied, "the proposer: line 2: itl=500us is there already", "line 3: the tuning has no engine", "line 4: it is no candidate")
+	var got struct {
+		Winner     *tune.Candidate
+		Candidates []struct {
+			Settings, Fate string
+			Predicted      float64
+		}
+		Asked []struct{ Lines []string }
+	}
+	u.json(&got, "tune", "--json")
+	if got.Winner == nil || got.Winner.Proposed != "itl=500us" || len(got.Asked) == 0 || len(got.Asked[0].Lines) != 1 {
+		t.Errorf("the winner is %+v, asked %+v\n%s", got.Winner, got.Asked, said)
+	}
+	predicted := 0.0
+	for _, c := range got.Candidates {
+		if c.Settings == "itl=500us" {
+			predicted = c.Predicted
+		}
+	}
+	if predicted != 4321 {
+		t.Errorf("what was predicted is %v", predicted)
+	}
+	times, err := os.ReadFile(filepath.Join(u.lab, "times"))
+	must(t, err)
+	heard, err := os.ReadFile(filepath.Join(u.lab, "heard"))
+	must(t, err)
+	if n := strings.Count(string(times), "asked"); n != len(got.Asked) || strings.Contains(string(heard), "seed") || !strings.Contains(string(heard), `"stages"`) {
+		t.Errorf("it was asked %d times, %d are kept, and is told\n%s", n, len(got.Asked), heard)
+	}
+	if _, said, code := u.run("tune", "--write", "best.hcl"); code != exitDone {
+		t.Errorf("tune --write: exit %d, %s", code, said)
+	}
+	text, err := os.ReadFile(filepath.Join(u.lab, "best.hcl"))
+	must(t, err)
+	if !strings.Contains(string(text), `"itl" = "500us"`) {
+		t.Errorf("the winner is written as\n%s", text)
+	}
+	u.tells("plan", exitDone, "Up to date")
+	if again, err := os.ReadFile(filepath.Join(u.lab, "times")); err != nil || len(again) != len(times) {
+		t.Errorf("it was asked again: %s, %v", again, err)
+	}
+}
