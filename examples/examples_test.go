@@ -90,6 +90,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 3},
 		cells: join(eachOf("online", 1, "sim.full", "sim.close", "sim.coarse"), eachOf("books", 1, "sim.full", "sim.close", "sim.coarse")),
 	},
+	"accuracy-fp8": {
+		hosts: 1,
+		loads: map[string]int{"h200": 3},
+		cells: join(eachOf("online", 3, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec"), eachOf("gsm8k", 2, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec")),
+	},
 	"tune-simulated": {
 		hosts: 1,
 		loads: map[string]int{"here": 1},
