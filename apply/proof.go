@@ -35,6 +35,7 @@ const (
 	handed    = telemetry.HandedOver
 	generated = telemetry.Generated
 	lost      = telemetry.Failures
+	letGo     = telemetry.LetGo
 	retried   = telemetry.Retried
 	began     = "began" // no count: when the process did, in seconds since 1970
 )
@@ -79,7 +80,7 @@ func (e *engine) count(ctx context.Context, m *member, counts *telemetry.Exports
 // countsOf are those of a page of metrics.
 func countsOf(counts *telemetry.Exports, page string) tally {
 	all, t := counts.Values(page), tally{}
-	for _, name := range []string{prompted, computed, elsewhere, handed, generated, lost, retried} {
+	for _, name := range []string{prompted, computed, elsewhere, handed, generated, lost, letGo, retried} {
 		if n, ok := all[name]; ok {
 			t[name] = n
 		}
@@ -225,6 +226,13 @@ var ofMember = []func(share, demand) string{
 	func(s share, _ demand) string {
 		if n := s.did[lost]; n > 0 {
 			return fmt.Sprintf("it counts %.0f failures that no answer shows", n)
+		}
+		return ""
+	},
+	func(s share, _ demand) string {
+		if n := s.did[letGo]; n > 0 {
+			return fmt.Sprintf("it gave up the KV cache of %s before it heard that decode had it, as its lease was over: the hosts are too busy or too "+
+				"slow for it", plain.Count(int(n), "request"))
 		}
 		return ""
 	},

@@ -49,6 +49,17 @@ func TestWarmupIsCounted(t *testing.T) {
 	}
 }
 
+// TestLetGo: what prefill gave up, as its lease was over, is told as that.
+func TestLetGo(t *testing.T) {
+	e, prefill, decode := split(engines.VLLM)
+	now := map[*member]tally{prefill: {letGo: 8}, decode: {elsewhere: 16 * 512, generated: 160}}
+	records := slices.Repeat([]load.Record{{InputTokens: 512, OutputTokens: 10}}, 16)
+	wrong, strange := e.compare(map[*member]tally{prefill: {}, decode: {}}, now, agent.Measured{Summary: warmed(0), Records: records})
+	if got := strings.Join(append(wrong, strange...), "; "); !strings.Contains(got, "gave up the KV cache of 8 requests") {
+		t.Error(got)
+	}
+}
+
 // warmed is a summary of a load with a warm-up.
 func warmed(n int) *load.Summary {
 	s := new(load.Summary)
@@ -66,9 +77,9 @@ func TestRealCounters(t *testing.T) {
 		m    *member
 		want tally
 	}{
-		"vllm-0.32.0/metrics-decode-idle":     {decode, tally{prompted: 0, computed: 0, elsewhere: 0, generated: 0, lost: 0, began: 1795437949.07}},
-		"vllm-0.32.0/metrics-decode":          {decode, tally{prompted: 5128, computed: 2, elsewhere: 0, generated: 285, lost: 0, began: 1795439730.35}},
-		"vllm-0.32.0/metrics-prefill":         {prefill, tally{prompted: 6920, computed: 6664, elsewhere: 0, generated: 29, lost: 0, began: 1795439730.34}},
+		"vllm-0.32.0/metrics-decode-idle":     {decode, tally{prompted: 0, computed: 0, elsewhere: 0, generated: 0, lost: 0, letGo: 0, began: 1795437949.07}},
+		"vllm-0.32.0/metrics-decode":          {decode, tally{prompted: 5128, computed: 2, elsewhere: 0, generated: 285, lost: 0, letGo: 0, began: 1795439730.35}},
+		"vllm-0.32.0/metrics-prefill":         {prefill, tally{prompted: 6920, computed: 6664, elsewhere: 0, generated: 29, lost: 0, letGo: 0, began: 1795439730.34}},
 		"vllm-0.32.0/metrics":                 {&alone, tally{prompted: 31939, computed: 30915, elsewhere: 0, generated: 6861, began: 1795437907.03}},
 		"vllm-0.32.0/metrics-two-api-servers": {&alone, tally{prompted: 1026, computed: 1026, elsewhere: 0, generated: 358}},
 		"sglang-0.5.23/metrics":               {&sglang, tally{prompted: 31567, computed: 27305, generated: 11107}},

@@ -36,7 +36,7 @@ func TestRealExports(t *testing.T) {
 			telemetry.CacheTokens: 65536, telemetry.CacheBytes: 0.0625009536743164 * (1 << 30)}},
 		"by-hand/vllm-router-0.1.17/metrics.txt": {router, map[string]float64{"errors:backend_error": 1, "errors:non_retryable_error": 3}},
 		"by-hand/vllm-0.32.0/metrics-decode.txt": {Exports(&Engine{Kind: VLLM}), map[string]float64{
-			telemetry.Computed: 2, telemetry.CachedOnGPU: 256, telemetry.Fetched: 4872, telemetry.CachedOutside: 0, telemetry.Failures: 0,
+			telemetry.Computed: 2, telemetry.CachedOnGPU: 256, telemetry.Fetched: 4872, telemetry.CachedOutside: 0, telemetry.Failures: 0, telemetry.LetGo: 0,
 			telemetry.Transferred: 5636096, telemetry.TransferTime: 4.114, telemetry.TransferBlocks: 60, "times of kv_transferred": 22}},
 	} {
 		got := c.of.Values(recording.Text(t, file))

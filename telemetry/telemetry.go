@@ -74,6 +74,7 @@ const (
 	Refused   = "refused"   // requests, by why
 	Preempted = "preempted" // requests pushed back
 	Failures  = "failures"  // of transfers, that no answer shows
+	LetGo     = "let_go"    // requests whose KV cache prefill gave up before it was told that decode has it
 	Retried   = "retried"   // requests that a router has sent again
 	Errors    = "errors"    // requests that a router answered with an error, by its kind
 

@@ -407,7 +407,11 @@ func TestPyPIGroups(t *testing.T) {
 				t.Errorf("nobody is told of those that were lost:\n%s", s.told())
 			}
 			s.gone(0)
-			if whole := s.whole(32); whole != 2 {
+			want := 2
+			if strings.Contains(s.told(), "as its lease was over") { // on a busy machine decode says too late what it has
+				want = 1
+			}
+			if whole := s.whole(32); whole != want {
 				t.Errorf("%d cells are whole, want those before anything was killed:\n%s", whole, s.told())
 			}
 		})
