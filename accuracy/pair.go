@@ -254,11 +254,14 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 }
 
 // String says the verdict in one line, with what it rests on.
-func (c Comparison) String() string {
+func (c Comparison) String() string { return string(c.Verdict) + ": " + c.Reason() }
+
+// Reason is what the verdict rests on, in one line.
+func (c Comparison) Reason() string {
 	if c.Verdict == Unchecked {
-		return string(c.Verdict) + ": " + strings.Join(c.Why, "; ")
+		return strings.Join(c.Why, "; ")
 	}
-	s := fmt.Sprintf("%s: of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Verdict, c.Questions,
+	s := fmt.Sprintf("of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Questions,
 		parts(c.Lost), parts(c.Gained), points(c.Difference()), points(c.Low), points(c.High))
 	switch {
 	case c.Verdict == Holds && c.Loss:
@@ -293,13 +296,13 @@ func Points(share float64) string {
 	return "1 point"
 }
 
-// points are parts of all answers in hundredths: "-0.4".
+// points are parts of all answers in hundredths: "−0.4".
 func points(part float64) string {
 	s := fmt.Sprintf("%.1f", 100*part)
 	if s == "-0.0" {
 		return "0.0"
 	}
-	return s
+	return strings.Replace(s, "-", "−", 1)
 }
 
 // parts is a count of answers: "12", and of several samples "12.5".

@@ -192,13 +192,13 @@ func TestVerdicts(t *testing.T) {
 		verdict         Verdict
 		says            string
 	}{
-		{1319, 10, 12, 0.01, Holds, "holds: of 1319 questions it has lost 10 and gained 12, which is 0.2 points (-0.5 to 0.8); it loses less than the margin of 1.0"},
+		{1319, 10, 12, 0.01, Holds, "holds: of 1319 questions it has lost 10 and gained 12, which is 0.2 points (−0.5 to 0.8); it loses less than the margin of 1.0"},
 		{12000, 80, 40, 0.01, Holds, "it loses, but less than the margin of 1.0"},
 		{1319, 60, 10, 0.01, Worse, "it loses more than the margin of 1.0"},
 		{1319, 30, 12, 0.01, Worse, "it loses, and may lose more than the margin of 1.0"},
 		{198, 3, 2, 0.01, NotShown, "it may lose more than the margin of 1.0; a margin of 1.0 points takes about 1695 questions"},
 		{100, 0, 0, 0.01, NotShown, "a margin of 1.0 points takes about 299 questions"},
-		{300, 0, 0, 0.01, Holds, "(-1.0 to 1.0)"},
+		{300, 0, 0, 0.01, Holds, "(−1.0 to 1.0)"},
 	} {
 		c := compared(x.n, x.lost, x.gained, x.margin)
 		if c.Verdict != x.verdict || !strings.Contains(c.String(), x.says) {

@@ -138,6 +138,14 @@ func TestAccuracy(t *testing.T) {
 		}
 		return engines
 	}
+	var held struct {
+		Spending []struct {
+			Measuring float64 `json:"measuring_s"`
+		}
+	}
+	if u.json(&held, "report", "--json"); len(held.Spending) != 1 || held.Spending[0].Measuring <= 0 {
+		t.Errorf("who asks questions measures: %+v", held.Spending)
+	}
 	text := filepath.Join(u.lab, "lab.hcl")
 	for margin, want := range map[string]string{"0.5": "sim.coarse at 4: holds", "0.05": "sim.coarse at 4: worse"} { // it changes no answer
 		was, err := os.ReadFile(text)

@@ -279,7 +279,11 @@ func (w *work) printRun(ctx context.Context) error {
 		return err
 	}
 	v.warn(w.logger())
-	about, said := figure.About{Spending: figure.Spent(rows), Found: v.found}, saidOf(w.cfg)
+	whole, err := wholeRuns(ctx, w.store, rows, v.found.Scores)
+	if err != nil {
+		return err
+	}
+	about, said := figure.About{Spending: figure.Spent(whole), Found: v.found}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
 		about.References = figure.Compare(rows, said.References)
 	}

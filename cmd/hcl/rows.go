@@ -61,19 +61,24 @@ func byOthers(
 	}), err
 }
 
-// wholeRuns are all cells of the runs that rows are from, as far as these held hosts.
-func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row) (whole []results.Row, err error) {
+// wholeRuns are all cells of the runs that rows and scores are from, those that ask questions too, as far as these held hosts.
+func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row, scores []results.Scored) (whole []results.Row, err error) {
+	for _, x := range scores {
+		rows = append(slices.Clip(rows), x.Row)
+	}
 	seen := map[string]bool{}
 	for _, r := range rows {
 		if seen[r.RunID] || r.Run.Command != "apply" {
 			continue
 		}
 		seen[r.RunID] = true
-		all, err := store.Rows(ctx, results.Query{Run: r.RunID})
-		if err != nil {
-			return nil, err
+		for _, asked := range []bool{false, true} {
+			all, err := store.Rows(ctx, results.Query{Run: r.RunID, Asked: asked})
+			if err != nil {
+				return nil, err
+			}
+			whole = append(whole, all...)
 		}
-		whole = append(whole, all...)
 	}
 	return whole, nil
 }

@@ -331,7 +331,7 @@ func (v *shown) about(ctx context.Context, published []figure.Reference) ([]resu
 	}
 	if v.store != nil {
 		about.Records = recordsOf(ctx, v.store)
-		whole, err := wholeRuns(ctx, v.store, v.rows)
+		whole, err := wholeRuns(ctx, v.store, v.rows, v.scores)
 		if err != nil {
 			return nil, about, err
 		}

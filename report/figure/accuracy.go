@@ -39,7 +39,7 @@ func (f *Found) Check(rows []results.Row) []results.Row {
 				doubted := *r.Summary
 				doubted.Verdict.Verdict = load.Suspect
 				doubted.Verdict.Reasons = append(slices.Clip(doubted.Verdict.Reasons), load.Because(load.CodeAnswers,
-					fmt.Sprintf("its answers to %s are worse than those of %s: %s", s.Benchmark, s.Accuracy.Baseline, s.Held))...)
+					fmt.Sprintf("its answers to %s are worse than those of %s: %s", s.Benchmark, s.Accuracy.Baseline, s.Held.Reason()))...)
 				r.Summary = &doubted
 			}
 		}
