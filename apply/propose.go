@@ -1,27 +1,20 @@
 package apply
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"strings"
-	"syscall"
 	"time"
 
 	"hclbench/plain"
 	"hclbench/plan"
+	"hclbench/program"
 	"hclbench/results"
 	"hclbench/tune"
 )
 
-// The most that is read of what a proposer says, and of why it has failed.
-const (
-	proposedBytes = 1 << 20
-	complaint     = 4 << 10
-)
+// proposedBytes is the most that is read of what a proposer says.
+const proposedBytes = 1 << 20
 
 // ask asks the proposer of a tuning, once, and notes what it has said. Whatever is wrong with that is told, and costs nothing else.
 func (r *run) ask(ctx context.Context, t *plan.Tune, search *tune.Tuning) error {
@@ -73,55 +66,14 @@ func (r *run) ask(ctx context.Context, t *plan.Tune, search *tune.Tuning) error 
 	return r.keep.ledger(ctx, t)
 }
 
-// propose runs a proposer in a folder, and returns what it has said, unless it failed, and whether it has left processes, which are
-// ended. It gets no variables but those that say where things are: others may be secrets.
+// propose runs a proposer in a folder, and returns what it has said, unless it failed, and whether it has left processes, which are ended.
 func propose(ctx context.Context, dir string, command []string, known []byte, within time.Duration) (said string, left bool, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("it has not ended within %s", within))
-	defer cancel()
-	stop, done := context.WithCancelCause(ctx)
-	defer done(nil)
-	cmd := exec.CommandContext(stop, command[0], command[1:]...)
-	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(known)
-	for _, name := range []string{"PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV"} {
-		if value, ok := os.LookupEnv(name); ok {
-			cmd.Env = append(cmd.Env, name+"="+value)
-		}
+	ran, err := program.Call{Words: command, Dir: dir, In: known, Within: within, Most: proposedBytes}.Run(ctx)
+	if err != nil && ran.Err != "" && !errors.Is(err, program.ErrCutOff) {
+		err = fmt.Errorf("%w: %s", err, ran.Err)
 	}
-	out := &bounded{most: proposedBytes, full: func() { done(fmt.Errorf("it says more than %d bytes", proposedBytes)) }}
-	words := &bounded{most: complaint}
-	cmd.Stdout, cmd.Stderr = out, words
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 2 * time.Second
-	err = cmd.Run()
-	if cmd.Process != nil {
-		left = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
+	if err != nil {
+		return "", ran.Left, err
 	}
-	switch {
-	case stop.Err() != nil:
-		return "", false, context.Cause(stop)
-	case errors.Is(err, exec.ErrWaitDelay): // who holds its output is ended
-		left, err = true, nil
-	case err != nil && words.text.Len() > 0:
-		return "", left, fmt.Errorf("%w: %s", err, strings.TrimSpace(words.text.String()))
-	case err != nil:
-		return "", left, err
-	}
-	return out.text.String(), left, nil
-}
-
-// bounded keeps the first of what is written to it.
-type bounded struct {
-	text bytes.Buffer
-	most int
-	full func() // called when there is more; nil: nobody wants to know
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	n := min(len(p), b.most-b.text.Len())
-	b.text.Write(p[:n])
-	if n < len(p) && b.full != nil {
-		b.full()
-	}
-	return len(p), nil
+	return ran.Out, ran.Left, nil
 }

@@ -27,7 +27,7 @@ func TestPropose(t *testing.T) {
 		"deaf":    {script: `echo {}`, said: "{}"},
 		"fails":   {script: `echo '{"flags":{}}'; echo "no model" >&2; exit 3`, why: "exit status 3: no model"},
 		"hangs":   {script: `sleep 600`, why: "has not ended within", within: time.Second},
-		"shouts":  {script: `yes candidate`, why: "says more than 1048576 bytes"},
+		"shouts":  {script: `yes candidate`, why: "it prints more than 1"},
 		"whines":  {script: `yes no | head -c 9000000 >&2; echo {}`, said: "{}"},
 		"forks":   {script: `sleep 600 >/dev/null 2>&1 & echo $! >child; echo {}`, said: "{}", left: true},
 		"missing": {script: "", why: "no such file"},

@@ -5,7 +5,6 @@
 package rent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,10 +17,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"hclbench/plain"
+	"hclbench/program"
 	"hclbench/provision"
 	"hclbench/provision/rent/protocol"
 )
@@ -73,38 +72,25 @@ func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, 
 			return protocol.Answer{}, &protocol.Error{Code: protocol.Refused, Message: err.Error()}
 		}
 	}
-	limit := cmp.Or(p.Limit, VerbLimit)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it has not answered within %s", limit))
-	defer cancel()
-	out, words := &bounded{most: maxAnswer}, &bounded{most: maxAnswer}
-	cmd := exec.CommandContext(ctx, path, q.Verb)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), out, words
-	cmd.Env, cmd.Dir = p.environment(), p.Dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with all that it has started
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = 5 * time.Second // some of its children may keep its output open
-	ran := cmd.Run()
-
+	ran, err := program.Call{
+		Words: []string{path, q.Verb}, Dir: p.Dir, Pass: network, Env: p.environment(), In: input, Within: cmp.Or(p.Limit, VerbLimit), Most: maxAnswer,
+	}.Run(ctx)
 	var a protocol.Answer
 	hide := plain.NewSecrets(p.secrets()...)
-	said := plain.Cut(last(hide.Line(words.kept.String()), 1<<10), 1<<10)
-	switch err := json.Unmarshal(out.kept.Bytes(), &a); {
-	case ctx.Err() != nil:
-		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", context.Cause(ctx), cmp.Or(said, "nothing")))
-	case out.more:
-		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("it prints more than %s", plain.Bytes(maxAnswer)))
-	case err != nil && ran != nil:
-		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))
-	case err != nil:
-		shown := plain.Cut(hide.Line(out.kept.String()), 200)
-		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("its answer is no JSON as hcl reads it (%w): %q", err, shown))
+	said := cmp.Or(plain.Cut(last(hide.Line(ran.Err), 1<<10), 1<<10), "nothing")
+	switch wrong := json.Unmarshal([]byte(ran.Out), &a); {
+	case errors.Is(err, program.ErrCutOff), wrong != nil && err != nil:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", err, said))
+	case wrong != nil:
+		shown := plain.Cut(hide.Line(ran.Out), 200)
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("its answer is no JSON as hcl reads it (%w): %q", wrong, shown))
 	case a.Protocol != protocol.Version:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("it answers in version %d of the protocol, not %d", a.Protocol, protocol.Version))
 	case a.Error != nil:
 		a.Error.Code, a.Error.Message = plain.Line(a.Error.Code), plain.Cut(hide.Line(a.Error.Message), 1<<10)
 		return protocol.Answer{}, p.failed(q.Verb, a.Error)
-	case ran != nil:
-		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", ran, cmp.Or(said, "nothing")))
+	case err != nil:
+		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", err, said))
 	}
 	if err := check(&a); err != nil {
 		return protocol.Answer{}, p.failed(q.Verb, err)
@@ -116,13 +102,10 @@ func (p *Plugin) failed(verb string, err error) error {
 	return fmt.Errorf("hcl-rent-%s %s: %w", p.Name, verb, err)
 }
 
-// environment has nothing of what hcl itself was given, which may be secrets of others.
+// network are the variables without which a plugin may not reach its provider.
+var network = []string{"SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"}
+
 func (p *Plugin) environment() (env []string) {
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"} {
-		if value, is := os.LookupEnv(name); is {
-			env = append(env, name+"="+value)
-		}
-	}
 	for _, v := range p.Env {
 		env = append(env, v.Name+"="+v.Value.Reveal())
 	}
@@ -194,20 +177,6 @@ func check(a *protocol.Answer) error {
 
 // isPrice reports whether a number may be an amount of money, or of hours.
 func isPrice(x float64) bool { return x >= 0 && x <= 1e6 && !math.IsNaN(x) }
-
-// bounded keeps the beginning of what is written, and whether there was more.
-type bounded struct {
-	kept bytes.Buffer // not embedded: its ReadFrom knows no bound
-	most int
-	more bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	keep := min(len(p), b.most-b.kept.Len())
-	b.more = b.more || keep < len(p)
-	b.kept.Write(p[:keep])
-	return len(p), nil
-}
 
 // last is the end of a text.
 func last(s string, n int) string { return strings.TrimSpace(s[max(0, len(s)-n):]) }

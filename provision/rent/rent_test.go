@@ -205,7 +205,7 @@ func TestRentHangs(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "hcl-rent-slow")
 	must(t, os.WriteFile(script, []byte("#!/bin/sh\nsleep 600 &\nsleep 600\n"), 0o700))
 	w.renter.Plugin.Path, w.renter.Plugin.Limit = script, 300*time.Millisecond
-	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || !strings.Contains(err.Error(), "it has not answered within 300ms") {
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || !strings.Contains(err.Error(), "it has not ended within 300ms") {
 		t.Error(err)
 	}
 }
