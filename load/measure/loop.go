@@ -17,6 +17,7 @@ type ticket struct {
 	session   prompts.Session // that it belongs to
 	scheduled time.Duration   // by what the load asks
 	ready     time.Duration   // or by the cap that held it up, if that let it go later
+	capped    bool            // there are as many workers as the cap allows: who takes it may have been waited for
 }
 
 // source hands out the tickets that sessions begin with.
@@ -274,15 +275,12 @@ func (p *phase) await(ctx context.Context, sleep *timer, at time.Duration) bool 
 
 // schedule is the source of an open loop: sessions begin when they are due, or as soon as another is over where the cap
 // holds them up.
-type schedule struct {
-	due    chan ticket
-	capped bool // else nothing but the generator makes a ticket late
-}
+type schedule struct{ due chan ticket }
 
 func (x schedule) next(ctx context.Context, w *worker, free time.Duration) (ok bool) {
 	t := &w.ticket
 	*t, ok = <-x.due
-	if t.ready = t.scheduled; x.capped {
+	if t.ready = t.scheduled; t.capped { // else nothing but the generator has made it late
 		t.ready = max(t.ready, free)
 	}
 	return ok
@@ -294,7 +292,7 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 	if len(x.due) == 0 {
 		return
 	}
-	from, started := schedule{make(chan ticket), x.limit > 0}, 0
+	from, started := schedule{make(chan ticket)}, 0
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer close(from.due)
@@ -310,12 +308,13 @@ func (p *phase) arrive(ctx, sending context.Context, x pace) {
 			p.unsent.Add(1)
 			return
 		}
+		t.capped = x.limit > 0 && started == x.limit
 		select {
 		case from.due <- t:
 			continue
 		default:
 		}
-		if x.limit == 0 || started < x.limit {
+		if !t.capped {
 			started++
 			workers.Go(func() {
 				w := &worker{p: p, hours: x.hours}
