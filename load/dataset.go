@@ -344,6 +344,7 @@ type kind struct {
 	talks      bool // its requests are turns of conversations
 	chat       bool // it goes to no other endpoint
 	cut        bool // its text is cut to input_tokens, where they are said
+	inOrder    bool // its prompts are sent in order, and then again from the first
 	noBatch    bool // its requests have times, or wait for answers
 
 	lengths func(d Dataset) string // of its prompts, in the words of a plan; nil: input_tokens, where they are said
@@ -355,9 +356,9 @@ var kinds = []kind{
 	{name: SharedPrefix, lengths: func(d Dataset) string {
 		return fmt.Sprintf("%d × %d, %d + %s in", d.Groups, d.PromptsPerGroup, d.PrefixTokens, plain.Count(d.QuestionTokens, "token"))
 	}},
-	{name: ShareGPT, ownOutputs: true, cut: true},
+	{name: ShareGPT, ownOutputs: true, cut: true, inOrder: true},
 	{name: Text, cut: true},
-	{name: JSONL, ownOutputs: true},
+	{name: JSONL, ownOutputs: true, inOrder: true},
 	{name: Conversation, ownOutputs: true, noBatch: true, talks: true, chat: true},
 	{name: RandomConversation, noBatch: true, talks: true, chat: true, lengths: turnWords},
 	{name: RandomRerank, noBatch: true, lengths: func(d Dataset) string {
@@ -426,6 +427,9 @@ func (d Dataset) OwnOutputs() bool {
 
 // Talks reports whether its requests are turns of conversations.
 func (d Dataset) Talks() bool { return d.kind().talks }
+
+// InOrder reports whether request number i, from 0, has prompt i of its file, and begins again behind the last: others draw their prompts.
+func (d Dataset) InOrder() bool { return d.kind().inOrder }
 
 // Agents reports whether its conversations are sessions of agents, which wait for their tools and may have
 // sub-agents beside them.

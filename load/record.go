@@ -57,7 +57,8 @@ type Said struct {
 	Text      string     `json:"text,omitempty"`
 	Reasoning string     `json:"reasoning,omitempty"` // where the server tells it apart from the text
 	Calls     []ToolCall `json:"calls,omitempty"`
-	Cut       bool       `json:"cut,omitempty"` // more came than is kept
+	Forced    string     `json:"forced,omitempty"` // how likely the prompt's tokens were to it, as JSON in its own form
+	Cut       bool       `json:"cut,omitempty"`    // more came than is kept
 }
 
 // ToolCall is a call of a tool.

@@ -178,11 +178,20 @@ var flags = []ownFlag{
 		count(func(c *Config) *int { return &c.TokensPerChunk })},
 	{"reasoning", "TOKENS", "begin answers of chats with so many tokens of reasoning",
 		count(func(c *Config) *int { return &c.Reasoning })},
-	{"answers", "FILE", "say the answer of the JSON line whose asked is in what is asked",
+	{"answers", "FILE", "answer, or call tools, as the JSON line whose asked is asked",
 		func(p *parser, v string) (err error) {
 			p.cfg.Answers, err = readAnswers(v)
 			return err
 		}},
+	{"logprob-noise", "SIGMA", "noise in the probabilities told of a prompt's tokens", func(p *parser, v string) (err error) {
+		p.cfg.LogprobNoise, err = strconv.ParseFloat(v, 64)
+		if err != nil || !(p.cfg.LogprobNoise >= 0 && p.cfg.LogprobNoise <= 10) {
+			return errors.New("not a number from 0 to 10")
+		}
+		return nil
+	}},
+	{"answer-cache", "BOOL", "stream at once what was asked for before (default false)",
+		truth(func(c *Config) *bool { return &c.AnswerCache })},
 	{"embeds", "BOOL", "generate nothing: make embeddings, and rank (default false)",
 		truth(func(c *Config) *bool { return &c.Embeds })},
 	{"adapters", "NAMES", "serve these LoRA adapters, their names with a comma between",

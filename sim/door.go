@@ -234,6 +234,9 @@ func (d *door) stream(asked call, c net.Conn, over chan<- bool) *flow {
 	}
 	s.accepted.Add(1)
 	speed, ledger := s.admit()
+	if s.remembers(asked.body) {
+		speed.TTFT, speed.ITL = 0, 0
+	}
 	f := d.lane.begin(s, ledger, asked.entry, speed, j, c, over)
 	if f == nil {
 		ledger.fail()

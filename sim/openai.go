@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,6 +30,7 @@ type request struct {
 	Messages            []message       `json:"messages"`
 	MaxTokens           *int            `json:"max_tokens"`
 	Temperature         float64         `json:"temperature"`
+	PromptLogprobs      int             `json:"prompt_logprobs"` // vLLM's; 0: none
 	MaxCompletionTokens *int            `json:"max_completion_tokens"`
 	Stream              bool            `json:"stream"`
 	StreamOptions       struct {
@@ -130,12 +133,11 @@ func begin(s *Server, req request, prompt int, chat bool) (j job, says speech, n
 		return job{}, says, no
 	}
 	j.tokens, j.finish = s.limit(asked)
-	words := s.cfg.answerTo(req)
+	words, calls := s.cfg.answerTo(req)
 	if all := s.cfg.Reasoning + len(words) + 1; words != nil && all <= asked { // the end of text is a token
 		j.tokens, j.finish = all, "stop"
 	}
-	says, no = speak(s.cfg, s.accepted.Load()+1, req, &j, chat)
-	says.words = words
+	says, no = speak(s.cfg, s.accepted.Load()+1, req, &j, chat, words, calls)
 	return j, says, no
 }
 
@@ -199,7 +201,7 @@ func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
 		} else {
 			b = append(b, f.tail...)
 		}
-		if apart && says.call != "" && tokens > says.reasoning && !over {
+		if apart && len(says.calls) > 0 && tokens > says.reasoning+says.calls[0].from && !over {
 			b = append(b, `,"usage":null`...)
 		}
 		return append(b, "}\n\n"...)
@@ -230,9 +232,39 @@ func (s *Server) openAIJob(req request, prompt int, chat bool) (job, *refusal) {
 	j.whole = func() []byte {
 		b := []byte(head(f.object) + `{"index":0,` + f.wholeBefore)
 		b = says.members(b, 0, j.tokens, false)
-		return append(b, f.wholeAfter+finish+f.wholeEnd+"}]"+f.wholeTail+`,"usage":`+s.cfg.usage(j, j.tokens, chat, true)+f.wholeClosing+"}"...)
+		return append(b, f.wholeAfter+finish+f.wholeEnd+forced(s.cfg, req, prompt)+"}]"+f.wholeTail+`,"usage":`+s.cfg.usage(j, j.tokens, chat, true)+f.wholeClosing+"}"...)
 	}
 	return j, nil
+}
+
+// forced is what vLLM says of the tokens of a prompt.
+func forced(cfg Config, req request, prompt int) string {
+	if cfg.As != VLLM || req.PromptLogprobs <= 0 {
+		return ""
+	}
+	b := []byte(`,"prompt_logprobs":[null`)
+	for at := 1; at < prompt; at++ {
+		for i, logprob := range cfg.likely(at, req.PromptLogprobs) {
+			b = fmt.Appendf(b, `%s"%d":{"logprob":%.6f,"rank":%d,"decoded_token":"x"}`, []string{",{", ","}[min(i, 1)], 100+i, logprob, i+1)
+		}
+		b = append(b, '}')
+	}
+	return string(append(b, ']'))
+}
+
+// likely are how likely the top tokens of a position are, as logarithms. They fall off from the likeliest, as in every engine but for its noise.
+func (c Config) likely(position, top int) []float64 {
+	draw := rand.New(rand.NewPCG(uint64(position), 28))
+	top = min(top, 100)
+	all, sum := make([]float64, 4*top), 0.0
+	for i := range all {
+		all[i] = c.LogprobNoise*draw.NormFloat64() - float64(i)
+		sum += math.Exp(all[i])
+	}
+	for i := range top {
+		all[i] -= math.Log(sum)
+	}
+	return all[:top]
 }
 
 // appendWords appends tokens of what is said, as they stand between the quotes of a JSON string.

@@ -108,8 +108,8 @@ func items(s *Server, j *job, says speech, asked int) {
 	of := func(p piece, text []byte, status string) []byte {
 		head := fmt.Sprintf(`{"id":"%s-%d","status":"%s",`, item, p.from, status)
 		switch {
-		case p.call:
-			return fmt.Appendf(nil, `%s"type":"function_call","call_id":"call-0","name":%s,"arguments":"%s"}`, head, quote(says.call), text)
+		case p.call != "":
+			return fmt.Appendf(nil, `%s"type":"function_call","call_id":"call-%d","name":%s,"arguments":"%s"}`, head, p.number, quote(p.call), text)
 		case p.reasons:
 			return fmt.Appendf(nil, `%s"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"%s"}]}`, head, text)
 		}
@@ -138,7 +138,7 @@ func items(s *Server, j *job, says speech, asked int) {
 	j.opening = event(event(nil, "response.created", begun), "response.in_progress", begun)
 	j.chunk = func(b []byte, from, to int, _ bool) []byte {
 		for p := range says.pieces(from, to) {
-			at := fmt.Sprintf(`"output_index":%d`, min(p.from, 1))
+			at := fmt.Sprintf(`"output_index":%d`, p.item)
 			in := fmt.Sprintf(`%s,"item_id":"%s-%d","content_index":0`, at, item, p.from)
 			if p.begins() {
 				b = event(b, "response.output_item.added", fmt.Sprintf(`%s,"item":%s`, at, of(p, nil, "in_progress")))
@@ -171,7 +171,7 @@ func items(s *Server, j *job, says speech, asked int) {
 // event is the name of the events that bring such pieces.
 func (p piece) event() string {
 	switch {
-	case p.call:
+	case p.call != "":
 		return "response.function_call_arguments.delta"
 	case p.reasons:
 		return "response.reasoning_text.delta"
@@ -179,7 +179,7 @@ func (p piece) event() string {
 	return "response.output_text.delta"
 }
 
-func (p piece) isText() bool { return !p.call && !p.reasons }
+func (p piece) isText() bool { return p.call == "" && !p.reasons }
 
 // countItems is how many words an input has: a text, or a list of messages, each with a text or parts with one.
 func countItems(raw json.RawMessage) (int, error) {

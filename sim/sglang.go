@@ -17,6 +17,8 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 		InputIDs       json.RawMessage `json:"input_ids"`
 		Stream         bool            `json:"stream"`
 		LoraPath       string          `json:"lora_path"`
+		ReturnLogprob  bool            `json:"return_logprob"`
+		TopLogprobs    int             `json:"top_logprobs_num"`
 		SamplingParams struct {
 			MaxNewTokens *int `json:"max_new_tokens"`
 		} `json:"sampling_params"`
@@ -67,6 +69,16 @@ func (s *Server) generation(raw []byte) (job, *refusal) {
 			id, reason, prompt, to)
 		if to == j.tokens {
 			b = fmt.Appendf(b, `,"weight_versions":[{"version":"default","start":0,"end":%d}]`, to)
+		}
+		if req.ReturnLogprob && req.TopLogprobs > 0 {
+			b = append(b, `,"input_top_logprobs":[null`...)
+			for at := 1; at < prompt; at++ {
+				for i, logprob := range s.cfg.likely(at, req.TopLogprobs) {
+					b = fmt.Appendf(b, `%s[%.6f,%d,null]`, []string{",[", ","}[min(i, 1)], logprob, 100+i)
+				}
+				b = append(b, ']')
+			}
+			b = append(b, ']')
 		}
 		return append(b, "}}"...)
 	}

@@ -59,6 +59,12 @@ type Config struct {
 	// first of them, where it does not say itself: every n-th time; 0: never.
 	CallEvery int
 
+	// LogprobNoise is the standard deviation of what is added to the logarithms of what is told of a prompt's tokens.
+	LogprobNoise float64
+
+	// AnswerCache says that it remembers answers: a stream that was asked for before comes at once.
+	AnswerCache bool
+
 	// Answers are what it says to those whose question it knows, and then it stops; nil: it says the same to everybody.
 	Answers []Answer
 
@@ -136,6 +142,7 @@ type Server struct {
 	log      func(line string)
 	serial   atomic.Int64 // of response ids
 	lifetime counters
+	asked    sync.Map // hashes of the bodies of requests, where it has an answer cache
 
 	mu       sync.Mutex
 	inFlight int

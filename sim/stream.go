@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,6 +27,7 @@ type job struct {
 	adapter   string // that it is for; empty: the model itself
 	heard            // in messages
 	half             // of a request that prefill and decode share
+	known     bool   // it was asked for before, and is remembered
 
 	opening []byte // an event that goes before the first token; nil: none
 	// chunk appends the event that carries tokens from (included) to to (not
@@ -100,8 +102,17 @@ func (s *Server) answering(p plan) http.HandlerFunc {
 		if j.half = side; j.gives != "" {
 			j.tokens = 1 // the rest is decode's
 		}
+		j.known = s.remembers(body)
 		s.run(w, r, entry, j)
 	}
+}
+
+// remembers reports whether an answer cache has what is asked for, and has it remember that.
+func (s *Server) remembers(body []byte) (known bool) {
+	if s.cfg.AnswerCache {
+		_, known = s.asked.LoadOrStore(sha256.Sum256(body), true)
+	}
+	return known
 }
 
 // limit applies what the configuration says about early ends.
@@ -131,6 +142,9 @@ func (s *Server) run(w http.ResponseWriter, r *http.Request, entry time.Time, j 
 	}
 	if j.takes != "" && !s.cfg.LocalPrefill { // the prompt is read: the first token is a step away
 		speed.TTFT = time.Since(entry) + speed.ITL
+	}
+	if j.known {
+		speed.TTFT, speed.ITL = 0, 0
 	}
 	if j.stream {
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")

@@ -23,6 +23,11 @@ const (
 	maxHeldOfTTFT   = 0.1  // of the TTFT median, but not below minSendLag or above maxReadLag
 	maxWarmed       = 0.05 // of the prompts measured
 	maxRepeated     = 0.05 // of the prompts sent
+	maxUndecoded    = 0.05 // of the answers to prompts that were sent before
+	undecodedPace   = 0.25 // of the time per token that the first answer to the prompt took
+	undecodedTime   = 1    // of a token, in milliseconds: what is decoded takes longer where the first answer took four times as long
+	maxUnstreamed   = 0.05 // of the answers
+	leastTokens     = 8    // of an answer whose pace tells anything
 )
 
 // verdict says whether a part of the run can be trusted. It looks at nothing but what was recorded, of the whole run, so
@@ -65,6 +70,8 @@ func (e evidence) verdict(p load.Part, source *load.Source) load.Verdict {
 		found.calibration(p, e.records, part)
 	}
 	found.known(w, source)
+	found.undecoded(w, source, e.records)
+	found.streamed(w, sent)
 	if x != nil && w.Rate == 0 && w.Concurrency > 0 && !w.Dataset.Timed() && !pauses(w, e.records) {
 		mean := meanInFlight(e.records, part)
 		found.below(mean, (1-load.MaxLittle)*float64(w.Concurrency), notFull, mean, w.Concurrency)
@@ -222,6 +229,54 @@ func (r *reasons) known(w load.Workload, x *load.Source) {
 	r.above(float64(x.Warmed), maxWarmed*float64(x.Measured), sentBefore, x.Warmed, x.Measured, what)
 }
 
+// undecoded finds an answer cache: prompts that come again whose answers, as long as the first ones, came much faster token by token, and
+// faster than they can be decoded. A prefix cache brings the first token sooner; those after it only where reading prompts has slowed down decoding.
+func (r *reasons) undecoded(w load.Workload, x *load.Source, records []load.Record) {
+	if x == nil || x.Repeated == 0 || x.Prompts < 1 || !w.Dataset.InOrder() || !w.Streams() {
+		return
+	}
+	pace := func(one *load.Record) float64 { return load.Ms(one.Last-one.First) / float64(one.OutputTokens-1) }
+	first := map[int]*load.Record{}
+	for i := range records {
+		if one := &records[i]; one.OK() && one.Seq < x.Prompts && one.OutputTokens >= leastTokens {
+			first[one.Seq] = one
+		}
+	}
+	again, faster := 0, 0
+	for i := range records {
+		one := &records[i]
+		if was := first[one.Seq%x.Prompts]; one.OK() && one.Seq >= x.Prompts && was != nil && one.OutputTokens == was.OutputTokens {
+			if again++; pace(one) < min(undecodedPace*pace(was), undecodedTime) {
+				faster++
+			}
+		}
+	}
+	r.above(float64(faster), maxUndecoded*float64(again), answerCache, faster, again)
+}
+
+// streamed finds streams whose chunks are not when tokens were made.
+func (r *reasons) streamed(w load.Workload, records []load.Record) {
+	if !w.Streams() || w.Dataset.Questions { // of questions some are asked for answers that come whole
+		return
+	}
+	completed, whole, more := 0, 0, 0
+	for i := range records {
+		one := &records[i]
+		if !one.OK() || one.First == 0 {
+			continue
+		}
+		completed++
+		switch chunks := 1 + len(one.Gaps) + one.Dropped; {
+		case chunks == 1 && one.OutputTokens >= leastTokens:
+			whole++
+		case chunks > one.OutputTokens+1 && !one.NoUsage: // one may be the end of text
+			more++
+		}
+	}
+	r.above(float64(whole), maxUnstreamed*float64(completed), inOnePiece, whole, completed)
+	r.above(float64(more), maxUnstreamed*float64(completed), moreChunks, more, completed)
+}
+
 // heldBack is the mean time between reads that brought chunks, in milliseconds: how
 // long something may have held the first chunk of each back.
 func heldBack(s load.Part) float64 {
@@ -343,6 +398,11 @@ var (
 		"them (salt = true, or fewer requests)"}
 	sentBefore = doubt{"warmed", nil,
 		"%d of the %d %s that were measured had been sent by the warm-up: a prefix cache knows them"}
+
+	answerCache = doubt{"answer-cache", nil, "%d of %d answers to prompts that had been sent before came in less than a quarter of the time " +
+		"per token, and less than 1 ms: a prefix cache brings the first token sooner, and an answer cache decodes nothing"}
+	inOnePiece = doubt{"one-piece", ofChunks, "%d of %d answers came in one piece: their first token came when the last one did"}
+	moreChunks = doubt{"more-chunks", ofLengths, "%d of %d answers came in more chunks than the server counts tokens: one of the two is wrong"}
 
 	mergedChunks = doubt{"merged-chunks", ofChunks,
 		"%.0f %% of chunks came together with the one before, %.1f ms after those before them: %s; " +

@@ -126,8 +126,8 @@ const maxKept = 512 << 20
 // keep is an answer as its record has it.
 func (p *phase) keep(said *wire.Said) *load.Said {
 	text, reasoning, calls := said.Read()
-	kept := &load.Said{Cut: said.Cut}
-	size := len(text) + len(reasoning)
+	kept, forced := &load.Said{Cut: said.Cut}, said.Forced()
+	size := len(text) + len(reasoning) + len(forced)
 	for _, c := range calls {
 		size += len(c.Name) + len(c.Arguments)
 	}
@@ -135,7 +135,7 @@ func (p *phase) keep(said *wire.Said) *load.Said {
 		kept.Cut = true
 		return kept
 	}
-	kept.Text, kept.Reasoning = text, reasoning
+	kept.Text, kept.Reasoning, kept.Forced = text, reasoning, forced
 	for _, c := range calls {
 		kept.Calls = append(kept.Calls, load.ToolCall{Name: c.Name, Arguments: c.Arguments})
 	}

@@ -87,6 +87,86 @@ func TestPromptsAgain(t *testing.T) {
 	}
 }
 
+// TestUndecoded: answers that an answer cache brings are a reason, where prompts come again; a first token that comes sooner is none.
+func TestUndecoded(t *testing.T) {
+	var prompts strings.Builder
+	for i := range 12 {
+		fmt.Fprintf(&prompts, `{"prompt": "question %d", "output_tokens": 16}`+"\n", i)
+	}
+	for name, x := range map[string]struct {
+		cached   bool
+		requests int
+		want     bool
+	}{"a cache": {true, 40, true}, "no cache": {false, 40, false}, "a cache that is not asked again": {true, 12, false}} {
+		_, target := engine(t, sim.Config{TTFT: 4 * msec, ITL: 4 * msec, AnswerCache: x.cached})
+		w := load.Workload{Dataset: load.Dataset{Kind: load.JSONL, Path: written(t, prompts.String())}, Requests: x.requests, Endpoint: load.Chat, Concurrency: 4, IgnoreEOS: true}
+		if got := codes(run(t, target, w).Summary.Verdict); slices.Contains(got, answerCache.code) != x.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	listed := load.Workload{Dataset: load.Dataset{Kind: load.JSONL}}
+	source := &load.Source{Prompts: 20, Repeated: 20} // a prefix cache
+	var records []load.Record
+	for i := range 40 {
+		first := time.Second
+		if i >= 20 {
+			first = msec
+		}
+		records = append(records, load.Record{Seq: i, First: first, Last: first + time.Second, OutputTokens: 50})
+	}
+	var found reasons
+	if found.undecoded(listed, source, records); found != nil {
+		t.Errorf("a prefix cache: %v", found)
+	}
+	for i := range records { // 400 ms a token while others' prompts are read in chunks, and 20 ms when none need to be
+		records[i].Last = records[i].First + 49*20*msec
+		if i < 20 {
+			records[i].Last = records[i].First + 49*400*msec
+		}
+	}
+	if found.undecoded(listed, source, records); found != nil {
+		t.Errorf("a prefix cache, beside chunked prefill: %v", found)
+	}
+	if found.undecoded(listed, &load.Source{Repeated: 20}, records); found != nil { // from elsewhere
+		t.Errorf("so many prompts that nobody knows: %v", found)
+	}
+	for i := range records[20:] { // much faster than the request of the same number before
+		records[20+i].Last = records[20+i].First + 49*msec/2
+	}
+	if found.undecoded(listed, source, records); len(found) != 1 {
+		t.Errorf("an answer cache: %v", found)
+	}
+	found = nil
+	if found.undecoded(load.Workload{Dataset: load.Dataset{Kind: load.Text}}, source, records); found != nil { // cut at places that are drawn
+		t.Errorf("prompts of a text, of which nobody knows which are the same: %v", found)
+	}
+}
+
+// TestStreamed: chunks that are not when tokens were made are a reason.
+func TestStreamed(t *testing.T) {
+	_, target := engine(t, sim.Config{TTFT: msec, ITL: msec / 4, TokensPerChunk: 50})
+	w := load.Workload{Dataset: load.Dataset{Kind: load.Random, InputTokens: 8}, OutputTokens: 40, IgnoreEOS: true, Requests: 8, Endpoint: load.Completions, Concurrency: 2}
+	if got := codes(run(t, target, w).Summary.Verdict); !slices.Contains(got, inOnePiece.code) {
+		t.Errorf("streams of one piece: %v", got)
+	}
+	for name, x := range map[string]struct {
+		chunks, tokens int
+		want           string
+	}{"a chunk for each token": {20, 20, ""}, "an end that is no token": {21, 20, ""}, "several tokens in each": {5, 20, ""},
+		"more chunks than tokens": {30, 20, moreChunks.code}, "few tokens in one piece": {1, 4, ""}} {
+		var found reasons
+		found.streamed(load.Workload{}, slices.Repeat([]load.Record{{First: msec, Last: msec, Gaps: make([]time.Duration, x.chunks-1), OutputTokens: x.tokens}}, 10))
+		if got := strings.Join(codes(found.verdict()), " "); got != x.want {
+			t.Errorf("%s: %q, want %q", name, got, x.want)
+		}
+	}
+	var found reasons // of tool calls every second sample comes whole, as it was asked for
+	found.streamed(load.Workload{Dataset: load.Dataset{Questions: true}}, slices.Repeat([]load.Record{{First: msec, Last: msec, OutputTokens: 20}}, 10))
+	if found != nil {
+		t.Errorf("questions: %v", found)
+	}
+}
+
 // TestFewFailures: a few of very many requests are a share that is not 0.
 func TestFewFailures(t *testing.T) {
 	for _, c := range []struct {

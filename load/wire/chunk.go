@@ -11,6 +11,7 @@ type chunk struct {
 	text      []byte // the content, without reasoning, as it stands between its quotes
 	reasoning []byte // likewise
 	calls     []pieces
+	forced    []byte // how likely the prompt's tokens were, as it stands; nil: it does not say
 	finish    []byte // why generation ended; nil: it has not
 	usage     bool   // token counts are there
 	prompt    int    // tokens, if usage
@@ -39,13 +40,13 @@ var errJSON = errors.New("not a JSON object")
 //
 // The members that it knows, by where they are:
 //
-//	choices[].text, choices[].finish_reason
+//	choices[].text, choices[].finish_reason, choices[].prompt_logprobs
 //	choices[].{delta,message}.{role,content,reasoning_content,reasoning}
 //	choices[].{delta,message}.{function_call,tool_calls[].function}.{name,arguments}, choices[].delta.tool_calls[].index,
 //	choices[].{delta,message}.tool_calls[].id
 //	usage.{prompt_tokens,completion_tokens,reasoning_tokens,completion_tokens_details.reasoning_tokens}, also by
 //	the names of the Responses API, and prompt_tokens_details.cached_tokens
-//	text, meta_info.{prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,finish_reason.type}
+//	text, meta_info.{prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,finish_reason.type,input_top_logprobs}
 //	error, object = "error"
 func (c *chunk) parse(data []byte) error {
 	*c = chunk{calls: c.calls[:0]}
@@ -112,6 +113,8 @@ func (c *chunk) choice(s *scanner) {
 		switch string(key) {
 		case "text":
 			c.readText(s)
+		case "prompt_logprobs":
+			c.readForced(s)
 		case "delta", "message":
 			streamed := string(key) == "delta"
 			s.object(func(key []byte) {
@@ -157,6 +160,14 @@ func (c *chunk) choice(s *scanner) {
 			s.skip()
 		}
 	})
+}
+
+// readForced takes a list as it stands.
+func (c *chunk) readForced(s *scanner) {
+	from, list := s.i, s.peek() == '['
+	if s.skip(); list && !s.bad {
+		c.forced = s.b[from:s.i]
+	}
 }
 
 func (c *chunk) readText(s *scanner) {
@@ -254,6 +265,8 @@ func (c *chunk) counts(s *scanner) {
 			})
 		case "finish_reason":
 			c.reason(s)
+		case "input_top_logprobs":
+			c.readForced(s)
 		default:
 			s.skip()
 		}

@@ -16,6 +16,7 @@ type Said struct {
 	Cut  bool   // more came than is kept
 
 	reasoning []byte
+	forced    []byte
 	calls     []pieces
 	size      int
 }
@@ -35,7 +36,7 @@ type pieces struct {
 
 // Reset makes s ready for another answer.
 func (s *Said) Reset() {
-	*s = Said{All: s.All, Text: s.Text[:0], reasoning: s.reasoning[:0]}
+	*s = Said{All: s.All, Text: s.Text[:0], reasoning: s.reasoning[:0], forced: s.forced[:0]}
 }
 
 // hear takes what a chunk says. Pieces of a call belong to the one of their index, whose first id and last name count: so do
@@ -49,6 +50,7 @@ func (s *Said) hear(c *chunk) {
 		return
 	}
 	s.add(&s.reasoning, c.reasoning)
+	s.add(&s.forced, c.forced)
 	for _, piece := range c.calls {
 		i := slices.IndexFunc(s.calls, func(call pieces) bool { return call.index == piece.index })
 		if i < 0 {
@@ -84,6 +86,9 @@ func (s *Said) add(to *[]byte, piece []byte) {
 	s.size += len(piece)
 	*to = append(*to, piece...)
 }
+
+// Forced is how likely the prompt's tokens were to the server, as JSON in its own form; empty: it has not said.
+func (s *Said) Forced() string { return string(s.forced) }
 
 // Read is all that was said. Calls come in the order of their indexes.
 func (s *Said) Read() (text, reasoning string, calls []Call) {
