@@ -186,6 +186,9 @@ func begin(q Question) (s *Search, problems []load.FieldError) {
 	s = &Search{Question: q, most: int(loads), chance: 1 - q.Confidence, lower: -1}
 	for _, o := range q.SLO {
 		n := float64(s.needs(o))
+		if q.Whole {
+			n = max(n, s.rounds(q.Least))
+		}
 		s.least = max(s.least, n)
 		add(2*n*q.perRequest() > q.Budget, "slo."+o.Name(), "%s takes %v requests of which none misses it, and as many again at the end: the "+
 			"budget has not so many", o.Name(), n)

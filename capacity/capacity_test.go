@@ -32,6 +32,7 @@ func TestRefused(t *testing.T) {
 		"a budget of 169h0m0s is more":     func(q *Question) { q.Timed, q.Budget = true, 169*3600 },
 		"a budget of 1e+19 requests":       func(q *Question) { q.Budget = 1e19 },
 		"requests of which none misses it": func(q *Question) { q.Budget = 200 },
+		"ttft_p95 takes 640 requests of":   func(q *Question) { q.Least, q.Budget = 64, 1000 }, // no load passes by less than ten rounds
 		"ttft_p99 takes 7":                 func(q *Question) { q.SLO[0].Percentile, q.Budget = 99, 1000 },
 	} {
 		q := line95(1, 1024)

@@ -50,10 +50,21 @@ type Standing struct {
 	Predicted float64   `json:"predicted,omitempty"` // by whoever proposed it; 0: nobody said
 	Fate      Fate      `json:"fate"`
 	Why       string    `json:"why,omitempty"` // as far as there is more to say than its fate
-	Starts    int       `json:"starts"`
-	Searched  *Estimate `json:"searched"` // nil: it was not measured there
-	Finals    *Estimate `json:"finals"`
+	// Accuracy is what its answers prove beside the baseline's, the worst of all its starts, and Unproved what they do not: both for the caller
+	// to fill in. Empty: nobody has asked.
+	Accuracy string `json:"accuracy,omitempty"` // a verdict, or [Baseline]
+	Unproved string `json:"unproved,omitempty"`
+	// Holds and Breaks are what each of its starts certainly holds and breaks by, of an objective that searches for a capacity: for the caller
+	// to fill in. nil: of one of them that is not certain.
+	Holds    *float64  `json:"holds,omitempty"`
+	Breaks   *float64  `json:"breaks,omitempty"`
+	Starts   int       `json:"starts"`
+	Searched *Estimate `json:"searched"` // nil: it was not measured there
+	Finals   *Estimate `json:"finals"`
 }
+
+// Baseline is the accuracy of who others are held against.
+const Baseline = "baseline"
 
 // Estimate is a figure over starts with its interval; equal bounds: the noise is not known.
 type Estimate struct {

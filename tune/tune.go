@@ -78,6 +78,9 @@ func (c Candidate) key() string {
 	return strings.TrimRight(strings.Join(c.Options, "\x00"), "\x00")
 }
 
+// IsBaseline reports whether it is where the tuning starts.
+func (c Candidate) IsBaseline() bool { return c.key() == "" }
+
 // with is the candidate with another option in a stage.
 func (c Candidate) with(stage int, option string) Candidate {
 	options := slices.Clone(c.Options)
