@@ -78,6 +78,7 @@ type Reply struct {
 	Reasoning    string // what was thought before it, where the server tells it apart (`reasoning_content`, `reasoning`)
 	Calls        []Call // of tools
 	Finish       string // why it ended: "stop", "length", "tool_calls", …; empty: the server has not said
+	Forced       string // how likely the prompt's tokens were, as JSON in the server's own form; empty: it has not said
 	InputTokens  int    // of the prompt, as the server has counted; 0: it has not
 	OutputTokens int    // of the answer with its reasoning, as the server has counted; 0: it has not
 	Error        string // why there is none; empty: there is one
@@ -124,7 +125,7 @@ type Answer struct {
 
 // What is kept of an answer, in bytes. Marks are given by all that came.
 const (
-	MaxText  = 32 << 10 // of its text, and as much of its reasoning and of the arguments of all its calls
+	MaxText  = 32 << 10 // of its text, and as much of its reasoning and of all its calls
 	MaxShort = 1 << 10  // of its error, of what was extracted, of a name
 	MaxCalls = 64
 	MaxLine  = 1 << 20 // of its line: JSON makes up to six bytes of one
@@ -152,12 +153,13 @@ func stored(a Answer, r Reply) Answer {
 	a.InputTokens, a.OutputTokens = max(r.InputTokens, 0), max(r.OutputTokens, 0)
 	room := MaxText
 	for i, c := range r.Calls {
-		if i == MaxCalls {
+		if i == MaxCalls || room <= MaxShort {
 			a.Short = true
 			break
 		}
-		kept := Call{keep(c.Name, MaxShort), keep(c.Arguments, max(room, MaxShort))}
-		room -= len(kept.Arguments)
+		name := keep(c.Name, MaxShort)
+		kept := Call{name, keep(c.Arguments, max(room-len(name), MaxShort))}
+		room -= len(kept.Name) + len(kept.Arguments)
 		a.Calls = append(a.Calls, kept)
 	}
 	return a
@@ -178,11 +180,18 @@ type Score struct {
 
 	InputTokens  int `json:"input_tokens,omitempty"` // of all answers, as the server has counted
 	OutputTokens int `json:"output_tokens,omitempty"`
+
+	Texts    bool       `json:"texts,omitempty"`    // they are no answers but what was told of given texts; told counts as right
+	Reasoned int        `json:"reasoned,omitempty"` // answers with reasoning that the server tells apart
+	Calls    *CallScore `json:"calls,omitempty"`    // nil: no answer calls a tool
 }
 
 // String is "264 of 300 right (88.0 %)", with those that were cut or failed.
 func (s Score) String() string {
 	text := fmt.Sprintf("%d of %d right (%.1f %%)", s.Right, s.Asked, 100*s.Share)
+	if s.Texts {
+		text = fmt.Sprintf("told of %d of %s", s.Right, plain.Count(s.Asked, "text"))
+	}
 	if s.Cut > 0 {
 		text += fmt.Sprintf(", %d cut", s.Cut)
 	}
@@ -209,12 +218,20 @@ func Sum(answers []Answer) Score {
 		default:
 			s.Wrong++
 		}
-		s.InputTokens += a.InputTokens
-		s.OutputTokens += a.OutputTokens
+		if a.Reasoning != "" {
+			s.Reasoned++
+		}
+		if a.Mark != Failed {
+			s.InputTokens += a.InputTokens
+			s.OutputTokens += a.OutputTokens
+		}
 	}
 	if s.Asked > 0 {
 		s.Share = float64(s.Right) / float64(s.Asked)
 		s.Low, s.High = interval(answers)
+	}
+	if calls := SumCalls(answers); calls.Called > 0 {
+		s.Calls = &calls
 	}
 	return s
 }
@@ -229,3 +246,6 @@ const (
 	NotShown  Verdict = "not shown" // neither is
 	Unchecked Verdict = "unchecked" // nothing was asked, or nothing to hold it against
 )
+
+// Verdicts are all of them, the worst first.
+func Verdicts() []Verdict { return []Verdict{Worse, NotShown, Unchecked, Holds} }

@@ -301,7 +301,7 @@ func SumCalls(answers []Answer) (s CallScore) {
 		if a.called() {
 			s.Called++
 		}
-		if strings.HasPrefix(a.Extracted, aCall+" ") {
+		if a.called() && strings.HasPrefix(a.Extracted, aCall+" ") {
 			s.Valid++
 		}
 		if a.Extracted == onlyReasoning {
@@ -374,6 +374,14 @@ type Calling struct {
 	// Chance is the probability of so many more answers that call otherwise than between two starts of the baseline, if nothing but the
 	// start had changed; 1: there was no second.
 	Chance float64 `json:"chance"`
+}
+
+// CallF1 is how far the candidate calls tools where its baseline does; ok is false where neither calls.
+func (c Comparison) CallF1() (f1 float64, ok bool) {
+	if c.Readings == nil || c.Readings.Calls == nil {
+		return 0, false
+	}
+	return c.Readings.Calls.Trigger.F1()
 }
 
 func compareCalls(baseline, candidate, again []Answer) Calling {

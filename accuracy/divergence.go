@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+
+	"hclbench/load"
+	"hclbench/plain"
 )
 
 // Choice is a token that a model could have said next, and the natural logarithm of its probability.
@@ -17,71 +21,107 @@ type Choice struct {
 	Logprob float64
 }
 
-// Forced is the request that has a server say how likely each token of a text was to it, without saying anything itself: the
-// text is given, so two servers are asked about the same positions, however they would go on. Of SGLang it goes to /generate,
-// of vLLM to /v1/completions. top is how many choices of each position it tells, the likeliest.
-func Forced(engine, model string, tokens []int, top int) (path string, body any) {
-	if engine == "sglang" {
-		return "/generate", map[string]any{
-			"input_ids": tokens, "return_logprob": true, "logprob_start_len": 0, "top_logprobs_num": top,
-			"sampling_params": map[string]any{"max_new_tokens": 1, "temperature": 0},
-		}
+// topChoices are told of each position, the likeliest.
+const topChoices = 10
+
+// forcing has a server say how likely each token of a text was to it, without saying anything itself: the text is given, so two servers are
+// asked about the same positions, however they would go on.
+func forcing(endpoint string) map[string]json.RawMessage {
+	top := json.RawMessage(strconv.Itoa(topChoices))
+	if endpoint == load.Generate { // SGLang's
+		return map[string]json.RawMessage{"return_logprob": json.RawMessage("true"), "logprob_start_len": json.RawMessage("0"), "top_logprobs_num": top}
 	}
-	return "/v1/completions", map[string]any{
-		"model": model, "prompt": tokens, "prompt_logprobs": top, "max_tokens": 1, "temperature": 0,
-	}
+	return map[string]json.RawMessage{"prompt_logprobs": top} // vLLM's
 }
 
-// ReadForced reads the answer to [Forced]: of each position but the first its top choices, the likeliest first.
-func ReadForced(engine string, answer []byte, top int) ([][]Choice, error) {
-	read := readVLLM
-	if engine == "sglang" {
-		read = readSGLang
+// markForced makes of what a server has told of a text the answer that is stored: its text is a list of positions, each a list of choices, each a token
+// and the natural logarithm of its probability. Positions for which there is no room are left out at the end.
+func markForced(a Answer, r Reply) Answer {
+	r.Text = "" // the one token that was generated
+	if r.Error != "" {
+		a.Mark = Failed
+		return stored(a, r)
 	}
-	positions, err := read(answer)
+	positions, err := readForced(r.Forced, topChoices)
+	if err == nil && r.InputTokens > 0 && r.InputTokens != len(positions)+1 {
+		err = fmt.Errorf("the server counts %d tokens of the text, and tells of %d", r.InputTokens, len(positions)+1)
+	}
+	if err != nil {
+		a.Mark, a.Extracted = Invalid, err.Error()
+		return stored(a, r)
+	}
+	kept := ""
+	for _, choices := range positions {
+		one := ""
+		for _, c := range choices {
+			one += fmt.Sprintf(",[%d,%.7g]", c.Token, c.Logprob)
+		}
+		if one = ",[" + one[1:] + "]"; len(kept)+len(one) >= MaxText {
+			a.Short = true
+			break
+		}
+		kept += one
+	}
+	a.Mark, r.Text, r.InputTokens = Right, "["+kept[1:]+"]", len(positions)+1
+	return stored(a, r)
+}
+
+// readForced reads what [forcing] has a server tell: of each position but the first its top choices, the likeliest first.
+func readForced(told string, top int) ([][]Choice, error) {
+	var list []json.RawMessage
+	if json.Unmarshal([]byte(told), &list) != nil || len(list) == 0 {
+		return nil, errNoLogprobs
+	}
+	if len(list) == 1 {
+		return nil, errors.New("the text is one token, which has no next one")
+	}
+	positions, err := readVLLM(list[1:])
+	if err != nil {
+		positions, err = readSGLang(list[1:])
+	}
 	if err != nil {
 		return nil, err
 	}
+	return positions, sound(positions, top)
+}
+
+// sound puts choices in order, the likeliest first, and leaves the top ones. What no server can tell is an error.
+func sound(positions [][]Choice, top int) error {
 	for i, choices := range positions {
 		slices.SortFunc(choices, func(a, b Choice) int { return cmp.Or(cmp.Compare(b.Logprob, a.Logprob), cmp.Compare(a.Token, b.Token)) })
 		if len(choices) < top {
-			return nil, fmt.Errorf("position %d has %d choices, where %d were asked for", i+1, len(choices), top)
+			return fmt.Errorf("position %d has %d choices, where %d were asked for", i+1, len(choices), top)
 		}
 		positions[i] = choices[:top] // vLLM also tells that of the text, wherever it stands
-		sum := 0.0
+		sum, seen := 0.0, map[int]bool{}
 		for _, c := range positions[i] {
-			sum += math.Exp(c.Logprob)
+			if c.Token < 0 || seen[c.Token] {
+				return fmt.Errorf("position %d has token %d twice, or there is none", i+1, c.Token)
+			}
+			sum, seen[c.Token] = sum+math.Exp(c.Logprob), true
 		}
 		if !(sum > 0 && sum < 1.01) {
-			return nil, fmt.Errorf("the choices of position %d have a probability of %v in all", i+1, sum)
+			return fmt.Errorf("the choices of position %d have a probability of %v in all", i+1, sum)
 		}
 	}
-	return positions, nil
+	return nil
 }
 
 var errNoLogprobs = errors.New("the server tells no probabilities of the prompt's tokens")
 
-func readVLLM(answer []byte) ([][]Choice, error) {
-	var a struct {
-		Choices []struct {
-			Logprobs []map[string]struct {
-				Logprob *float64 `json:"logprob"`
-			} `json:"prompt_logprobs"`
-		} `json:"choices"`
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return nil, err
-	}
-	if len(a.Choices) == 0 || len(a.Choices[0].Logprobs) < 2 {
-		return nil, errNoLogprobs
-	}
-	var all [][]Choice
-	for _, position := range a.Choices[0].Logprobs[1:] {
+func readVLLM(list []json.RawMessage) (all [][]Choice, err error) {
+	for _, text := range list {
+		var told map[string]struct {
+			Logprob *float64 `json:"logprob"`
+		}
+		if json.Unmarshal(text, &told) != nil {
+			return nil, errNoLogprobs
+		}
 		var choices []Choice
-		for id, x := range position {
+		for id, x := range told {
 			token, err := strconv.Atoi(id)
 			if err != nil || x.Logprob == nil {
-				return nil, fmt.Errorf("%w: %q is no token with one", errNoLogprobs, id)
+				return nil, errNoLogprobs
 			}
 			choices = append(choices, Choice{token, *x.Logprob})
 		}
@@ -90,31 +130,19 @@ func readVLLM(answer []byte) ([][]Choice, error) {
 	return all, nil
 }
 
-func readSGLang(answer []byte) ([][]Choice, error) {
-	var a struct {
-		Meta struct {
-			Top [][][]any `json:"input_top_logprobs"`
-		} `json:"meta_info"`
-	}
-	if err := json.Unmarshal(answer, &a); err != nil {
-		return nil, err
-	}
-	if len(a.Meta.Top) < 2 {
-		return nil, errNoLogprobs
-	}
-	var all [][]Choice
-	for _, position := range a.Meta.Top[1:] {
+func readSGLang(list []json.RawMessage) (all [][]Choice, err error) {
+	for _, text := range list {
+		var told [][]json.RawMessage
+		if json.Unmarshal(text, &told) != nil {
+			return nil, errNoLogprobs
+		}
 		var choices []Choice
-		for _, x := range position {
-			if len(x) < 2 {
+		for _, x := range told {
+			var c Choice
+			if len(x) < 2 || string(x[0]) == "null" || json.Unmarshal(x[0], &c.Logprob) != nil || json.Unmarshal(x[1], &c.Token) != nil {
 				return nil, errNoLogprobs
 			}
-			logprob, is := x[0].(float64)
-			token, too := x[1].(float64)
-			if !is || !too {
-				return nil, errNoLogprobs
-			}
-			choices = append(choices, Choice{int(token), logprob})
+			choices = append(choices, c)
 		}
 		all = append(all, choices)
 	}
@@ -156,13 +184,17 @@ func atLeast(baseline, candidate []Choice) float64 {
 	if restP > 0 {
 		sum += restP * math.Log(restP/restQ)
 	}
-	return max(0, sum)
+	if sum < 1e-12 { // no logarithm is told as exactly
+		return 0
+	}
+	return sum
 }
 
 // Divergence is how far the next token of a candidate lies from that of its baseline, over texts that are given.
 type Divergence struct {
 	Texts     int `json:"texts"`
 	Positions int `json:"positions"`
+	Alone     int `json:"alone,omitempty"` // texts of which only one of the two has told
 	// Mean is at least so many nats of Kullback-Leibler divergence, of a position. Low and High are the ends of its 95 % interval, by
 	// drawing texts again and again: positions of one text are not independent.
 	Mean float64 `json:"mean"`
@@ -171,29 +203,19 @@ type Divergence struct {
 	Same float64 `json:"same"` // the part of positions at which both hold the same token to be the likeliest
 }
 
-// Diverge holds what a candidate has said of texts against what its baseline has said of the same, each as [ReadForced] reads it. from is the
-// position of each text from which on it counts: where its prompt ends. It says nothing of decoding: one pass over a text uses neither
-// speculation nor the graphs that generate.
-func Diverge(baseline, candidate [][][]Choice, from []int) (Divergence, error) {
-	if len(baseline) != len(candidate) || len(from) != len(baseline) {
-		return Divergence{}, fmt.Errorf("the baseline has %d texts, and the candidate %d", len(baseline), len(candidate))
-	}
+// diverge holds what a candidate has said of texts against what its baseline has said of the same. Of each text as many positions count as both
+// have. It says nothing of decoding: one pass over a text uses neither speculation nor the graphs that generate.
+func diverge(baseline, candidate [][][]Choice) (Divergence, error) {
 	type text struct{ sum, positions float64 }
 	var texts []text
 	d, same := Divergence{}, 0
 	for i, was := range baseline {
-		is := candidate[i]
-		if len(was) != len(is) {
-			return Divergence{}, fmt.Errorf("text %d has %d positions of the baseline, and %d of the candidate", i+1, len(was), len(is))
-		}
 		t := text{}
-		for k := min(max(0, from[i]), len(was)); k < len(was); k++ {
-			if len(was[k]) == 0 || len(is[k]) == 0 {
-				return Divergence{}, fmt.Errorf("text %d has no choices at position %d", i+1, k+1)
-			}
-			t.sum += atLeast(was[k], is[k])
+		for k := range min(len(was), len(candidate[i])) {
+			is := candidate[i][k]
+			t.sum += atLeast(was[k], is)
 			t.positions++
-			if was[k][0].Token == is[k][0].Token {
+			if was[k][0].Token == is[0].Token {
 				same++
 			}
 		}
@@ -203,7 +225,7 @@ func Diverge(baseline, candidate [][][]Choice, from []int) (Divergence, error) {
 		}
 	}
 	if d.Texts = len(texts); d.Texts == 0 {
-		return d, errors.New("no text has a position that counts")
+		return d, errors.New("there is no text of which both have told")
 	}
 	mean := func(pick func(int) int) float64 {
 		all := text{}
@@ -222,4 +244,81 @@ func Diverge(baseline, candidate [][][]Choice, from []int) (Divergence, error) {
 	slices.Sort(means)
 	d.Low, d.High = means[rounds/40], means[rounds-1-rounds/40]
 	return d, nil
+}
+
+// divergeAnswers holds what two deployments have told of the same texts against each other, from the second token of each text on.
+func divergeAnswers(baseline, candidate []Answer) (*Divergence, error) {
+	was, err := toldOf(baseline)
+	if err != nil {
+		return nil, fmt.Errorf("of the baseline: %w", err)
+	}
+	is, err := toldOf(candidate)
+	if err != nil {
+		return nil, err
+	}
+	var a, b [][][]Choice
+	alone := len(is)
+	for _, id := range slices.Sorted(maps.Keys(was)) {
+		x, ok := is[id]
+		if !ok {
+			alone++
+			continue
+		}
+		if x.tokens != was[id].tokens {
+			return nil, fmt.Errorf("text %s has %d tokens, and %d of the baseline's: only the same tokens can be held against each other", id, x.tokens, was[id].tokens)
+		}
+		alone--
+		a, b = append(a, was[id].positions), append(b, x.positions)
+	}
+	d, err := diverge(a, b)
+	d.Alone = alone
+	return &d, err
+}
+
+// forced is what was told of a text.
+type forced struct {
+	tokens    int        // of the text
+	positions [][]Choice // of long texts not all
+}
+
+// toldOf are the texts of which a deployment has told, by their questions. Answers may have been given elsewhere, so they are looked at anew.
+func toldOf(answers []Answer) (map[string]forced, error) {
+	all := map[string]forced{}
+	for _, a := range answers {
+		if a.Mark != Right || a.Sample > 0 {
+			continue
+		}
+		x := forced{tokens: a.InputTokens}
+		var list [][][2]float64
+		err := json.Unmarshal([]byte(a.Text), &list)
+		for _, position := range list {
+			var choices []Choice
+			for _, c := range position {
+				choices = append(choices, Choice{int(c[0]), c[1]})
+			}
+			x.positions = append(x.positions, choices)
+		}
+		if err = cmp.Or(err, sound(x.positions, topChoices)); err != nil {
+			return nil, fmt.Errorf("what was told of text %s is damaged: %w", a.Question, err)
+		}
+		all[a.Question] = x
+	}
+	if len(all) == 0 && len(answers) > 0 {
+		return nil, fmt.Errorf("nothing was told of %s: %s", plain.Count(len(answers), "text"), cmp.Or(answers[0].Extracted, answers[0].Error, "there are no answers"))
+	}
+	return all, nil
+}
+
+// String is "at least 0.0031 nats (0.0020 to 0.0044), and the likeliest token is the same at 99.2 % of 480 positions of 24 texts".
+func (d Divergence) String() string {
+	interval := ""
+	if d.Texts > 1 {
+		interval = fmt.Sprintf(" (%.2g to %.2g)", d.Low, d.High)
+	}
+	alone := ""
+	if d.Alone > 0 {
+		alone = fmt.Sprintf("; of %s only one of the two has told", plain.Count(d.Alone, "text"))
+	}
+	return fmt.Sprintf("at least %.2g nats%s, and the likeliest token is the same at %.1f %% of %s of %s%s", d.Mean, interval, 100*d.Same,
+		plain.Count(d.Positions, "position"), plain.Count(d.Texts, "text"), alone)
 }

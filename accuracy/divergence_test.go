@@ -2,7 +2,6 @@ package accuracy
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -74,26 +73,26 @@ func TestAtLeast(t *testing.T) {
 // TestDivergeReal: what real engines have said of one text. Another precision and another engine change little, and
 // weights with noise much.
 func TestDivergeReal(t *testing.T) {
-	read := func(engine, name string) [][]Choice {
+	read := func(name string) [][]Choice {
 		t.Helper()
-		positions, err := ReadForced(engine, []byte(recording.Text(t, "by-hand/"+name)), 10)
+		positions, err := readForced(forcedOf(t, recording.Text(t, "by-hand/"+name)), 10)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if len(positions) != 31 {
 			t.Fatalf("%s: %d positions of 32 tokens", name, len(positions))
 		}
-		return positions
+		return positions[11:] // where the prompt ends
 	}
-	baseline := read("vllm", "vllm-0.32.0/forced-bfloat16.json")
+	baseline := read("vllm-0.32.0/forced-bfloat16.json")
 	means := map[string]float64{}
-	for _, x := range [][2]string{{"vllm", "vllm-0.32.0/forced-bfloat16.json"}, {"vllm", "vllm-0.32.0/forced-float32.json"}, {"sglang", "sglang-0.5.23/forced-bfloat16.json"}, {"vllm", "vllm-0.32.0/forced-noisy.json"}} {
-		d, err := Diverge([][][]Choice{baseline}, [][][]Choice{read(x[0], x[1])}, []int{11})
+	for _, x := range []string{"vllm-0.32.0/forced-bfloat16.json", "vllm-0.32.0/forced-float32.json", "sglang-0.5.23/forced-bfloat16.json", "vllm-0.32.0/forced-noisy.json"} {
+		d, err := diverge([][][]Choice{baseline}, [][][]Choice{read(x)})
 		if err != nil || d.Positions != 20 {
-			t.Fatalf("%s: %+v, %v", x[1], d, err)
+			t.Fatalf("%s: %+v, %v", x, d, err)
 		}
-		t.Logf("%s: %+v", x[1], d)
-		means[x[1]] = d.Mean
+		t.Logf("%s: %+v", x, d)
+		means[x] = d.Mean
 	}
 	if means["vllm-0.32.0/forced-bfloat16.json"] > 1e-9 {
 		t.Errorf("a text differs from itself: %v", means)
@@ -113,15 +112,14 @@ func TestDiverge(t *testing.T) {
 	truth := atLeast(sure, unsure) / 2
 	for range 300 {
 		var was, is [][][]Choice
-		from := make([]int, 60)
-		for range from { // each text is like its baseline all through, or not at all
+		for range 60 { // each text is like its baseline all through, or not at all
 			a, b := slices.Repeat([][]Choice{sure}, 40), slices.Repeat([][]Choice{sure}, 40)
 			if draw.IntN(2) == 0 {
 				b = slices.Repeat([][]Choice{unsure}, 40)
 			}
 			was, is = append(was, a), append(is, b)
 		}
-		d, err := Diverge(was, is, from)
+		d, err := diverge(was, is)
 		if err != nil || d.Texts != 60 || d.Positions != 2400 || d.Same != 1 {
 			t.Fatalf("%+v, %v", d, err)
 		}
@@ -132,44 +130,123 @@ func TestDiverge(t *testing.T) {
 	if held < 90 || held > 98 {
 		t.Errorf("%.0f %% of the intervals hold the truth", held)
 	}
-	one := [][][]Choice{{sure, sure}}
-	for _, x := range []struct {
-		candidate [][][]Choice
-		from      []int
-		says      string
-	}{
-		{nil, nil, "the baseline has 1 texts, and the candidate 0"},
-		{[][][]Choice{{sure}}, []int{0}, "text 1 has 2 positions of the baseline, and 1"},
-		{[][][]Choice{{sure, nil}}, []int{0}, "text 1 has no choices at position 2"},
-		{one, []int{2}, "no text has a position"},
-	} {
-		if _, err := Diverge(one, x.candidate, x.from); err == nil || !strings.Contains(err.Error(), x.says) {
-			t.Errorf("got %v, want %q", err, x.says)
-		}
+	if d, err := diverge([][][]Choice{{sure, sure}}, [][][]Choice{{unsure}}); err != nil || d.Positions != 1 || strings.Contains(d.String(), " to ") {
+		t.Errorf("of a text of which one has less it says %s, %v", d, err)
 	}
+	if _, err := diverge([][][]Choice{{sure}}, [][][]Choice{nil}); err == nil {
+		t.Error("texts of which nobody has told lie so and so far apart")
+	}
+}
+
+// forcedOf is what of a recorded answer the generator hands on.
+func forcedOf(t *testing.T, text string) string {
+	t.Helper()
+	var a struct {
+		Choices []struct {
+			Logprobs json.RawMessage `json:"prompt_logprobs"`
+		}
+		Meta struct {
+			Top json.RawMessage `json:"input_top_logprobs"`
+		} `json:"meta_info"`
+	}
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Choices) > 0 {
+		return string(a.Choices[0].Logprobs)
+	}
+	return string(a.Meta.Top)
 }
 
 // TestReadForced: answers that cannot be what was asked for are refused.
 func TestReadForced(t *testing.T) {
-	for _, x := range []struct{ engine, answer, says string }{
-		{"vllm", `{`, "unexpected end"},
-		{"vllm", `{"choices":[{"text":"a"}]}`, "tells no probabilities"},
-		{"vllm", `{"choices":[{"prompt_logprobs":[null,{"7":{}}]}]}`, `"7" is no token with one`},
-		{"vllm", `{"choices":[{"prompt_logprobs":[null,{"7":{"logprob":-1}}]}]}`, "position 1 has 1 choices, where 2 were asked for"},
-		{"vllm", `{"choices":[{"prompt_logprobs":[null,{"7":{"logprob":-0.1},"8":{"logprob":-0.1}}]}]}`, "a probability of 1.8"},
-		{"sglang", `{"text":"a","meta_info":{}}`, "tells no probabilities"},
-		{"sglang", `{"meta_info":{"input_top_logprobs":[null,[[-1]]]}}`, "tells no probabilities"},
-		{"sglang", `{"meta_info":{"input_top_logprobs":[null,[["-1",2,null],[-1,3,null]]]}}`, "tells no probabilities"},
+	for _, x := range []struct{ told, says string }{
+		{"", "tells no probabilities"},
+		{"[", "tells no probabilities"},
+		{"[]", "tells no probabilities"},
+		{"[null]", "the text is one token"},
+		{`[null,null]`, "position 1 has 0 choices"},
+		{`[null,{"7":{}}]`, "tells no probabilities"},
+		{`[null,{"seven":{"logprob":-1},"eight":{"logprob":-1}}]`, "tells no probabilities"},
+		{`[null,{"7":{"logprob":-1}}]`, "position 1 has 1 choices, where 2 were asked for"},
+		{`[null,{"7":{"logprob":-0.1},"8":{"logprob":-0.1}}]`, "a probability of 1.8"},
+		{`[null,{"7":{"logprob":-0.1},"8":{"logprob":1e300}}]`, "a probability of +Inf"},
+		{`[null,{"7":{"logprob":-9999},"8":{"logprob":-9999}}]`, "a probability of 0"},
+		{`[null,{"7":{"logprob":-1},"-8":{"logprob":-1}}]`, "has token -8 twice, or there is none"},
+		{`[null,[[-1]]]`, "tells no probabilities"},
+		{`[null,[["-1",2,null],[-1,3,null]]]`, "tells no probabilities"},
+		{`[null,[[null,2,null],[-1,3,null]]]`, "tells no probabilities"},
+		{`[null,[[-1,2.5,null],[-1,3,null]]]`, "tells no probabilities"},
+		{`[null,[[-1,3,null],[-1,3,null]]]`, "has token 3 twice"},
 	} {
-		if _, err := ReadForced(x.engine, []byte(x.answer), 2); err == nil || !strings.Contains(err.Error(), x.says) {
-			t.Errorf("%s %s: got %v, want %q", x.engine, x.answer, err, x.says)
+		if _, err := readForced(x.told, 2); err == nil || !strings.Contains(err.Error(), x.says) {
+			t.Errorf("%s: got %v, want %q", x.told, err, x.says)
 		}
 	}
-	for _, engine := range []string{"vllm", "sglang"} {
-		path, body := Forced(engine, "tiny", []int{1, 2}, 10)
-		text, err := json.Marshal(body)
-		if err != nil || !strings.Contains(string(text), "[1,2]") || !strings.HasPrefix(path, "/") {
-			t.Errorf("%s: %s %s, %v", engine, path, fmt.Sprint(string(text)), err)
+}
+
+// TestNextToken: the task asks for probabilities in either engine's words, and holds what came against the baseline and against a second
+// start of it; a server that tells none, or other tokens, is told as that.
+func TestNextToken(t *testing.T) {
+	set := func(endpoint string) *Set {
+		s, err := New(Spec{Task: NextToken, Path: "t.jsonl", Endpoint: endpoint}, strings.NewReader(`{"text":"The moon"}`+"\n"+`{"question":"How many?","answer":"7"}`), nil)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return s
+	}
+	ask := set("").Ask(1)
+	if ask.Prompt != "How many?\n7" || !ask.Whole || string(ask.Extra["prompt_logprobs"]) != "10" || ask.MaxTokens != 1 {
+		t.Errorf("vLLM is asked %+v", ask)
+	}
+	if extra := set("generate").Ask(0).Extra; string(extra["return_logprob"]) != "true" || string(extra["top_logprobs_num"]) != "10" {
+		t.Errorf("SGLang is asked %v", extra)
+	}
+	answers := func(name string, tokens int) (all []Answer) {
+		told := ""
+		if name != "" {
+			told = forcedOf(t, recording.Text(t, "by-hand/"+name+".json"))
+		}
+		for i := range 2 {
+			all = append(all, set("").Mark(i, Reply{Text: "support", Forced: told, InputTokens: tokens}))
+		}
+		return all
+	}
+	baseline := answers("vllm-0.32.0/forced-bfloat16", 32)
+	if a := baseline[0]; a.Mark != Right || a.Short || !strings.HasPrefix(a.Text, "[[[14094,-9.12") {
+		t.Errorf("it keeps %s %v %.40s", a.Mark, a.Short, a.Text)
+	}
+	noisy := answers("vllm-0.32.0/forced-noisy", 32)
+	c := CompareForced(baseline, noisy, Others{Baseline: [][]Answer{answers("vllm-0.32.0/forced-float32", 0)}})
+	if c.Verdict != Unchecked || c.Divergence.Positions != 62 || c.Divergence.Mean < 5*c.Floor.Mean || c.Barred() || !strings.Contains(c.String(), "of 62 positions of 2 texts; of another start") {
+		t.Errorf("%+v: %s", c, c)
+	}
+	noisy[1] = set("").Mark(1, Reply{Error: "status 500"})
+	if c := CompareForced(baseline, noisy, Others{}); c.Divergence == nil || c.Divergence.Positions != 31 || !strings.Contains(c.String(), "of 1 text only one of the two has told") {
+		t.Errorf("with one that has failed: %s", c)
+	}
+	damaged := slices.Clone(baseline)
+	damaged[1].Text = strings.Replace(damaged[1].Text, "-9.", "1e300,-9.", 1)
+	shorter := slices.Clone(baseline)
+	shorter[0].InputTokens = 31
+	for says, candidate := range map[string][]Answer{
+		"nothing was told of 2 texts: the server tells no probabilities":                answers("", 32),
+		"nothing was told of 2 texts: the server counts 31 tokens of the text, and tel": answers("sglang-0.5.23/forced-bfloat16", 31),
+		"text 1 has 31 tokens, and 32 of the baseline's":                                shorter,
+		"what was told of text 2 is damaged: the choices of position":                   damaged,
+	} {
+		if c := CompareForced(baseline, candidate, Others{}); !c.Barred() || !strings.Contains(c.String(), says) {
+			t.Errorf("%s, want %q", c, says)
+		}
+	}
+	for _, s := range []Spec{{Task: NextToken, Samples: 2}, {Task: NextToken, MaxTokens: 64}} {
+		if _, err := s.Check(); err == nil || !strings.Contains(err.Error(), "asks for each text once") {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	told := forcedOf(t, recording.Text(t, "by-hand/vllm-0.32.0/forced-bfloat16.json"))
+	long := set("").Mark(0, Reply{Forced: told[:len(told)-1] + strings.Repeat(strings.TrimPrefix(told[:len(told)-1], "[null"), 9) + "]"})
+	if d, err := divergeAnswers([]Answer{long}, baseline[:1]); long.Mark != Right || !long.Short || len(long.Text) > MaxText || err == nil || long.InputTokens != 311 {
+		t.Errorf("of a long text it keeps %d bytes, %s, %d tokens: %v, %v", len(long.Text), long.Mark, long.InputTokens, d, err)
 	}
 }

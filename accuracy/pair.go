@@ -159,6 +159,8 @@ func flips(differences []float64) float64 {
 type Rule struct {
 	Margin  float64 // the loss that is not accepted, as a part of all answers: 0.01 is one point
 	Samples int     // answers to each question that a verdict takes: more than one where they are drawn by chance; at least 1
+	// Invariant says that both engines were told to answer alike whatever else they answer meanwhile: then no answer changes by chance.
+	Invariant bool
 }
 
 // Comparison is a candidate held against its baseline, question by question.
@@ -167,17 +169,26 @@ type Comparison struct {
 	Verdict Verdict `json:"verdict"`
 	Margin  float64 `json:"margin"`
 	// Low and High are what the candidate is better than the baseline by: no less than Low, and no more than High, each with
-	// 95 % confidence, as a part of all answers. It holds if Low is above -Margin.
+	// 95 % confidence, as a part of all answers, whatever starts of the two were asked as far as Starts tell. It holds if Low is above -Margin.
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 	// Loss says that a loss is shown, be it within the margin or not: by [Pairs.Chance], below 5 %.
 	Loss bool `json:"loss,omitempty"`
+	// Starts is how many further starts of the two have told what starts alone change, and Apart the standard error of the
+	// difference that comes of it, as a part of all answers.
+	Starts int     `json:"starts,omitempty"`
+	Apart  float64 `json:"apart,omitempty"`
 	// Again is the baseline's own second start held against its first; nil: there was none. What changes there is noise.
 	Again *Pairs `json:"again,omitempty"`
+	// Unasked are answers of a baseline that was imported to questions that the candidate was not asked: they count for nothing.
+	Unasked int `json:"unasked,omitempty"`
 	// Readings is how the answers read beside the baseline's; nil: there are none of one of them.
 	Readings *Readings `json:"readings,omitempty"`
 	// Needs is about how many questions the margin takes with these changes; 0: there were enough, or it is something else that lacks.
 	Needs int `json:"needs,omitempty"`
+	// Divergence is of the task [NextToken], which has no other verdict than [Unchecked]; Floor is that of two starts of the baseline.
+	Divergence *Divergence `json:"divergence,omitempty"`
+	Floor      *Divergence `json:"floor,omitempty"`
 	// Why is what stands in the way of a verdict, or of [Holds]; each is the end of a sentence that begins "not shown: ".
 	Why []string `json:"why,omitempty"`
 }
@@ -188,25 +199,91 @@ const (
 	startsApart = 0.01 // the chance below which two starts of the baseline are not the same
 )
 
-// Compare says what the answers of a candidate prove beside those of its baseline. Again are those of the baseline's second start;
-// nil: there was none.
-func Compare(baseline, candidate, again []Answer, rule Rule) Comparison {
+// CompareForced says how far the next token of a candidate lies from that of its baseline, both asked by [NextToken]: no verdict, since it says
+// nothing of decoding.
+func CompareForced(baseline, candidate []Answer, others Others) Comparison {
+	c := Comparison{Verdict: Unchecked}
+	d, err := divergeAnswers(baseline, candidate)
+	if err != nil {
+		c.Why = append(c.Why, err.Error())
+		return c
+	}
+	c.Divergence = d
+	if len(others.Baseline) > 0 {
+		c.Floor, _ = divergeAnswers(baseline, others.Baseline[0]) // what has told nothing is no floor
+	}
+	return c
+}
+
+// Others are the answers of further starts of the two that are held against each other, each list the newest first.
+type Others struct {
+	Baseline, Candidate [][]Answer
+}
+
+// Compare says what the answers of a candidate prove beside those of its baseline. Of others the first [MostStarts] of each count.
+func Compare(baseline, candidate []Answer, others Others, rule Rule) Comparison {
+	var again []Answer
 	var own *Pairs
-	if again != nil {
+	if len(others.Baseline) > 0 {
+		again = others.Baseline[0]
 		p := Pair(baseline, again)
 		own = &p
 	}
-	c := Pair(baseline, candidate).judge(own, rule)
+	var s spread
+	s.add(baseline, others.Baseline)
+	s.add(candidate, others.Candidate)
+	c := Pair(baseline, candidate).judge(own, s, rule)
 	if c.Questions > 0 {
-		r := ReadAgainst(baseline, candidate, again, rule.Samples > 1)
+		r := ReadAgainst(baseline, candidate, again, rule.Samples > 1, rule.Invariant)
 		c.Readings = &r
 	}
 	return c
 }
 
+// MostStarts are the further starts that count, of each of the two.
+const MostStarts = 5
+
+// spread is how far starts of the same lie apart, of all that were asked.
+type spread struct {
+	more   int     // starts beyond the first of each: the degrees of freedom
+	beyond float64 // sum of the squares of their scores about their mean, less what chance alone makes of it
+}
+
+// add takes the starts of one deployment: answers are those that are held against the other.
+func (s *spread) add(answers []Answer, others [][]Answer) {
+	all := append([][]Answer{answers}, others[:min(len(others), MostStarts)]...)
+	var pairs []Pairs
+	for i, a := range all {
+		for _, b := range all[:i] {
+			pairs = append(pairs, Pair(b, a))
+		}
+	}
+	s.take(len(all), pairs)
+}
+
+// take takes so many starts of one deployment, by what each two of them have made of the questions.
+func (s *spread) take(starts int, pairs []Pairs) {
+	s.more += starts - 1
+	for _, p := range pairs {
+		chance := (p.Lost + p.Gained) * p.Weight / float64(max(1, p.Questions)*max(1, p.Questions))
+		s.beyond += (p.Difference()*p.Difference() - chance) / float64(starts)
+	}
+}
+
+// error is the standard error that starts add to the difference of one of each.
+func (s spread) error() float64 { return math.Sqrt(2 * max(0, s.beyond) / float64(max(1, s.more))) }
+
+// below is the limit that a difference is above with 95 % confidence, whatever starts were measured, where low is that limit for these starts:
+// errors of the two kinds add as squares, each as far as it is known (Zou and Donner, Statistics in Medicine 27, 2008).
+func (s spread) below(difference, low float64) float64 {
+	// of Student's distribution, by its degrees of freedom: what is exceeded in 5 % of all cases
+	student := [2*MostStarts + 1]float64{0, 6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331, 1.8125}
+	return max(-1, difference-math.Hypot(difference-low, student[s.more]*s.error()))
+}
+
 // judge gives the verdict: it holds if the loss is less than the margin for certain, and is worse if it loses for certain and
 // does not hold.
-func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
+func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	c := Comparison{Pairs: p, Verdict: Unchecked, Margin: rule.Margin, Again: again}
 	if p.Questions == 0 {
 		c.Why = append(c.Why, "no question has an answer of both")
@@ -214,8 +291,9 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 	}
 	mirror := p
 	mirror.Lost, mirror.Gained = p.Gained, p.Lost
-	c.Low, c.High = p.low(), -mirror.low()
-	c.Loss = p.Lost > p.Gained && p.Chance < unsure
+	c.Starts, c.Apart = starts.more, starts.error()
+	c.Low, c.High = starts.below(p.Difference(), p.low()), -starts.below(-p.Difference(), mirror.low())
+	c.Loss = p.Lost > p.Gained && p.Chance < unsure && (c.Apart == 0 || c.High < 0)
 	c.Verdict = NotShown
 	if p.Samples < (1-mostLacking)*float64(rule.Samples) {
 		c.Why = append(c.Why, fmt.Sprintf("answers are drawn by chance: each question takes %d, and has %.3g", rule.Samples, p.Samples))
@@ -223,12 +301,12 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 	if p.CutBaseline > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of the baseline's answers", 100*p.CutBaseline))
 	}
+	if c.Why != nil {
+		return c
+	}
 	if again != nil && again.Chance < startsApart {
 		c.Why = append(c.Why, fmt.Sprintf("two starts of the baseline alone lie %s points apart, which is more than chance: measure more starts",
 			points(math.Abs(again.Difference()))))
-	}
-	if c.Why != nil {
-		return c
 	}
 	if p.CutCandidate > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of its answers", 100*p.CutCandidate))
@@ -243,21 +321,41 @@ func (p Pairs) judge(again *Pairs, rule Rule) Comparison {
 			c.Needs = n
 			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", points(rule.Margin), n))
 		}
-	case c.Why == nil:
+	case c.Why == nil && (c.Apart == 0 || c.Low > -rule.Margin):
 		c.Verdict = Holds
 		return c
 	}
-	if c.Loss {
+	switch table := p.chance(rule.Margin) <= unsure || p.Lost > p.Gained && p.Chance < unsure; {
+	case c.Loss:
 		c.Verdict = Worse
+	case table && c.Apart > 0:
+		c.Why = append(c.Why, "starts lie too far apart for a verdict: measure more of them")
 	}
 	return c
 }
 
 // String says the verdict in one line, with what it rests on.
-func (c Comparison) String() string { return string(c.Verdict) + ": " + c.Reason() }
+func (c Comparison) String() string {
+	if c.Divergence != nil {
+		return c.Reason()
+	}
+	return string(c.Verdict) + ": " + c.Reason()
+}
+
+// Barred reports whether something other than too few questions stands in the way of a verdict: more questions would not mend it.
+func (c Comparison) Barred() bool {
+	return (c.Verdict == NotShown || c.Verdict == Unchecked) && len(c.Why) > min(c.Needs, 1)
+}
 
 // Reason is what the verdict rests on, in one line.
 func (c Comparison) Reason() string {
+	if c.Divergence != nil {
+		s := "KL divergence of its next token from the baseline's: " + c.Divergence.String()
+		if c.Floor == nil {
+			return s + "; no other start of the baseline tells what is noise"
+		}
+		return s + "; of another start of the baseline: " + c.Floor.String()
+	}
 	if c.Verdict == Unchecked {
 		return strings.Join(c.Why, "; ")
 	}
@@ -277,6 +375,15 @@ func (c Comparison) Reason() string {
 	}
 	if c.Again != nil {
 		s += fmt.Sprintf("; %.1f %% have changed, and %.1f %% between two starts of the baseline", 100*c.Discordance(), 100*c.Again.Discordance())
+	}
+	switch {
+	case c.Unasked == 1:
+		s += "; 1 answer of the baseline is to a question that was not asked, and does not count"
+	case c.Unasked > 1:
+		s += fmt.Sprintf("; %d answers of the baseline are to questions that were not asked, and do not count", c.Unasked)
+	}
+	if c.Apart > 0 {
+		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", points(c.Apart), c.Starts)
 	}
 	odd := c.Why
 	if c.Readings != nil {

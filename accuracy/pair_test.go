@@ -26,7 +26,7 @@ func marked(n int, wrong func(i int) bool) []Answer {
 func compared(n, lost, gained int, margin float64) Comparison {
 	baseline := marked(n, func(i int) bool { return i >= n-gained-5 })
 	candidate := marked(n, func(i int) bool { return i < lost || i >= n-5 })
-	return Compare(baseline, candidate, nil, Rule{Margin: margin, Samples: 1})
+	return Compare(baseline, candidate, Others{}, Rule{Margin: margin, Samples: 1})
 }
 
 // TestScoreKeepsItsSize: whatever is asked, a candidate that loses exactly the margin is said to hold in at most 5.2 % of all cases, by
@@ -230,18 +230,48 @@ func TestNoVerdict(t *testing.T) {
 	}{
 		{"all right", right, right, right, rule, Holds, "0.0 % have changed, and 0.0 % between two starts of the baseline"},
 		{"nothing", nil, right, nil, rule, Unchecked, "unchecked: no question has an answer of both"},
-		{"two of each, one of them failed", append(some(Failed, 1), right...), append(some(Failed, 2), right...), nil, Rule{0.02, 2}, Holds, ""},
-		{"one of several", right, right, nil, Rule{0.02, 2}, NotShown, "each question takes 2, and has 1"},
+		{"two of each, one of them failed", append(some(Failed, 1), right...), append(some(Failed, 2), right...), nil, Rule{Margin: 0.02, Samples: 2}, Holds, ""},
+		{"one of several", right, right, nil, Rule{Margin: 0.02, Samples: 2}, NotShown, "each question takes 2, and has 1"},
 		{"several, of which one has failed", right, append(some(Failed, 1), right...), nil, rule, Holds, ""},
 		{"a baseline that is cut", some(Cut, 11), right, nil, rule, NotShown, "cut 1.1 % of the baseline's"},
-		{"a candidate that is cut", right, some(Cut, 11), nil, Rule{0.1, 1}, Worse, "cut 1.1 % of its"},
+		{"a candidate that is cut", right, some(Cut, 11), nil, Rule{Margin: 0.1, Samples: 1}, Worse, "cut 1.1 % of its"},
 		{"few cut", right, some(Cut, 4), nil, rule, Holds, ""},
 		{"a candidate that fails", right, some(Failed, 11), nil, rule, NotShown, "11 of 1000 questions have no answer"},
 		{"a baseline that is two", right, right, some(Wrong, 20), rule, NotShown, "two starts of the baseline alone lie 2.0 points apart"},
+		{"a baseline that is two, and a great loss", right, some(Wrong, 300), some(Wrong, 20), rule, Worse, "two starts of the baseline alone lie 2.0 points apart"},
+		{"starts that lie a little apart", right, right, some(Wrong, 4), rule, NotShown, "; starts alone change it by 0.3 points (standard error, told by 1 more)"},
 	} {
-		c := Compare(x.baseline, x.candidate, x.again, x.rule)
+		var others Others
+		if x.again != nil {
+			others.Baseline = [][]Answer{x.again}
+		}
+		c := Compare(x.baseline, x.candidate, others, x.rule)
 		if c.Verdict != x.verdict || !strings.Contains(c.String(), x.says) {
 			t.Errorf("%s: %s", x.name, c)
+		}
+	}
+}
+
+// TestStartsBar: where further starts alone stand in the way of a verdict, that is said, and more questions would not mend it.
+func TestStartsBar(t *testing.T) {
+	right := marked(1000, func(int) bool { return false })
+	wrong := func(n int) []Answer { return marked(1000, func(i int) bool { return i < n }) }
+	for _, x := range []struct {
+		name      string
+		candidate []Answer
+		again     int // wrong answers of the baseline's second start
+		verdict   Verdict
+		barred    bool
+	}{
+		{"a loss of twice the margin", wrong(40), 7, NotShown, true},
+		{"it would hold", right, 7, NotShown, true},
+		{"starts that are alike", wrong(40), 0, Worse, false},
+		{"a great loss", wrong(300), 7, Worse, false},
+		{"it holds nevertheless", right, 1, Holds, false},
+	} {
+		c := Compare(right, x.candidate, Others{Baseline: [][]Answer{wrong(x.again)}}, Rule{Margin: 0.02, Samples: 1})
+		if c.Verdict != x.verdict || c.Barred() != x.barred || x.barred && !strings.Contains(c.String(), "starts lie too far apart for a verdict") {
+			t.Errorf("%s: barred %v: %s", x.name, c.Barred(), c)
 		}
 	}
 }
@@ -355,60 +385,91 @@ func TestInterval(t *testing.T) {
 	}
 }
 
-// TestSlowStarts: what a start that is better or worse as a whole does to verdicts, and how far the baseline's second start finds it out:
-// the table of docs/accuracy.md.
+// TestStarts: starts of two deployments are better or worse as a whole, by chance. Of candidates that lose exactly the margin, no more are said
+// to hold than docs/accuracy.md says: 8 % with one further start of the baseline, and 5 % with one of each of the two.
+func TestStarts(t *testing.T) { starts(t, 5000, [2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}) }
+
+// TestSlowStarts is the same with more rounds and more starts: the table of docs/accuracy.md.
 func TestSlowStarts(t *testing.T) {
-	const n, margin, discordance, rounds = 1319, 0.01, 0.03, 20000
+	starts(t, 20000, [2]int{0, 0}, [2]int{1, 0}, [2]int{1, 1}, [2]int{2, 2}, [2]int{5, 5})
+}
+
+func starts(t *testing.T, rounds int, further ...[2]int) {
+	t.Helper()
+	const n, margin, open = 1319, 0.01, 0.06 // the part of questions that turn out one way or the other: of two starts, 3 % differ
 	draw := rand.New(rand.NewPCG(28, 7))
-	type table struct{ lost, gained int }
-	memo := map[table]Pairs{}
-	// drawn is a pair of starts of which the second is worse by so much.
-	drawn := func(loss float64) Pairs {
-		x := table{}
-		for range n {
-			switch u := draw.Float64(); {
-			case u < (discordance+loss)/2:
-				x.lost++
-			case u < discordance:
-				x.gained++
-			}
-		}
-		p, ok := memo[x]
-		if !ok {
-			p = compared(n, x.lost, x.gained, margin).Pairs
-			memo[x] = p
-		}
-		return p
-	}
-	holds := map[Pairs]bool{}
-	for _, shift := range []float64{0, 0.0025, 0.005, 0.01} {
-		var alone, checked, both float64
+	type table struct{ lost, gained float64 }
+	lows := map[table]float64{}
+	share := func(loss, shift float64, further [2]int) (holds float64) {
 		for range rounds {
-			base, again, first, second := shift*draw.NormFloat64(), shift*draw.NormFloat64(), shift*draw.NormFloat64(), shift*draw.NormFloat64()
-			hold := func(start float64) bool {
-				p := drawn(margin + base - start)
-				is, ok := holds[p]
-				if !ok {
-					is = p.chance(margin) <= unsure
-					holds[p] = is
+			questions, lost := 0, 0.0 // those that are open, and those that the candidate has lost for good
+			for range n {
+				switch u := draw.Float64(); {
+				case u < open:
+					questions++
+				case u < open+loss:
+					lost++
 				}
-				return is
 			}
-			if !hold(first) {
-				continue
+			start := func() (right []bool) {
+				chance := 0.5 + shift/open*draw.NormFloat64()
+				for range questions {
+					right = append(right, draw.Float64() < chance)
+				}
+				return right
 			}
-			alone += 100. / rounds
-			own := drawn(base - again)
-			if own.Chance >= startsApart {
-				checked += 100. / rounds
+			pair := func(a, b []bool) Pairs {
+				p := Pairs{Questions: n, Weight: 1}
+				for i := range a {
+					switch {
+					case a[i] && !b[i]:
+						p.Lost++
+					case b[i] && !a[i]:
+						p.Gained++
+					}
+				}
+				return p
 			}
-			if hold(second) {
-				both += 100. / rounds
+			var s spread
+			var firsts [2][]bool
+			for side, more := range further {
+				firsts[side] = start()
+				all := [][]bool{firsts[side]}
+				var pairs []Pairs
+				for range more {
+					is := start()
+					for _, was := range all {
+						pairs = append(pairs, pair(was, is))
+					}
+					all = append(all, is)
+				}
+				s.take(len(all), pairs)
+			}
+			p := pair(firsts[0], firsts[1])
+			p.Lost += lost
+			low, ok := lows[table{p.Lost, p.Gained}]
+			if !ok {
+				low = p.low()
+				lows[table{p.Lost, p.Gained}] = low
+			}
+			if s.below(p.Difference(), low) > -margin {
+				holds += 100 / float64(rounds)
 			}
 		}
-		t.Logf("a shift of %.2f points: %.1f %% hold, %.1f with the baseline's second start, %.1f by two starts", 100*shift, alone, checked, both)
-		if shift == 0 && (alone < 4 || alone > 6 || checked < 4) || checked > alone || both > alone {
-			t.Errorf("a shift of %.2f points: %.1f %%, %.1f, %.1f", 100*shift, alone, checked, both)
+		return holds
+	}
+	for _, further := range further {
+		most := 5.0
+		if further == [2]int{1, 0} {
+			most = 8.0
 		}
+		var all []float64
+		for _, shift := range []float64{0, 0.0025, 0.005, 0.01} {
+			holds := share(margin, shift, further)
+			if all = append(all, holds); further != [2]int{} && holds > most || further == [2]int{} && shift == 0 && (holds < 4 || holds > 6) {
+				t.Errorf("%d further starts, which shift by %.2f points: %.1f %% hold at the margin", further, 100*shift, holds)
+			}
+		}
+		t.Logf("%d further starts: %.1f %% hold at the margin; %.0f %% where nothing is lost", further, all, share(0, 0, further))
 	}
 }

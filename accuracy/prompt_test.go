@@ -160,10 +160,10 @@ func TestReadingsOfCallsAndPrompts(t *testing.T) {
 	base := answers(30, func(i int) bool { return i%2 == 0 }, true)
 	second := answers(30, func(i int) bool { return i%2 == 0 && i != 8 || i == 9 }, true)
 	broken := answers(31, func(i int) bool { return i%2 == 0 && i > 40 }, false)
-	if got := ReadAgainst(base, second, second, true); len(got.Odd) > 0 || got.Prompts.Same != 200 || got.Calls.Trigger != (Trigger{99, 1, 1, 99}) || got.Calls.F1 != 0.99 {
+	if got := ReadAgainst(base, second, second, true, false); len(got.Odd) > 0 || got.Prompts.Same != 200 || got.Calls.Trigger != (Trigger{99, 1, 1, 99}) || got.Calls.F1 != 0.99 {
 		t.Errorf("the same again: %q, %+v, %+v", got.Odd, got.Prompts, got.Calls)
 	}
-	got := ReadAgainst(base, broken, second, true).Odd
+	got := ReadAgainst(base, broken, second, true, false).Odd
 	want := []string{
 		"the prompts of 200 of 200 questions have another number of tokens than the baseline's (question 0 has 31 tokens, and 30 of the baseline's): its chat template or its tokenizer is another, or somebody adds to them",
 		"50.6 % of its answers that call a tool call one that was offered, with valid arguments, and 100.0 % of the baseline's",
@@ -172,11 +172,11 @@ func TestReadingsOfCallsAndPrompts(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := ReadAgainst(base, broken, nil, true).Odd; len(got) != 2 {
+	if got := ReadAgainst(base, broken, nil, true, false).Odd; len(got) != 2 {
 		t.Errorf("without a second start of the baseline: %q", got)
 	}
 	text := []Answer{{Question: "a", Mark: Right, Text: "a"}}
-	if got := ReadAgainst(text, text, nil, true); got.Calls != nil || got.Prompts != nil {
+	if got := ReadAgainst(text, text, nil, true, false); got.Calls != nil || got.Prompts != nil {
 		t.Errorf("of a text: %+v, %+v", got.Calls, got.Prompts)
 	}
 }

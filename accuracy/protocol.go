@@ -3,6 +3,7 @@ package accuracy
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -74,6 +75,7 @@ type recipe struct {
 	reply   func(Reply) string                                  // what of a reply counts; nil: its text
 	ways    []extraction                                        // how an answer is found: the first by default
 	judge   func(Question, Reply) (mark Mark, extracted string) // marks all of a reply, failures too; nil: its text, by a way
+	extra   func(endpoint string) map[string]json.RawMessage    // what has a server tell of a text that is given, in one piece; nil: it is to answer
 }
 
 // extraction is one way to find the answer of a reply and to hold it against the right one.
@@ -102,6 +104,8 @@ var recipes = slices.Concat(
 		// Each request is made twice: its answer comes as a stream, and then whole.
 		{task: ToolCalls, protocol: Own, endpoints: []string{load.Chat}, samples: 2, maxTokens: 4096, temp: p(0.0), judge: markCall, ways: []extraction{{name: "schema"}}},
 		{task: PromptCounts, protocol: Own, endpoints: []string{load.Chat}, maxTokens: 1, temp: p(0.0), from: beside, judge: markPrompt, ways: []extraction{{name: "count"}}},
+		{task: NextToken, protocol: Own, endpoints: []string{load.Completions, load.Generate}, maxTokens: 1, temp: p(0.0), extra: forcing,
+			ask: func(q Question) string { return q.Text }, ways: []extraction{{name: "logprobs"}}},
 	},
 	lmEval(LMEval12), lmEval(LMEval13), evalScope,
 	[]recipe{

@@ -125,7 +125,7 @@ func (t Task) read(file io.Reader) ([]Question, error) {
 		return nil, err
 	}
 	if string(first) == "PAR1" {
-		return nil, errors.New("it is Parquet, which is not read: write its rows as JSON lines, with `datasets`: load_dataset(…).to_json(…)")
+		return nil, errors.New("it is Parquet, which is not read. Make JSON lines of it: uv run --with pandas --with pyarrow python -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' FILE.parquet FILE.jsonl")
 	}
 	var questions []Question
 	ids := map[string]int{}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"unicode"
 	"unicode/utf8"
+
+	"hclbench/plain"
 )
 
 // Reading is how answers read, whatever they are worth: what is broken shows here before it shows in a score.
@@ -78,7 +80,7 @@ func repeated(text string) float64 {
 type Wording struct {
 	Answers int `json:"answers"` // to the same question and of the same number, of both
 	Same    int `json:"same"`
-	// Parts is the letter at which the others part, from 0: the median.
+	// Parts is the letter at which the others part, from 1: the median.
 	Parts int `json:"parts,omitempty"`
 }
 
@@ -145,8 +147,8 @@ const (
 )
 
 // ReadAgainst is how the answers of a candidate read beside those of its baseline. Drawn says that answers are drawn by chance: then their words need not be
-// the same. Again are those of the baseline's second start; nil: there was none.
-func ReadAgainst(baseline, candidate, again []Answer, drawn bool) Readings {
+// the same. Invariant is as of [Rule]. Again are those of the baseline's second start; nil: there was none.
+func ReadAgainst(baseline, candidate, again []Answer, drawn, invariant bool) Readings {
 	b := Readings{Baseline: Read(baseline), Candidate: Read(candidate), Chance: 1}
 	if b.Baseline.Answers == 0 || b.Candidate.Answers == 0 {
 		return b
@@ -194,12 +196,21 @@ func ReadAgainst(baseline, candidate, again []Answer, drawn bool) Readings {
 	if drawn {
 		return b
 	}
+	exact := func(w Wording, whose string) {
+		if others := w.Answers - w.Same; invariant && others > 0 {
+			odd("%d of %s are not %s, letter by letter, and part at letter %d (the median): both engines were told to be batch invariant, so that it is no chance",
+				others, plain.Count(w.Answers, "answer"), whose, w.Parts)
+		}
+	}
 	var same map[slot]bool
-	if b.Wording, same = word(baseline, candidate); again == nil {
+	b.Wording, same = word(baseline, candidate)
+	exact(b.Wording, "the baseline's")
+	if again == nil {
 		return b
 	}
 	own, ownSame := word(baseline, again)
 	b.Again = &own
+	exact(own, "its own on another start of the baseline")
 	more, fewer := 0, 0
 	for at, is := range same {
 		switch was, ok := ownSame[at]; {

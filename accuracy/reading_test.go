@@ -54,17 +54,40 @@ func TestReadAgainst(t *testing.T) {
 			return Answer{Text: sentence(i) + strings.Repeat("\ufffd", 20), Finish: "stop", OutputTokens: 100 + i%50}
 		}), nil, "of its letters are no text, and 0.0 % of the baseline's"},
 	} {
-		b := ReadAgainst(plain, x.candidate, x.again, false)
+		b := ReadAgainst(plain, x.candidate, x.again, false, false)
 		if got := strings.Join(b.Odd, "; "); x.odd == "" && got != "" || !strings.Contains(got, x.odd) {
 			t.Errorf("%s: %q, want %q", x.name, got, x.odd)
 		}
 	}
-	b := ReadAgainst(plain, departs(4, 0), nil, false)
+	b := ReadAgainst(plain, departs(4, 0), nil, false, false)
 	if want := (Wording{Answers: 200, Same: 150, Parts: 101}); b.Wording != want {
 		t.Errorf("got %+v, want %+v", b.Wording, want)
 	}
-	if b := ReadAgainst(plain, departs(1, 0), nil, true); b.Wording.Answers != 0 {
+	if b := ReadAgainst(plain, departs(1, 0), nil, true, false); b.Wording.Answers != 0 {
 		t.Errorf("drawn answers were held against each other: %+v", b.Wording)
+	}
+}
+
+// TestBatchInvariant: where both engines say that batches change nothing, one other answer is told, be it of the candidate or of another start of the baseline.
+func TestBatchInvariant(t *testing.T) {
+	first := told(200, func(i int) Answer { return Answer{Text: fmt.Sprint("It is ", i), Finish: "stop", OutputTokens: 9} })
+	once := told(200, func(i int) Answer {
+		return Answer{Text: fmt.Sprint("It is ", i+i/199), Finish: "stop", OutputTokens: 9}
+	})
+	compare := func(candidate, again []Answer, rule Rule) string {
+		rule.Margin, rule.Samples = 0.01, max(1, rule.Samples)
+		return Compare(first, candidate, Others{Baseline: [][]Answer{again}}, rule).String()
+	}
+	for _, x := range []struct{ name, said, want string }{
+		{"candidate", compare(once, first, Rule{Invariant: true}), "1 of 200 answers are not the baseline's, letter by letter, and part at letter 7 (the median)"},
+		{"another start", compare(first, once, Rule{Invariant: true}), "1 of 200 answers are not its own on another start of the baseline, letter by letter"},
+		{"alike", compare(first, first, Rule{Invariant: true}), ""},
+		{"not said", compare(once, once, Rule{}), ""},
+		{"drawn", compare(once, once, Rule{Invariant: true, Samples: 4}), ""},
+	} {
+		if x.want == "" && strings.Contains(x.said, "letter") || !strings.Contains(x.said, x.want) {
+			t.Errorf("%s: %s", x.name, x.said)
+		}
 	}
 }
 

@@ -93,7 +93,7 @@ func body(t *testing.T, a accuracy.Ask) map[string]any {
 // TestRecorded holds prompts, sampling and extraction against what the harnesses themselves did.
 func TestRecorded(t *testing.T) {
 	for name, protocol := range map[string]string{"lm-eval-0.4.12": accuracy.LMEval12, "lm-eval-0.4.13": accuracy.LMEval13,
-		"inferencex": accuracy.InferenceX, "simple-evals": accuracy.SimpleEvals, "sglang": accuracy.SGLang,
+		"inferencex": accuracy.InferenceX, "simple-evals": accuracy.SimpleEvals, "sglang": accuracy.SGLang, "vllm": accuracy.VLLM,
 		"evalscope-1.14.1": accuracy.EvalScope} {
 		t.Run(name, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("../testdata/accuracy", name+".jsonl"))
@@ -146,6 +146,9 @@ func trimmed(ask map[string]any) map[string]any {
 	if sampling, ok := ask["sampling_params"].(map[string]any); ok {
 		return map[string]any{"path": ask["path"], "text": ask["text"], "sampling_params": map[string]any{
 			"max_new_tokens": sampling["max_new_tokens"], "temperature": sampling["temperature"], "stop": sampling["stop"]}}
+	}
+	if ask["path"] != "/generate" { // vLLM's script names no model: hcl always does
+		ask["model"] = "m"
 	}
 	if ask["max_tokens"] == nil { // EvalScope's: hcl bounds all answers
 		ask["max_tokens"] = 16384.0

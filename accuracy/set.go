@@ -97,6 +97,9 @@ func (s Spec) resolve() (Spec, recipe, error) {
 	if s.MaxTokens < 1 || s.MaxTokens > 1<<20 {
 		return s, r, fmt.Errorf("%d tokens of an answer: from 1 to %d are possible", s.MaxTokens, 1<<20)
 	}
+	if r.extra != nil && (s.Samples > 1 || s.MaxTokens > 1) {
+		return s, r, fmt.Errorf("task %q asks for each text once, and for no answer: leave out samples and max_tokens", s.Task)
+	}
 	// To jsonl its scorings are what the extractions are to the others.
 	if s.Task == JSONL {
 		if s.Extract != "" {
@@ -294,6 +297,9 @@ func (s *Set) Ask(i int) Ask {
 	if slices.Contains(r.silent, a.Endpoint) {
 		a.Temperature = nil
 	}
+	if r.extra != nil {
+		a.Whole, a.Extra = true, r.extra(a.Endpoint)
+	}
 	if q.Context != nil {
 		a.Messages = q.Context
 		return a
@@ -340,7 +346,10 @@ func (s *Set) Ask(i int) Ask {
 func (s *Set) Mark(i int, r Reply) Answer {
 	q := s.asked(i)
 	a := Answer{Question: q.ID, Sample: i / len(s.Questions)}
-	if s.recipe.judge != nil {
+	switch {
+	case s.recipe.extra != nil:
+		return markForced(a, r)
+	case s.recipe.judge != nil:
 		a.Mark, a.Extracted = s.recipe.judge(q, r)
 		return stored(a, r)
 	}

@@ -2,6 +2,7 @@ package accuracy_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,6 +146,11 @@ func TestStored(t *testing.T) {
 	if err != nil || len(line) > accuracy.MaxLine || len(a.Text) > accuracy.MaxText+20 || len(a.Calls) != accuracy.MaxCalls || a.InputTokens != 0 {
 		t.Errorf("a line of %d bytes, a text of %d, %d calls, %d tokens: %v", len(line), len(a.Text), len(a.Calls), a.InputTokens, err)
 	}
+	tag := strings.Repeat("<", 1<<17) // of which JSON makes six bytes each
+	b := set.Mark(0, accuracy.Reply{Text: tag, Reasoning: tag, Error: tag, Calls: slices.Repeat([]accuracy.Call{{Name: tag, Arguments: tag[:1024]}}, 64)})
+	if line, err := json.Marshal(b); err != nil || len(line) > accuracy.MaxLine || len(b.Calls) == 0 || !b.Short {
+		t.Errorf("a line of %d bytes, %d calls, short %v: %v", len(line), len(b.Calls), b.Short, err)
+	}
 	if strings.ContainsAny(a.Question+a.Text+a.Reasoning+a.Finish, "\x1b\u202e") {
 		t.Errorf("not printable: %q", a.Question)
 	}
@@ -155,7 +161,7 @@ func TestMistakes(t *testing.T) {
 	for _, c := range []struct{ name, task, file, want string }{
 		{"empty", accuracy.GSM8K, "", "own.jsonl: it is empty"},
 		{"no questions", accuracy.JSONL, "\n\n", "own.jsonl: it has no questions"},
-		{"Parquet", accuracy.MMLU, "PAR1\x00\x00", "own.jsonl: it is Parquet, which is not read: write its rows as JSON lines"},
+		{"Parquet", accuracy.MMLU, "PAR1\x00\x00", "own.jsonl: it is Parquet, which is not read. Make JSON lines of it: uv run"},
 		{"too few", accuracy.GSM8K, good + "\n", "own.jsonl: it has 1 question, and gsm8k asks 1319: to ask only these, write questions = 1"},
 		{"no JSON", accuracy.GSM8K, good + "{\n", "own.jsonl: line 2: it is no JSON object: "},
 		{"another task's", accuracy.GSM8K, good + `{"problem":"x","answer":"1"}`, `own.jsonl: line 2: it has no "question"; a question of gsm8k is one of test.jsonl of `},

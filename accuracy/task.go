@@ -44,6 +44,7 @@ const (
 	JSONL        = "jsonl"
 	ToolCalls    = "tool-calls"
 	PromptCounts = "prompt-tokens"
+	NextToken    = "next-token"
 	GSM8K        = "gsm8k"
 	MMLU         = "mmlu"
 	MMLUPro      = "mmlu-pro"
@@ -66,6 +67,14 @@ var tasks = []Task{
 		}},
 	{Name: PromptCounts, Help: "the server's count of a few prompts' tokens against that of the model's chat template and tokenizer", Samples: 1,
 		File: "the model's tokenizer_config.json or chat_template.jinja, and beside it, as shots_path, its tokenizer.json", made: promptQuestions},
+	{Name: NextToken, Help: "texts that are given: how likely each next token is, against the baseline", Samples: 1,
+		File: `JSON lines with a "text", or with a "question" and its "answer"`,
+		question: func(r row) (Question, error) {
+			if r.has("text") {
+				return Question{ID: r.optional("id"), Text: r.text("text")}, nil
+			}
+			return Question{ID: r.optional("id"), Text: r.text("question") + "\n" + r.text("answer")}, nil
+		}},
 	{Name: GSM8K, Help: "word problems of grade school; the answer is a number", Questions: 1319, Samples: 1,
 		File: "test.jsonl of openai/grade-school-math, and train.jsonl for the examples",
 		question: func(r row) (Question, error) {

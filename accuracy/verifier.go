@@ -10,19 +10,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"hclbench/plain"
 )
 
 // What is read of the files of others, at most.
 const (
 	mostLines  = 100_000
 	longestRow = 64 << 20 // bytes: requests of agents carry all that was said
-	longestSum = 1 << 20  // of a summary
 )
 
 // ReadVerifier reads the answers of a deployment as K2VV and MiniMax's verifier have written them, a results.jsonl of their
 // tool_calls_eval.py and verify.py: one line for each line of their samples, with the request and the answer. Questions are
-// numbered as the lines of the samples are, from 1. What an answer is worth is decided anew, as of [readCall]'s questions.
-func ReadVerifier(r io.Reader) ([]Answer, error) {
+// numbered as the lines of the samples are, from 1. What an answer is worth is decided anew, as of [readCall]'s questions. Lines that are none,
+// as where a verifier was killed, are left out, and note says how many and which is the first; where they are half of all, the file is refused.
+func ReadVerifier(r io.Reader) (answers []Answer, note string, err error) {
 	type row struct {
 		Index   int             `json:"data_index"`
 		At      string          `json:"last_run_at"`
@@ -57,19 +59,24 @@ func ReadVerifier(r io.Reader) ([]Answer, error) {
 	latest := map[int]made{}
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, longestRow)
+	lines, odd := 0, 0
+	var first error // what is wrong with the first odd line
 	for n := 1; in.Scan(); n++ {
 		if len(strings.TrimSpace(in.Text())) == 0 {
 			continue
 		}
-		var one row
-		if err := json.Unmarshal(in.Bytes(), &one); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+		if lines++; n > mostLines {
+			return nil, "", fmt.Errorf("it has more than %d lines", mostLines)
 		}
-		switch {
-		case n > mostLines:
-			return nil, fmt.Errorf("it has more than %d lines", mostLines)
-		case one.Index < 1 || one.Status != "success" && one.Status != "failed":
-			return nil, fmt.Errorf("line %d: it has no \"data_index\" and \"status\", as results of K2VV or MiniMax's verifier do", n)
+		var one row
+		err := json.Unmarshal(in.Bytes(), &one)
+		if err == nil && (one.Index < 1 || one.Status != "success" && one.Status != "failed") {
+			err = errors.New("it has no \"data_index\" and \"status\", as results of K2VV or MiniMax's verifier do")
+		}
+		if err != nil {
+			odd++
+			first = cmp.Or(first, fmt.Errorf("line %d: %w", n, err))
+			continue
 		}
 		q, err := readCall(one.Request)
 		if err != nil { // theirs offer tools, too, whose schemas are none
@@ -99,13 +106,16 @@ func ReadVerifier(r io.Reader) ([]Answer, error) {
 			latest[one.Index] = made{one.At, stored(a, reply)}
 		}
 	}
-	if err := in.Err(); err != nil {
-		return nil, err
+	switch err := in.Err(); {
+	case err != nil:
+		return nil, "", err
+	case lines == 0:
+		return nil, "", errors.New("it has no answers")
+	case 2*odd >= lines:
+		return nil, "", fmt.Errorf("%d of its %d lines are no results, such as %w", odd, lines, first)
+	case odd > 0:
+		note = fmt.Sprintf("%d of the %d lines of its file are no results and were left out, such as %s", odd, lines, plain.Line(first.Error()))
 	}
-	if len(latest) == 0 {
-		return nil, errors.New("it has no answers")
-	}
-	var answers []Answer
 	indexes := make([]int, 0, len(latest))
 	for index := range latest {
 		indexes = append(indexes, index)
@@ -114,37 +124,5 @@ func ReadVerifier(r io.Reader) ([]Answer, error) {
 	for _, index := range indexes {
 		answers = append(answers, latest[index].answer)
 	}
-	return answers, nil
-}
-
-// ReadVerifierSummary reads the figures that K2VV or MiniMax's verifier has written, its summary.json.
-func ReadVerifierSummary(r io.Reader) (CallScore, error) {
-	text, err := io.ReadAll(io.LimitReader(r, longestSum+1))
-	if err != nil {
-		return CallScore{}, err
-	}
-	var s struct {
-		Success    *int `json:"success_count"`
-		Failure    *int `json:"failure_count"`
-		K2Called   *int `json:"finish_tool_calls"`
-		K2Valid    *int `json:"successful_tool_call_count"`
-		MiniCalled *int `json:"tool_calls_finish_tool_calls"`
-		MiniValid  *int `json:"tool_calls_successful_count"`
-		Reasoning  int  `json:"error_only_reasoning_count"` // MiniMax's
-	}
-	if len(text) > longestSum {
-		return CallScore{}, fmt.Errorf("it has more than %d bytes", longestSum)
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return CallScore{}, err
-	}
-	called, valid := cmp.Or(s.K2Called, s.MiniCalled), cmp.Or(s.K2Valid, s.MiniValid)
-	if s.Success == nil || s.Failure == nil || called == nil || valid == nil {
-		return CallScore{}, errors.New("it is no summary of K2VV or MiniMax's verifier: \"success_count\", \"failure_count\" or the counts of tool calls are missing")
-	}
-	sum := CallScore{*s.Success + *s.Failure, *called, *valid, s.Reasoning, *s.Failure}
-	if *s.Success < 0 || sum.Failed < 0 || sum.OnlyReasoning < 0 || sum.Valid < 0 || sum.Valid > sum.Called || sum.Called > *s.Success {
-		return CallScore{}, errors.New("its counts contradict each other")
-	}
-	return sum, nil
+	return answers, note, nil
 }

@@ -616,6 +616,16 @@ func TestStopIsGraceful(t *testing.T) {
 	check(t, <-stopped)
 }
 
+// TestStopAsksAgain: an engine that has lost its stop signal, as vLLM does that loads, ends within its grace.
+func TestStopAsksAgain(t *testing.T) {
+	a, _ := serve(t, shortDir(t))
+	r := beginUntil(t, a, `trap 'trap "echo bye; exit 0" TERM' TERM; echo up; while :; do sleep 0.02; done`, "up")
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop(a, t.Context(), "p", 20*time.Second) }()
+	waitFor(t, r, "bye")
+	check(t, <-stopped)
+}
+
 // TestStopOutlivesItsCaller: an engine has its grace also when the connection is lost on
 // which it was told to stop.
 func TestStopOutlivesItsCaller(t *testing.T) {

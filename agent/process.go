@@ -266,7 +266,7 @@ func (p *processes) get(name string) *process {
 	return p.all[name]
 }
 
-// stop sends the process group its stop signal, waits for the grace period, kills what is left of
+// stop sends the process group its stop signal, and its first process again, waits for the grace period, kills what is left of
 // the tree, and forgets it when nothing is. A process that is not there is stopped.
 func (p *processes) stop(ctx context.Context, name string, grace time.Duration) error {
 	pr := p.get(name)
@@ -294,14 +294,21 @@ func (p *processes) stop(ctx context.Context, name string, grace time.Duration) 
 	if err := signalAll(asked, signal); err != nil {
 		p.log.Warn("stop a process", "name", name, "err", err)
 	}
-	patience := time.NewTimer(grace)
+	patience, again := time.NewTimer(grace), time.NewTicker(provision.AskedAgain(grace))
 	defer patience.Stop()
-	select {
-	case <-ended:
-	case <-pr.gone:
-	case <-patience.C:
-		p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
-	case <-ctx.Done():
+	defer again.Stop()
+	for asking := true; asking; {
+		asking = false
+		select {
+		case <-ended:
+		case <-pr.gone:
+		case <-again.C:
+			asking = true
+			_ = pr.signal(signal) // what others of it do about the first they do
+		case <-patience.C:
+			p.log.Warn("killing a process that does not stop", "name", name, "grace", grace)
+		case <-ctx.Done():
+		}
 	}
 	if err := p.kill(ctx, pr); err != nil {
 		return fmt.Errorf("stop %s: %w", name, err)

@@ -53,6 +53,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	defer stop(nil)
 	r.stop = stop
 	err := &Error{Hosts: r.runHosts(work)}
+	err.Store = r.keep.stays(ctx, opt.Rent)
 	noted()
 
 	outcome := "done"
@@ -60,7 +61,7 @@ func Run(ctx context.Context, p *plan.Plan, store *results.Store, opt Options) (
 	case ctx.Err() != nil:
 		outcome, err.Cause = "interrupted", context.Cause(ctx)
 	case work.Err() != nil:
-		outcome, err.Store = "failed", context.Cause(work)
+		outcome, err.Store = "failed", errors.Join(err.Store, context.Cause(work))
 	case len(err.Hosts) > 0:
 		outcome = "failed"
 	}
@@ -144,6 +145,11 @@ func (r *run) openings() (all []opening) {
 func (r *run) host(ctx context.Context, o opening) *HostError {
 	tell := r.at(o.at)
 	s, err := place.Open(ctx, o.at, o.work, r.opt.Options, tell.hear)
+	if o.at.Rent != nil { // for those who look while it goes on, or when it was killed
+		if wrong := r.keep.stays(ctx, r.opt.Rent); wrong != nil {
+			r.stop(wrong)
+		}
+	}
 	for _, h := range o.hosts {
 		if err != nil {
 			r.sched.lose(h, nil)
@@ -323,7 +329,7 @@ func (t *trial) cell(ctx context.Context, c *plan.Cell, how func(*measurement, c
 		m.tell.about.Number, m.tell.about.Of = m.of.tell.about.Number, m.of.tell.about.Of
 		m.tell.tell(Event{Type: Try})
 	} else {
-		m.tell.about.Number, m.tell.about.Of = t.run.begin()
+		m.tell.about.Number, m.tell.about.Of = t.begin()
 		m.tell.tell(Event{Type: Begin})
 	}
 	var more []error

@@ -136,14 +136,18 @@ func (a *asking) mark(m *measurement, records []load.Record) (doubts []load.Reas
 			reply.Error = r.Class
 		}
 		if said := r.Said; said != nil {
-			reply.Text, reply.Reasoning = said.Text, said.Reasoning
+			reply.Text, reply.Reasoning, reply.Forced = said.Text, said.Reasoning, said.Forced
 			for _, c := range said.Calls {
 				reply.Calls = append(reply.Calls, accuracy.Call(c))
 			}
+			if said.Cut && reply.Error == "" {
+				reply.Error = endless
+			}
 		}
+		m.t.run.keep.hide(&reply) // before it is cut: a half of a secret is not found
 		x := a.set.Mark(r.Seq, reply)
 		x.At = m.cell.Load().Workload.Concurrency
-		if x.Short = x.Short || r.Said != nil && r.Said.Cut; x.Short {
+		if x.Short {
 			short++
 		}
 		answers[r.Seq], asked[r.Seq], r.Said = x, true, nil
@@ -152,13 +156,10 @@ func (a *asking) mark(m *measurement, records []load.Record) (doubts []load.Reas
 		answers = slices.DeleteFunc(answers, func(x accuracy.Answer) bool { return x.Mark == "" })
 		doubts = load.Because(load.CodeFailed, fmt.Sprintf("%d of %d questions were not asked", len(asked)-len(answers), len(asked)))
 	}
-	// Doubts about when tokens came are none about what they say.
-	v := &m.out.Summary.Verdict
-	if v.Reasons = slices.DeleteFunc(v.Reasons, func(r load.Reason) bool { return r.Metrics != nil }); len(v.Reasons) == 0 {
-		v.Verdict = load.Valid
-	}
+	ofAnswers(&m.out.Summary.Verdict)
 	m.out.Accuracy.Answers, m.out.Accuracy.Score = answers, accuracy.Sum(answers)
-	score := m.out.Accuracy.Score
+	score := &m.out.Accuracy.Score
+	score.Texts = a.set.Spec.Task == accuracy.NextToken
 	if cut := float64(score.Cut) / float64(max(score.Asked, 1)); cut > mostCut {
 		doubts = append(doubts, load.Because(load.CodeCutShort, fmt.Sprintf("%d of %d answers (%.1f %%) were cut at their length, %d tokens, before they were right: "+
 			"raise max_tokens", score.Cut, score.Asked, 100*cut, a.set.Spec.MaxTokens))...)
@@ -168,6 +169,18 @@ func (a *asking) mark(m *measurement, records []load.Record) (doubts []load.Reas
 	}
 	return doubts
 }
+
+// ofAnswers leaves of a verdict what says something of the answers: not when requests went and tokens came.
+func ofAnswers(v *load.Verdict) {
+	pace := []string{"starved", "client-cpu", "send-lag", "fell-behind", "littles-law", "not-full", "too-few", "drifting"}
+	v.Reasons = slices.DeleteFunc(v.Reasons, func(r load.Reason) bool { return r.Metrics != nil || slices.Contains(pace, r.Code) })
+	if len(v.Reasons) == 0 {
+		v.Verdict = load.Valid
+	}
+}
+
+// endless is why an answer has failed that nobody can mark, as its end is not known.
+const endless = "more came than is kept of an answer (4 MiB, and 256 calls of tools) or of all answers (512 MiB)"
 
 // mostCut is the share of answers that may be cut at their length before their score is in doubt.
 const mostCut = 0.01

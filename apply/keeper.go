@@ -2,17 +2,20 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/rent"
 	"hclbench/results"
 )
 
@@ -84,6 +87,17 @@ func (k *keeper) clean(texts ...*string) {
 	}
 }
 
+// hide takes secrets out of an answer that is not marked yet, and changes nothing else of it.
+func (k *keeper) hide(r *accuracy.Reply) {
+	texts := []*string{&r.Text, &r.Reasoning}
+	for i := range r.Calls {
+		texts = append(texts, &r.Calls[i].Name, &r.Calls[i].Arguments)
+	}
+	for _, t := range texts {
+		*t = k.secrets.Hide(*t)
+	}
+}
+
 func (k *keeper) cell(ctx context.Context, out *results.Cell, records []load.Record) error {
 	k.clean(&out.Error, &out.CacheReset)
 	if s := out.Summary; s != nil {
@@ -144,6 +158,47 @@ func (k *keeper) deployment(ctx context.Context, row results.Deployment) error {
 	ctx, done := flow.Beyond(ctx, storePatience)
 	defer done()
 	return failed(ofRun, nil, k.store.PutDeployment(ctx, row))
+}
+
+// stays keeps what the lab's runs have had of rented boxes.
+func (k *keeper) stays(ctx context.Context, rentals *rent.Journal) error {
+	ctx, done := flow.Beyond(ctx, storePatience)
+	defer done()
+	return failed(ofRun, nil, KeepStays(ctx, k.store, rentals))
+}
+
+// KeepStays keeps with the runs of a store what they have had of rented boxes, as the lab's journal knows it by now: a box that
+// one run has left is taken, or given back, by another. rentals may be nil.
+func KeepStays(ctx context.Context, store *results.Store, rentals *rent.Journal) error {
+	if rentals == nil {
+		return nil
+	}
+	all, err := rentals.Rentals()
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	known, err := store.Stays(ctx, "")
+	runs, wrong := store.Runs(ctx)
+	if err = errors.Join(err, wrong); err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, t := range all {
+		if t.Box.ID == "" { // nobody has seen one
+			continue
+		}
+		for i, share := range t.Account(now) {
+			at := func(t time.Time) time.Time { return t.UTC().Round(0) } // as it is stored
+			stay := results.Stay{
+				RunID: share.Run, Request: t.Request, Host: t.Host, Plugin: t.Plugin, Box: t.Box.ID, Price: t.PerHour(), Began: at(share.From),
+				Up: at(share.Up), Ready: at(share.Ready), Ended: at(share.Until), Closed: i+1 < len(t.Shares) || !t.Open(), Cost: share.Cost, Told: share.Told,
+			}
+			if slices.ContainsFunc(runs, func(r results.Run) bool { return r.ID == share.Run }) && !slices.Contains(known, stay) {
+				err = errors.Join(err, store.PutStay(ctx, stay))
+			}
+		}
+	}
+	return err
 }
 
 func (k *keeper) log(ctx context.Context, engine string, text []byte) error {

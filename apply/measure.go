@@ -91,12 +91,13 @@ func (m *measurement) load(ctx context.Context) error {
 		return unproved
 	}
 	m.out.Summary = got.Summary
+	m.tellClocks()
 	if asks != nil {
 		doubts = append(doubts, asks.mark(m, got.Records)...)
+	} else { // which is about when tokens came, and not about what they say
+		throttled(m.out.Summary, got.Telemetry)
+		crowded(m.out.Summary, got.Telemetry, m.cell.Load().Workload.Speed)
 	}
-	m.tellClocks()
-	throttled(m.out.Summary, got.Telemetry)
-	crowded(m.out.Summary, got.Telemetry, m.cell.Load().Workload.Speed)
 	doubt(m.out.Summary, slices.Concat(m.t.doubts, load.Because(load.CodeLeft, got.left...), doubts)...)
 	return nil
 }

@@ -94,7 +94,7 @@ const tellPatience = 10 * time.Second
 // reserved where an engine runs that a neighbour would disturb: not a simulated one.
 func (r *run) workAt(h *provision.Host, line []*plan.Deployment) place.Work {
 	lab := r.plan.Lab
-	w := place.Work{Rehearsal: r.plan.Rehearsal, Claim: agent.Lease{
+	w := place.Work{Rehearsal: r.plan.Rehearsal, MaxMoney: lab.MaxMoney, Claim: agent.Lease{
 		Lab: lab.Name, Run: r.opt.Run.ID, Store: r.keep.store.ID(), Holder: r.opt.Holder,
 		TTL: load.Duration(lab.Lease), MaxDuration: load.Duration(lab.MaxDuration),
 	}}

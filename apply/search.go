@@ -42,7 +42,7 @@ func (t *trial) next(ctx context.Context) (*plan.Cell, error) {
 			if x.Search, err = capacity.New(c.Search().Question); err != nil {
 				return nil, fmt.Errorf("search of benchmark %s: %w", c.Benchmark, err)
 			}
-			x.tell.about.Number, x.tell.about.Of = t.run.begin()
+			x.tell.about.Number, x.tell.about.Of = t.begin()
 			x.tell.tell(Event{Type: Begin})
 			t.looking = x
 		}
@@ -60,7 +60,7 @@ func (t *trial) next(ctx context.Context) (*plan.Cell, error) {
 			if found.Holds == nil && found.Breaks == nil {
 				verdict = load.Suspect
 			}
-			t.run.count(verdict, t.d.Tuned)
+			t.over(verdict)
 			x.tell.tell(Event{Type: End, Capacity: &found})
 			continue
 		}

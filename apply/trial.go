@@ -43,7 +43,7 @@ func newTrial(r *run, d *plan.Deployment, at sessions) *trial {
 	if at == nil { // it will not be carried out
 		return t
 	}
-	t.row.Facts = t.home().FactsText()
+	t.row.Begun, t.row.Facts = time.Now(), t.home().FactsText()
 	for _, c := range t.left {
 		for _, client := range c.From() {
 			if t.row.Clients == nil {
@@ -114,11 +114,7 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 		return err
 	}
 	if m.of == nil {
-		t.run.count(m.out.Verdict().Verdict, t.d.Tuned)
-		if t.d.Enough != nil && t.d.Enough(&results.Row{Cell: m.out, Deployment: t.row}) {
-			t.run.expect(-len(t.left)) // nobody is to measure them
-			t.left = nil
-		}
+		t.over(m.out.Verdict().Verdict)
 		e := Event{Type: End, Summary: m.out.Summary, Message: what}
 		if m.out.Accuracy != nil && m.out.Summary != nil {
 			e.Score = &m.out.Accuracy.Score
@@ -130,6 +126,24 @@ func (t *trial) keep(ctx context.Context, m *measurement, what string) error {
 	found := m.of.outcome()
 	m.tell.tell(Event{Type: Tried, Summary: m.out.Summary, Message: what, Capacity: &found})
 	return nil
+}
+
+// begin is which cell of how many begins: of the run, or of the start of a tuning, since nobody knows how many those will be.
+func (t *trial) begin() (number, of int) {
+	if number, of = t.run.begin(); t.d.Tuned {
+		of = len(t.d.Cells)
+		number = of - len(t.left) + 1
+	}
+	return number, of
+}
+
+// over counts a cell that is kept, or a search that has ended. Where that makes those after it needless nobody is to measure them.
+func (t *trial) over(verdict string) {
+	t.run.count(verdict, t.d.Tuned)
+	if len(t.left) > 0 && t.d.Enough != nil && t.d.Enough() {
+		t.run.expect(-len(t.left))
+		t.left = nil
+	}
 }
 
 func (t *trial) keepRow(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/flow"
@@ -57,11 +58,9 @@ func (r *run) tune(ctx context.Context, t *plan.Tune) {
 			return
 		}
 		r.expect(len(d.ToDo()))
-		if start.Race != nil && t.Capacity() == nil {
-			d.Enough = func(row *results.Row) bool {
-				figure, _ := r.figure(t, row)
-				return row.ID == d.Cells[0].ID && beaten(t, start.Race, figure)
-			}
+		d.Enough = func() bool { // who is out by its loads is asked nothing
+			result, err := r.ofLoads(ctx, t, d, &results.Tried{Start: start, Engine: d.Engine.Label(), Deployment: d.ID})
+			return err == nil && result != nil && result.Outcome != tune.Measured
 		}
 		tried := results.Tried{Start: start, Engine: d.Engine.Label(), Settings: start.Candidate.Settings(), Run: r.opt.Run.ID, Deployment: d.ID}
 		// Until its end is noted a start counts as one that was killed: its hosts clean themselves when the lease is over.
@@ -147,6 +146,11 @@ func said(t *plan.Tune, tried results.Tried) string {
 		}
 		loads = append(loads, text)
 	}
+	for _, c := range tried.Checks {
+		if c.Verdict != "" {
+			loads = append(loads, "accuracy "+string(c.Verdict))
+		}
+	}
 	return fmt.Sprintf("%s: %s %s", tried.Settings, t.Figure.Name, strings.Join(loads, ", "))
 }
 
@@ -154,13 +158,43 @@ func said(t *plan.Tune, tried results.Tried) string {
 func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *results.Tried, failed *failure) (*tune.Result, error) {
 	late, done := flow.Beyond(ctx, storePatience)
 	defer done()
+	result, err := r.ofLoads(late, t, d, tried)
+	broken := slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error != "" })
+	switch {
+	case err != nil, failed != nil && failed.scope > ofDeployment, broken && failed == nil && ctx.Err() != nil:
+		return nil, err
+	case failed != nil && !isItsOwn(t, tried, failed):
+		r.at(t.Hold.Host).say(Warning, "tune %s: what start %d has failed by is not among the settings of its candidate; the next apply makes it again",
+			t.Name, tried.Number)
+		return nil, nil
+	case failed != nil:
+		text, _, _ := strings.Cut(failed.Error(), "\n")
+		outcome := tune.DidNotStart
+		if engines.IsOutOfMemory(text) {
+			outcome = tune.OutOfMemory
+		}
+		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
+	case result == nil || result.Outcome != tune.Measured:
+		return result, nil
+	}
+	if result, err = r.ofAnswers(late, t, d, tried, result); err == nil && result != nil && result.Outcome == tune.NotMeasurable && ctx.Err() != nil {
+		return nil, nil // it was broken off while it was asked
+	}
+	return result, err
+}
+
+// ofLoads is what came of the loads of a start; nil: they are not over.
+func (r *run) ofLoads(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *results.Tried) (*tune.Result, error) {
 	best, at, why, broke, missed := tune.Score{}, "", "", false, []string(nil)
 	for _, c := range d.Cells {
 		read := r.triedLoad
-		if c.Search() != nil {
+		switch {
+		case c.Eval() != nil:
+			continue
+		case c.Search() != nil:
 			read = r.triedSearch
 		}
-		l, err := read(late, t, tried, c)
+		l, err := read(ctx, t, tried, c)
 		if err != nil {
 			return nil, err
 		}
@@ -179,24 +213,11 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 		}
 		tried.Loads = append(tried.Loads, l.TriedLoad)
 	}
-	if len(d.Cells) == 1 && t.Capacity() == nil {
+	if len(t.Loads)+len(t.Checks) == 1 && t.Capacity() == nil {
 		at = "" // a race would save nothing
 	}
 	broken := slices.ContainsFunc(tried.Loads, func(l results.TriedLoad) bool { return l.Error != "" })
 	switch {
-	case failed != nil && failed.scope > ofDeployment, broken && failed == nil && ctx.Err() != nil:
-		return nil, nil
-	case failed != nil && !isItsOwn(t, tried, failed):
-		r.at(t.Hold.Host).say(Warning, "tune %s: what start %d has failed by is not among the settings of its candidate; the next apply makes it again",
-			t.Name, tried.Number)
-		return nil, nil
-	case failed != nil:
-		text, _, _ := strings.Cut(failed.Error(), "\n")
-		outcome := tune.DidNotStart
-		if engines.IsOutOfMemory(text) {
-			outcome = tune.OutOfMemory
-		}
-		return &tune.Result{Outcome: outcome, Reason: r.keep.secrets.Text(text)}, nil
 	case t.Capacity() == nil && beaten(t, tried.Race, tried.Loads[0].Figure):
 		return &tune.Result{Outcome: tune.Beaten, Reason: fmt.Sprintf("%s %.4g at %s", t.Figure.Name, tried.Loads[0].Figure, tried.Race.At),
 			Score: tune.Score{Value: t.Score(tried.Loads[0].Figure)}}, nil
@@ -216,6 +237,35 @@ func (r *run) resultOf(ctx context.Context, t *plan.Tune, d *plan.Deployment, tr
 	return &tune.Result{Outcome: tune.Measured, Score: best, At: at}, nil
 }
 
+// ofAnswers is what came of a start whose loads were measured, by what it has answered: who is worse than the baseline has failed, and what is
+// not shown excludes nobody. nil: its questions are not over.
+func (r *run) ofAnswers(ctx context.Context, t *plan.Tune, d *plan.Deployment, tried *results.Tried, result *tune.Result) (*tune.Result, error) {
+	for _, c := range d.Cells {
+		if c.Eval() == nil {
+			continue
+		}
+		run := cmp.Or(c.Run, r.opt.Run.ID)
+		scored, err := r.keep.store.Scored(ctx, results.Query{Run: run, Cell: c.ID}, nil)
+		if err != nil || len(scored) == 0 {
+			return nil, err
+		}
+		x := &scored[0]
+		if v := x.Verdict(); v.Verdict == load.Void {
+			why, _, _ := strings.Cut(v.Texts()[0], "\n")
+			return &tune.Result{Outcome: tune.NotMeasurable, Reason: "of accuracy " + t.Accuracy + ": " + why}, nil
+		}
+		check := results.Check{Asker: results.Asker{Run: run, Cell: c.ID}, Axes: c.Axes}
+		if tried.Phase != tune.AA {
+			check.Verdict, check.Why = x.Held.Verdict, r.keep.secrets.Text(x.Held.Reason())
+		}
+		tried.Checks = append(tried.Checks, check)
+		if check.Verdict == accuracy.Worse && result.Outcome == tune.Measured {
+			result.Outcome, result.Reason = tune.FailedCheck, fmt.Sprintf("%s at %s: %s", t.Accuracy, plan.At(tried.Engine, c.Axes), check.Why)
+		}
+	}
+	return result, nil
+}
+
 // triedNow is a load of a start as its ledger keeps it, and what its result is made of.
 type triedNow struct {
 	results.TriedLoad
@@ -226,7 +276,7 @@ type triedNow struct {
 
 // triedLoad is what a cell has measured of what is tuned, and of the box, if it was proved.
 func (r *run) triedLoad(ctx context.Context, t *plan.Tune, tried *results.Tried, c *plan.Cell) (l triedNow, err error) {
-	l = triedNow{TriedLoad: results.TriedLoad{Cell: c.ID, Axes: c.Axes}, at: plan.At(tried.Engine, c)}
+	l = triedNow{TriedLoad: results.TriedLoad{Cell: c.ID, Axes: c.Axes}, at: plan.At(tried.Engine, c.Axes)}
 	rows, err := r.keep.store.Rows(ctx, results.Query{Run: cmp.Or(c.Run, r.opt.Run.ID), Cell: c.ID})
 	if err != nil || len(rows) == 0 {
 		l.Error = notMeasured

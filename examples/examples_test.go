@@ -90,6 +90,11 @@ var examples = map[string]example{
 		loads: map[string]int{"here": 3},
 		cells: join(eachOf("online", 1, "sim.full", "sim.close", "sim.coarse"), eachOf("books", 1, "sim.full", "sim.close", "sim.coarse")),
 	},
+	"tool-calls-simulated": {
+		hosts: 1,
+		loads: map[string]int{"here": 2},
+		cells: join(eachOf("online", 1, "sim.careful", "sim.hasty"), eachOf("journeys", 1, "sim.careful", "sim.hasty")),
+	},
 	"accuracy-fp8": {
 		hosts: 1,
 		loads: map[string]int{"h200": 3},
@@ -140,6 +145,7 @@ var examples = map[string]example{
 			eachOf("prefix-cached", 3, "sglang.h200", "vllm.h200-prefix", "sglang.mi300x"),
 			eachOf("offline", 6+3+3, "sglang.h200-offline", "vllm.h200-offline", "trtllm.h200-offline", "sglang.mi300x-offline", "vllm.mi300x"),
 			eachOf("offline", 3, "sglang.mi300x-offline", "vllm.mi300x"),
+			eachOf("gsm8k", 1, "sglang.h200", "vllm.h200", "trtllm.h200", "sglang.mi300x", "vllm.mi300x"),
 		),
 		published: map[string]int{"online": 45, "prefix-cached": 9, "offline": 63},
 		words: map[string][]string{
@@ -636,7 +642,7 @@ func TestPublished(t *testing.T) {
 // study's way and ends at its answer.
 func TestGPUStackTuned(t *testing.T) {
 	cfg := read(t, "gpustack-h200")
-	p, err := plan.Rehearse(cfg, 1, func(int) bool { return true })
+	p, err := plan.Rehearse(cfg, 1, plan.Here{Free: func(int) bool { return true }, There: func(string) bool { return true }})
 	if err != nil {
 		t.Fatal(err)
 	}

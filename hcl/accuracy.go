@@ -97,9 +97,8 @@ func readAccuracy(b *lang.Block, c *Config) Benchmark {
 	}
 	read.FailIfEmpty("path", "Write the name of a file, relative to the lab's directory.")
 	checkTask(read, &d)
-	taken := func(name string) bool { return name == d.Name }
-	if slices.ContainsFunc(c.Benchmarks, func(of Benchmark) bool { return taken(of.Name) }) || slices.ContainsFunc(c.Tunes, func(of Tune) bool { return taken(of.Name) }) {
-		read.Fail(read.Header, "Name given twice", "Answers stand under the name of their block, and a benchmark or a tuning is named %q. Rename one.", d.Name)
+	if slices.ContainsFunc(c.Benchmarks, func(of Benchmark) bool { return of.Name == d.Name }) {
+		read.Fail(read.Header, "Name given twice", "Answers stand under the name of their block, and a benchmark is named %q. Rename one.", d.Name)
 	}
 	if d.baseline != nil && d.run != "" {
 		read.Fail(read.At("baseline_run"), "Two baselines", "Answers are held against one baseline. Remove baseline or baseline_run.")
@@ -122,14 +121,17 @@ func readAccuracy(b *lang.Block, c *Config) Benchmark {
 		d.Baseline = d.baseline.Label()
 	}
 	for _, e := range d.engines {
-		at := d.at
+		at, asks := d.at, d.Asking
 		if at == nil {
 			at = concurrenciesOf(e, c.Benchmarks)
 		}
+		if asks.Spec.Task == accuracy.NextToken && !read.Arg("endpoint").IsSet() && e.Kind == engines.SGLang {
+			asks.Spec.Endpoint = load.Generate // which alone tells of given texts
+		}
 		for _, n := range at {
 			d.Cells = append(d.Cells, Cell{
-				Axes: []Axis{{"engine", e.Label()}, {"concurrency", int64(n)}}, Engine: e, Asks: &d.Asking,
-				Workload: load.Workload{Concurrency: n, Endpoint: d.Spec.Endpoint, Dataset: load.Dataset{Kind: load.JSONL, Questions: true,
+				Axes: []Axis{{"engine", e.Label()}, {"concurrency", int64(n)}}, Engine: e, Asks: &asks,
+				Workload: load.Workload{Concurrency: n, Endpoint: asks.Spec.Endpoint, Dataset: load.Dataset{Kind: load.JSONL, Questions: true,
 					Path: d.Spec.Path, SHA256: d.Spec.SHA256, Shots: d.Spec.ShotsPath, ShotsSHA256: d.Spec.ShotsSHA256}},
 			})
 		}
@@ -163,6 +165,11 @@ func checkTask(b *lang.Block, d *accuracyDraft) {
 		return
 	}
 	d.Spec = whole
+	if whole.Task == accuracy.NextToken {
+		if d.Margin = 0; b.Arg("margin").IsSet() {
+			b.Warn(b.At("margin"), "No effect", "Task %s has no right answers of which some may be lost. Remove margin.", whole.Task)
+		}
+	}
 	if whole.NeedsShots() && whole.ShotsPath == "" {
 		missing := fmt.Sprintf("Protocol %q takes the examples for %s from a file of their own. Write shots_path, or shots = 0.", whole.Protocol, whole.Task)
 		if *whole.Shots == 0 {
@@ -181,7 +188,7 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
 	if len(d.engines) > 1 {
 		at = b.Element("engine", i)
 	}
-	most, flag, said := engines.MaxContext(e)
+	argument, why := unaskable(e, d.Spec)
 	switch {
 	case slices.Contains(d.engines[:i], e):
 		b.Fail(at, "Engine given twice", "%s is asked already. Remove one.", e.Address())
@@ -189,13 +196,23 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
 		b.Fail(at, "Wrong value", onlyRecipe, e.Address())
 	case b.UsesMatrix(e.Address()):
 		b.Fail(at, "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
-	case engines.ForcesAcceptance(e) != "":
-		b.Fail(at, "Answers are not the model's", "%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does. "+
-			"Ask an engine without it, which is a start of its own.", e.Address(), engines.ForcesAcceptance(e))
-	case said && d.Spec.MaxTokens >= most:
-		b.Fail(b.At("max_tokens"), "Context too short", "An answer may have %d tokens, and %s of %s allows %d with its question. Raise it, or ask for less.",
-			d.Spec.MaxTokens, flag, e.Address(), most)
+	case why != "" && argument != "":
+		b.Fail(b.At(argument), "Context too short", "%s", why)
+	case why != "":
+		b.Fail(at, "Answers are not the model's", "%s", why)
 	}
+}
+
+// unaskable is why nobody asks an engine such questions, and the argument that is to blame where it is not the engine; both empty: it can be asked.
+func unaskable(e *engines.Engine, s accuracy.Spec) (argument, why string) {
+	if how := engines.ForcesAcceptance(e); how != "" {
+		return "", fmt.Sprintf("%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does. "+
+			"Ask an engine without it, which is a start of its own.", e.Address(), how)
+	}
+	if most, flag, said := engines.MaxContext(e); said && s.MaxTokens >= most {
+		return "max_tokens", fmt.Sprintf("An answer may have %d tokens, and %s of %s allows %d with its question. Raise it, or ask for less.", s.MaxTokens, flag, e.Address(), most)
+	}
+	return "", ""
 }
 
 // concurrenciesOf are those at which an engine is asked where nobody says it: the highest that it is measured at, and 1.

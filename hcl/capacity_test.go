@@ -66,7 +66,7 @@ func TestWrongCapacity(t *testing.T) {
 		"no room":         {searching("dataset = dataset.random.d", of+"\nwithin = [8, 8]", slo, tokens), []string{"within = [8, 8]: There is no room in the range from 8 to 8"}},
 		"half a request":  {searching("dataset = dataset.random.d", of+"\nwithin = [0.5, 8]", slo, tokens), []string{"within = [0.5, 8]: The range from 0.5 to 8 is not of whole numbers"}},
 		"one end":         {searching("dataset = dataset.random.d", of+"\nwithin = [8]", slo, tokens), []string{"within = [8]: the least load and the most, such as [8, 256]"}},
-		"budget":          {searching("dataset = dataset.random.d", of+"\nbudget = 300", slo+"\ntpot_p99 = \"1s\"", tokens), []string{"tpot_p99 = \"1s\": Tpot_p99 takes 748 requests of which none misses it"}},
+		"budget":          {searching("dataset = dataset.random.d", of+"\nbudget = 300", slo+"\ntpot_p99 = \"1s\"", tokens), []string{"tpot_p99 = \"1s\": tpot_p99 takes 748 requests of which none misses it"}},
 		"no budget":       {searching("dataset = dataset.random.d", of+"\nbudget = \"0s\"", slo, tokens), []string{"budget = \"0s\": It must be longer than nothing."}},
 		"half a budget":   {searching("dataset = dataset.random.d", of+"\nbudget = 1000.5", slo, tokens), []string{"budget = 1000.5: A budget of 1000.5 requests is not a whole number"}},
 		"a vast budget":   {searching("dataset = dataset.random.d", of+"\nbudget = 1e19", slo, tokens), []string{"budget = 1e19: A budget of 1e+19 requests is not a whole number"}},

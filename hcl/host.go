@@ -111,6 +111,7 @@ const (
 	ofPod      = "Host %s is a machine, of which engines get all, and %s is what a pod asks for. Remove it, or name a cluster."
 	noPrepare  = "A pod cannot set what its node is like. Remove the block, and have who runs the cluster set it."
 	notHostKey = `%q is not a public key: %v. Copy one such as "ssh-ed25519 AAAA…" from /etc/ssh/ssh_host_ed25519_key.pub.`
+	noJump     = "Host %s comes and goes with the runs, so that nothing can be reached through it. Name a host that has an address."
 	unknownGPU = "hcl knows no GPU %q, and takes it for one of %s.%s A host with other GPUs is refused."
 )
 
@@ -158,9 +159,13 @@ func checkHost(b *lang.Block, h *provision.Host) {
 	if h.Jump != nil && h.Jump.Pos == "" {
 		h.Jump.Pos = jump.At.String()
 	}
-	if h.Jump != nil && h.Jump.Local() {
+	switch {
+	case h.Jump == nil:
+	case h.Jump.Local():
 		b.Fail(jump.At, "Wrong value",
 			"This is the machine that hcl runs on, so there is nothing to jump over. Remove the argument.")
+	case h.Jump.Cluster != nil || h.Jump.Rent != nil:
+		b.Fail(jump.At, "Wrong value", noJump, h.Jump.Name)
 	}
 	if h.Local() {
 		for _, name := range []string{"user", "identity_file", "host_key", "jump"} {
@@ -210,8 +215,6 @@ const (
 	longKeep   = "It would stay for %s after its last use, and its hard end is %s after its beginning."
 )
 
-var rentPlugin = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
-
 // checkRent: what a provider tells, nobody else does. Until it does, the host costs the most that it may.
 func checkRent(b *lang.Block, h *provision.Host) {
 	h.PricePerHour = h.Rent.MaxPrice
@@ -220,7 +223,7 @@ func checkRent(b *lang.Block, h *provision.Host) {
 			b.Fail(x.At, "A rented host", isRented, h.Name, name)
 		}
 	}
-	if x := b.Arg("rent.plugin"); x.IsValid() && !rentPlugin.MatchString(h.Rent.Plugin) {
+	if x := b.Arg("rent.plugin"); x.IsValid() && !provision.IsPlugin(h.Rent.Plugin) {
 		b.Fail(b.ValueOf("rent.plugin"), "Wrong value", pluginName, plain.Cut(h.Rent.Plugin, lang.MaxShown))
 	}
 	if x := b.Arg("rent.keep"); x.IsValid() && b.Arg("rent.ttl").IsValid() && h.Rent.Keep >= h.Rent.TTL {

@@ -25,11 +25,11 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
 	var asks []Benchmark
-	for _, b := range r.Blocks("tune") {
-		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks))
-	}
 	for _, b := range r.Blocks("accuracy") {
 		asks = append(asks, readAccuracy(b, c))
+	}
+	for _, b := range r.Blocks("tune") {
+		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks, asks))
 	}
 	c.Benchmarks = append(c.Benchmarks, asks...)
 	checkLengths(r, c)

@@ -216,7 +216,7 @@ func ConditionNames() []string {
 // ColumnNames are the columns of results that are no metric, besides the axes of the lab.
 func ColumnNames() []string {
 	return slices.Concat(loadColumns(), seriesColumns(),
-		strings.Fields("dataset lab run command cell digest verdict accuracy slo repetition gpu_count"))
+		strings.Fields("dataset lab run command cell digest verdict accuracy tool_call_f1 slo repetition gpu_count"))
 }
 
 // loadColumns are the quantities of the load that charts have along an axis.

@@ -17,6 +17,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/hcl/lang"
@@ -33,6 +34,8 @@ type Tune struct {
 	Objective   string          // the benchmark whose loads are measured
 	Figure      metric.Metric   // what is best; of an objective that searches [heldLoad]
 	Loads       []Cell          // of the objective, one for each load; their engine does not count
+	Accuracy    string          // the accuracy block whose questions guard it; empty: none does
+	Checks      []Cell          // of that block, one for each concurrency; likewise
 	Percentiles []float64       // of the objective
 	Start       *engines.Engine // what the stages begin with
 	Stages      []TuneStage     // in the order in which they are tried
@@ -139,6 +142,7 @@ func tuneBlock() *lang.BlockType {
 			lang.Arg("figure", tuneFigure, func(t *Tune, m metric.Metric) { t.Figure = m }),
 			lang.Arg("start", measured, func(t *Tune, e *engines.Engine) { t.Start = e }).
 				Required("What the stages begin with: `engine.KIND.NAME`."),
+			lang.Arg("accuracy", lang.Name("accuracy", "accuracy.books"), func(t *Tune, name string) { t.Accuracy = name }),
 			lang.Arg("propose", proposer, func(t *Tune, p Proposer) { t.Proposer = p }),
 			lang.Arg("keep", lang.Whole(1, 20), func(t *Tune, n int) { t.Keep = n }),
 			lang.Arg("finals", lang.Whole(2, 20), func(t *Tune, n int) { t.Finals = n }),
@@ -236,7 +240,7 @@ func nulls(v cty.Value) (names []string) {
 }
 
 // readTune reads a tune block, and finds out which candidates its stages make.
-func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
+func readTune(b *lang.Block, benchmarks, asks []Benchmark) Tune {
 	t := Tune{Name: b.Label, Keep: 2, Finals: 3, Figure: metric.OutputThroughput, Pos: b.Header.String()}
 	read := b.Read(&t, nil)
 	var stages []*lang.Block
@@ -253,6 +257,7 @@ func readTune(b *lang.Block, benchmarks []Benchmark) Tune {
 	}
 	checkStarted(read, "start", t.Start)
 	checkObjective(read, &t, benchmarks)
+	checkGuard(read, &t, asks)
 	if read.Arg("budget").IsSet() && t.Budget == (TuneBudget{}) {
 		read.Fail(read.At("budget"), "No budget", "A tuning spends what it may. Write starts = 20, time = \"8h\" or money = 200.")
 	}
@@ -406,6 +411,34 @@ func checkObjective(b *lang.Block, t *Tune, benchmarks []Benchmark) {
 	}
 }
 
+// checkGuard takes the questions of the accuracy block that guards the tuning. Its candidates are held against the start, which is what
+// that block must say.
+func checkGuard(b *lang.Block, t *Tune, asks []Benchmark) {
+	if slices.ContainsFunc(asks, func(of Benchmark) bool { return of.Name == t.Name }) {
+		b.Fail(b.Header, "Name given twice", "Results of a tuning stand under its name, and an accuracy block is named %q. Rename one.", t.Name)
+	}
+	if t.Accuracy == "" {
+		return
+	}
+	i := slices.IndexFunc(asks, func(of Benchmark) bool { return of.Name == t.Accuracy })
+	if i < 0 || len(asks[i].Cells) == 0 || t.Start == nil {
+		b.Incomplete = true // which is told where it is written
+		return
+	}
+	for _, c := range asks[i].Cells {
+		if c.Engine == t.Start {
+			t.Checks = append(t.Checks, c)
+		}
+	}
+	if task := asks[i].Cells[0].Asks.Spec.Task; task == accuracy.NextToken {
+		b.Fail(b.At("accuracy"), "Excludes nobody", "Task %s of accuracy.%s has no verdict. Name a block that asks questions.", task, t.Accuracy)
+	}
+	if asks[i].Cells[0].Asks.Baseline != t.Start.Label() {
+		b.Fail(b.At("accuracy"), "Another baseline", "Candidates are held against the start, and accuracy.%s holds answers against something else. "+
+			"Write baseline = %s there, or name another block.", t.Accuracy, t.Start.Address())
+	}
+}
+
 // checkTuneBudget: the budget is enough for an answer.
 func checkTuneBudget(b *lang.Block, t *Tune) {
 	if t.Budget.Money > 0 && !slices.ContainsFunc(t.Hosts(), func(h *provision.Host) bool { return h.PricePerHour > 0 }) {
@@ -449,9 +482,9 @@ func (t *Tune) Hosts() (all []*provision.Host) {
 	return all
 }
 
-// With is the tuning with others in the places of its engines, and with other loads.
-func (t Tune) With(engine func(*engines.Engine) *engines.Engine, loads []Cell) Tune {
-	t.Start, t.Loads, t.Stages, t.proposed = engine(t.Start), loads, slices.Clone(t.Stages), nil
+// With is the tuning with others in the places of its engines, and of the cells that it measures.
+func (t Tune) With(engine func(*engines.Engine) *engines.Engine, cells func([]Cell) []Cell) Tune {
+	t.Start, t.Loads, t.Checks, t.Stages, t.proposed = engine(t.Start), cells(t.Loads), cells(t.Checks), slices.Clone(t.Stages), nil
 	for i, s := range t.Stages {
 		t.Stages[i].Options = slices.Clone(s.Options)
 		for n, o := range s.Options {
@@ -662,6 +695,12 @@ func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
 	for _, at := range t.Loads {
 		if why, _ := contextTooShort(c.Engine, at.Workload); why != "" {
 			c.Cannot = strings.TrimSuffix(why, ".")
+			return c
+		}
+	}
+	for _, at := range t.Checks {
+		_, why := unaskable(c.Engine, at.Asks.Spec)
+		if c.Cannot = strings.TrimSuffix(why, "."); why != "" {
 			return c
 		}
 	}

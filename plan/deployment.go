@@ -23,8 +23,8 @@ type Deployment struct {
 	Tuned    bool      // it is a start of a tuning, which an engine that is lost ends
 	Until    time.Time // when it is broken off; zero: never
 
-	// Enough reports whether what a cell has measured makes those after it needless; nil: never.
-	Enough func(*results.Row) bool
+	// Enough reports whether what the cells so far have measured makes those after them needless; nil: never.
+	Enough func() bool
 
 	start  time.Duration     // until it serves, estimated; 0: not known
 	byTag  string            // its id when its images were not pinned yet; empty: none is

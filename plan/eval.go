@@ -15,7 +15,10 @@ import (
 type Eval struct {
 	Load
 	hcl.Asking
-	Questions int // as many as the file has, where somebody has read it; 0: nobody has
+	Against   []results.Asker // whose answers its own are held against, where the very starts are known
+	Questions int             // as many as the file has, where somebody has read it; 0: nobody has
+	// Changed is the part of the answers that were right of one of the two alone when they were asked last; nil: they were not.
+	Changed *float64
 }
 
 // newEval asks what the lab says, of the files that the load has.
@@ -39,7 +42,7 @@ func asked(s accuracy.Spec) map[string]string {
 
 // Accuracy is the task as results keep it, without answers.
 func (e *Eval) Accuracy() *results.Accuracy {
-	return &results.Accuracy{Spec: e.Spec, Baseline: e.Baseline, Margin: e.Margin}
+	return &results.Accuracy{Spec: e.Spec, Baseline: e.Baseline, Margin: e.Margin, Against: e.Against}
 }
 
 // words implement [Task].
@@ -49,7 +52,7 @@ func (e *Eval) words() []string {
 	if s.Scoring != "" {
 		words = append(words, s.Scoring+" answers")
 	}
-	if s.Shots != nil {
+	if s.Shots != nil && *s.Shots > 0 {
 		words = append(words, plain.Count(*s.Shots, "example"))
 	}
 	if s.Samples > 1 {
@@ -64,17 +67,27 @@ func (e *Eval) String() string {
 	if e.Questions > 0 {
 		questions = plain.Count(e.Questions, "question")
 	}
+	if e.Spec.Task == accuracy.NextToken {
+		questions = strings.Replace(questions, "question", "text", 1)
+	}
 	if e.Spec.Samples > 1 {
 		questions += fmt.Sprintf(", %d times each", e.Spec.Samples)
 	}
 	if e.Baseline == "" {
 		return questions + ", held against nothing"
 	}
+	if e.Spec.Task == accuracy.NextToken {
+		return questions + ": KL divergence of the next token from that of " + e.Baseline
+	}
 	text := fmt.Sprintf("%s, held against %s: it may lose %s", questions, e.Baseline, accuracy.Points(e.Margin))
 	if e.Questions > 0 {
 		d := accuracy.Design{Questions: e.Questions, Samples: e.Spec.Samples, Margin: e.Margin}.Guessed()
-		text += fmt.Sprintf("; where %.0f %% of the answers turn out otherwise and nothing is lost, that it holds is shown with a chance of %.0f %%",
-			100*d.Discordance, 100*d.Power())
+		before := ""
+		if e.Changed != nil && e.Spec.Samples <= 1 {
+			d.Discordance, before = *e.Changed, ", as before,"
+		}
+		text += fmt.Sprintf("; where %.2g %% of the answers turn out otherwise%s and nothing is lost, that it holds is shown with a chance of %.0f %%",
+			100*d.Discordance, before, 100*d.Power())
 		if need := d.Needed(); need > e.Questions {
 			text += fmt.Sprintf(", and for 80 %% it takes %s", plain.Count(need, "question"))
 		}

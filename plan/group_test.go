@@ -163,7 +163,7 @@ func TestRehearsedPorts(t *testing.T) {
 	pd := cfg.Engines[0]
 	pd.Placement = slices.Concat(pd.Placement[:1], slices.Repeat(pd.Placement[1:2], 100), pd.Placement[2:])
 	for range 20 {
-		p, err := Rehearse(cfg, 1, func(int) bool { return true })
+		p, err := Rehearse(cfg, 1, allHere)
 		if err != nil {
 			t.Fatal(err)
 		}

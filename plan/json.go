@@ -11,7 +11,7 @@ import (
 
 // FormatVersion of the JSON form: a change of the minor number adds, one of the
 // major number breaks.
-const FormatVersion = "2.5"
+const FormatVersion = "2.6"
 
 type jsonPlan struct {
 	FormatVersion string           `json:"format_version"`
@@ -23,6 +23,7 @@ type jsonPlan struct {
 	Of            *Counts          `json:"of,omitempty"`
 	Estimate      *Estimate        `json:"estimate,omitempty"`
 	Prepare       []jsonPrepare    `json:"prepare,omitempty"`
+	Rented        *Rented          `json:"rented,omitempty"`
 	Clusters      []Cluster        `json:"clusters,omitempty"`
 	Deployments   []jsonDeployment `json:"deployments"`
 	Tunes         []jsonTune       `json:"tunes,omitempty"`
@@ -35,7 +36,9 @@ type jsonTune struct {
 	Figure      string      `json:"figure"`
 	Start       string      `json:"start"`
 	Stages      []jsonStage `json:"stages"`
-	Loads       int         `json:"loads"` // in each start
+	Loads       int         `json:"loads"`               // in each start
+	Accuracy    string      `json:"accuracy,omitempty"`  // the block whose questions guard it
+	Questions   int         `json:"questions,omitempty"` // of those, in a start that its loads leave in; 0: not known
 	LeastStarts int         `json:"least_starts"`
 	MostStarts  int         `json:"most_starts"`
 	MostSeconds float64     `json:"most_seconds,omitempty"`
@@ -138,7 +141,7 @@ func (s *Search) json() *jsonSearch {
 func (p *Plan) JSON(w io.Writer) error {
 	out := jsonPlan{
 		FormatVersion: FormatVersion, Lab: p.Lab.Name, Rehearsal: p.Rehearsal, Only: p.Only, Targets: p.Targets,
-		Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Clusters: p.Clusters, Deployments: []jsonDeployment{},
+		Summary: p.Count(), Of: p.Of, Estimate: p.Estimate(), Rented: p.Rented, Clusters: p.Clusters, Deployments: []jsonDeployment{},
 	}
 	for _, h := range p.Hosts {
 		if h.Prepare != nil && p.works(h) {

@@ -77,9 +77,11 @@ func datasets(cfg *hcl.Config) iter.Seq[*load.Dataset] {
 			}
 		}
 		for _, t := range cfg.Tunes {
-			for i := range t.Loads {
-				if !yield(&t.Loads[i].Workload.Dataset) {
-					return
+			for _, cells := range [][]hcl.Cell{t.Loads, t.Checks} {
+				for i := range cells {
+					if !yield(&cells[i].Workload.Dataset) {
+						return
+					}
 				}
 			}
 		}
@@ -161,7 +163,7 @@ func Locked(cfg *hcl.Config, f *lock.File) *hcl.Config {
 	}
 	out.Tunes = nil
 	for _, t := range cfg.Tunes {
-		out.Tunes = append(out.Tunes, t.With(engine, lockedCells(t.Loads)))
+		out.Tunes = append(out.Tunes, t.With(engine, lockedCells))
 	}
 	return out
 }

@@ -24,11 +24,13 @@ type Plan struct {
 	Dir         string // of the lab: what paths in it are relative to
 	Rehearsal   bool
 	Speed       float64           // of a rehearsal: how many times faster than real everything happens
+	MadeUp      []MadeUp          // by a rehearsal
 	Hosts       []*provision.Host // those that deployments use or send from, in the order of their first use
 	Deployments []*Deployment     // in the order in which they are carried out on each host
 
 	Tunes []*Tune // after all deployments
 
+	Rented   *Rented   // what is rented, likewise; nil: nothing
 	Clusters []Cluster // what is made in clusters, where somebody has asked; the plan is as good without
 
 	Only    []string // what [Plan.Select] was asked for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,8 +187,11 @@ func TestRerunAndFailures(t *testing.T) {
 	}
 }
 
+// allHere is a machine on which all ports are free, and all files there.
+var allHere = Here{Free: func(int) bool { return true }, There: func(string) bool { return true }}
+
 func TestRehearse(t *testing.T) {
-	p, err := Rehearse(lab(), 20, func(int) bool { return true })
+	p, err := Rehearse(lab(), 20, allHere)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +208,7 @@ func TestRehearse(t *testing.T) {
 	}
 	half := lab()
 	half.Engines[0].Flags[0].Value = flagValue("4")
-	if p, err = Rehearse(half, 20, func(int) bool { return true }); err != nil || engines.GPUsUsed(p.Deployments[0].Members[0].Engine) != 4 {
+	if p, err = Rehearse(half, 20, allHere); err != nil || engines.GPUsUsed(p.Deployments[0].Members[0].Engine) != 4 {
 		t.Errorf("an engine over 4 of 8 GPUs uses %d in a rehearsal, %v", engines.GPUsUsed(p.Deployments[0].Members[0].Engine), err)
 	}
 	if len(ports) != 2 {
@@ -234,8 +238,60 @@ func TestHurried(t *testing.T) {
 	if diff := cmp.Diff(want, hurried(lab, 20)); diff != "" {
 		t.Errorf("hurried (-want +got):\n%s", diff)
 	}
+	lab.Dataset.ThinkTime = load.Duration(100 * time.Millisecond)
+	if got := hurried(lab, 1000).Dataset.ThinkTime; got != load.Duration(time.Millisecond) {
+		t.Errorf("a user who thinks for 100 ms does so for %s at 1,000 times the speed; the least is 1 ms", time.Duration(got))
+	}
+	lab.Dataset.ThinkTime = 0
 	if diff := cmp.Diff(of(time.Minute, 3), lab); diff != "" {
 		t.Errorf("the lab's own workload has changed (-want +got):\n%s", diff)
+	}
+}
+
+// TestMadeUp: prompts of files that are not there are made up in a rehearsal, as long as the lab cuts them to or chats are. What nothing
+// made up is like stays as it is, and so does what is there.
+func TestMadeUp(t *testing.T) {
+	for _, c := range []struct {
+		set     load.Dataset
+		outputs int
+		want    string // of the rehearsed load's lengths; empty: it reads its file
+	}{
+		{load.Dataset{Kind: load.ShareGPT, Path: "chats.json", Filter: load.ConventionVLLM}, 0, "random 219 tokens in, 201 out"},
+		{load.Dataset{Kind: load.ShareGPT, Path: "chats.json", InputTokens: 512, OutputTokens: 64}, 0, "random 512 tokens in, 64 out"},
+		{load.Dataset{Kind: load.Text, Path: "books", InputTokens: 1000, Tokenizer: "tokenizer.json", Salt: true}, 300, "random 1000 tokens in, 300 out"},
+		{load.Dataset{Kind: load.JSONL, Path: "there.jsonl", Tokenizer: "tokenizer.json"}, 32, "random 219 tokens in, 32 out"},
+		{load.Dataset{Kind: load.Conversation, Path: "talks.jsonl", ThinkTime: load.Duration(time.Second)}, 0,
+			"random-conversation 3 turns, 0 + 219 tokens in each think time 1s, 201 out"},
+		{load.Dataset{Kind: load.Conversation, Path: "talks.jsonl", Arrivals: load.Recorded}, 0, ""},
+		{load.Dataset{Kind: load.Trace, Path: "day.csv"}, 0, ""},
+		{load.Dataset{Kind: load.Weka, Path: "agents.jsonl"}, 0, ""},
+		{load.Dataset{Kind: load.JSONL, Path: "test.jsonl", Questions: true}, 0, ""},
+		{load.Dataset{Kind: load.JSONL, Path: "there.jsonl"}, 0, ""},
+	} {
+		cfg := lab()
+		cfg.Benchmarks = cfg.Benchmarks[1:]
+		cfg.Benchmarks[0].Cells = slices.Clone(cfg.Benchmarks[0].Cells[:1])
+		w := &cfg.Benchmarks[0].Cells[0].Workload
+		w.Dataset, w.OutputTokens = c.set, c.outputs
+		here := allHere
+		here.There = func(path string) bool { return path == "there.jsonl" }
+		p, err := Rehearse(cfg, 1, here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, words := p.Deployments[0].Cells[0].Load().Workload, ""
+		for _, m := range p.MadeUp {
+			words = strings.Join(m.Prompts, "; ")
+			if len(p.MadeUp) != 1 || !slices.Equal(m.Benchmarks, []string{cfg.Benchmarks[0].Name}) || m.Path == "there.jsonl" {
+				t.Errorf("%s: %+v", c.set.Kind, p.MadeUp)
+			}
+		}
+		if words != c.want || (c.want == "") != (len(got.Dataset.Inputs()) > 0) {
+			t.Errorf("%s: made up is %q, want %q: %+v", c.set.Kind, words, c.want, got.Dataset)
+		}
+		if err := got.Dataset.Check(); err != nil {
+			t.Errorf("%s: %v", c.set.Kind, err)
+		}
 	}
 }
 

@@ -72,9 +72,13 @@ func (s *Search) budget() string {
 func (s *Search) String() string {
 	q := s.Question
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+	unknown := ""
+	if q.Timed && q.Whole { // how long a request takes
+		unknown = ", and whether these fit nobody knows before"
+	}
 	return fmt.Sprintf("%s from %s to %s, %s %% sure and within %s %%; %s first, then twice as many for as long as it holds, then halves between; "+
-		"at most %s; from %s to %s", q.Of(), number(q.Least), number(q.Most), number(100*q.Confidence), number(100*q.Precision), number(s.first),
-		plain.Count(s.loads, "load"), plain.Count(s.least, "request"), s.budget())
+		"at most %s; from %s to %s%s", q.Of(), number(q.Least), number(q.Most), number(100*q.Confidence), number(100*q.Precision), number(s.first),
+		plain.Count(s.loads, "load"), plain.Count(s.least, "request"), s.budget(), unknown)
 }
 
 // Search is the cell's task when it is one; else nil.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,20 @@ func TestSearchWithoutMeasurement(t *testing.T) {
 			Capacity: &results.Capacity{Question: search.Search().Asked(), Outcome: found}}
 		if c := New(searching(false, 0), Options{Known: known}).Deployments[0].Cells[0]; c.Status != x.want || len(c.Search().Tries) != 1 {
 			t.Errorf("%s, %q: %s, %s", x.verdict, x.doubt, c.Status, c.Why)
+		}
+	}
+}
+
+// TestStrategyInTime: whether a budget of time has room for the requests that a closed loop takes nobody knows before, and the plan says so.
+func TestStrategyInTime(t *testing.T) {
+	slo := []load.Objective{{Metric: "ttft", Percentile: 95, Max: load.Duration(time.Second)}}
+	for _, x := range []struct{ whole, timed, want bool }{{true, true, true}, {true, false, false}, {false, true, false}} {
+		s, err := newSearch(Load{}, capacity.Question{SLO: slo, Least: 1, Most: 64, Whole: x.whole, Confidence: 0.95, Precision: 0.05, Budget: 20000, Timed: x.timed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(s.String(), "whether these fit nobody knows before"); got != x.want {
+			t.Errorf("whole %v, timed %v: %s", x.whole, x.timed, s)
 		}
 	}
 }

@@ -72,6 +72,11 @@ func (p *Plan) Select(s Selection) (*Plan, error) {
 	}
 	picked := *p
 	picked.Tunes = nil // all cells of their own, which nobody can name
+	picked.MadeUp = slices.DeleteFunc(slices.Clone(p.MadeUp), func(m MadeUp) bool {
+		return !slices.ContainsFunc(kept, func(d *Deployment) bool {
+			return slices.ContainsFunc(d.Cells, func(c *Cell) bool { return slices.Contains(m.Benchmarks, c.Benchmark) })
+		})
+	})
 	picked.Deployments, picked.Of, picked.Only, picked.Targets = kept, &of, s.Only, s.Targets
 	picked.Hosts = slices.DeleteFunc(slices.Clone(p.Hosts), func(h *provision.Host) bool {
 		return !slices.ContainsFunc(kept, func(d *Deployment) bool { return slices.Contains(d.needs(d.Cells), h) })

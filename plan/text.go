@@ -52,6 +52,9 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 		t.yaml(p.Clusters)
 	}
 	t.printf("\n%s\n", p.outcome(n, of))
+	if p.Rented != nil {
+		t.rented(p.Rented)
+	}
 	_, err := io.WriteString(w, p.Hide(t.String()))
 	return err
 }

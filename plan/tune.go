@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plain"
@@ -27,6 +28,7 @@ type Tune struct {
 	Hosts  []*provision.Host // that its candidates use, held from its first start to its last
 	Hold   *Deployment       // stands for all that it may start: it holds the hosts, and is never started
 	Ledger results.Ledger    // what was tried so far
+	Guard  []*Cell           // what starts are asked, as Hold would be; empty: nothing
 
 	lab   string
 	known map[string]results.Known                                // what is measured, by cell
@@ -54,7 +56,42 @@ func newTune(of hcl.Tune, lab, best string, place func(*provision.Host) *provisi
 		}
 		t.Hold.Members = append(t.Hold.Members, d.Members...)
 	}
+	for _, c := range t.Checks {
+		t.Guard = append(t.Guard, t.check(t.Hold, c))
+	}
 	return t, nil
+}
+
+// check is the cell of a start that asks what guards the tuning: the same as in each other start, held against the baseline's first.
+func (t *Tune) check(d *Deployment, c hcl.Cell) *Cell {
+	x := t.cell(d, c)
+	e := x.Eval()
+	e.Baseline = t.Hold.Engine.Label()
+	for _, s := range t.Ledger.Starts {
+		for _, had := range s.Checks {
+			if s.Phase == tune.AA && s.Result != nil && s.Deployment != d.ID && At(s.Engine, had.Axes) == At(d.Engine.Label(), x.Axes) {
+				e.Against = append(e.Against, had.Asker)
+			}
+		}
+	}
+	return x
+}
+
+// cell is one of the objective's cells, or of those that guard it, in a start.
+func (t *Tune) cell(d *Deployment, c hcl.Cell) *Cell {
+	was := c.Engine.Label()
+	c.Engine = d.Engine
+	if len(c.From) == 1 && c.From[0] == d.Host {
+		c.From = nil
+	}
+	c.Axes = slices.Clone(c.Axes)
+	for i, a := range c.Axes {
+		if a.Value == was {
+			c.Axes[i].Value = d.Engine.Label()
+		}
+	}
+	b := hcl.Benchmark{Name: t.Name, Percentiles: t.Percentiles}
+	return cell(d, b, c, &Cell{Repetition: 1, load: loadOf(c, d), occurrence: 1, Status: Measure})
 }
 
 func (t *Tune) deployment(e *engines.Engine, pace float64) (*Deployment, error) {
@@ -78,30 +115,23 @@ func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
 	d.Identity = maps.Clone(d.Identity)
 	d.Identity["start"] = fmt.Sprintf("%s %d", t.Name, s.Number)
 	d.ID = hash(canonical(d.Identity))
-	b := hcl.Benchmark{Name: t.Name, Percentiles: t.Percentiles}
 	for _, c := range t.Loads {
-		was := c.Engine.Label()
-		c.Engine = d.Engine
-		if len(c.From) == 1 && c.From[0] == d.Host {
-			c.From = nil
-		}
-		c.Axes = slices.Clone(c.Axes)
-		for i, a := range c.Axes {
-			if a.Value == was {
-				c.Axes[i].Value = d.Engine.Label()
-			}
-		}
 		if c.Capacity != nil {
 			q := *c.Capacity
 			q.Worth = t.Worth(s.Race)
 			c.Capacity = &q
 		}
-		x := cell(d, b, c, &Cell{Repetition: 1, load: loadOf(c, d), occurrence: 1, Status: Measure})
+		x := t.cell(d, c)
 		x.Load().Seed ^= s.Seed
-		if s.Race != nil && At(d.Engine.Label(), x) == s.Race.At {
+		if s.Race != nil && At(d.Engine.Label(), x.Axes) == s.Race.At {
 			d.Cells = slices.Insert(d.Cells, 0, x)
 		} else {
 			d.Cells = append(d.Cells, x)
+		}
+	}
+	if s.Phase == tune.AA || !s.Candidate.IsBaseline() {
+		for _, c := range t.Checks {
+			d.Cells = append(d.Cells, t.check(d, c))
 		}
 	}
 	d.identify(t.lab)
@@ -139,15 +169,15 @@ func (t *Tune) Worth(race *tune.Race) float64 {
 	return min(at, q.Most)
 }
 
-// At names the load of a cell of an engine, the same in each start of a tuning: "concurrency=8".
-func At(engine string, c *Cell) string {
+// At names the load of a cell of an engine by its axes, the same in each start of a tuning: "concurrency=8", or of the only one "its load".
+func At(engine string, axes results.Axes) string {
 	var words []string
-	for _, a := range c.Axes {
+	for _, a := range axes {
 		if a.Value != engine {
 			words = append(words, fmt.Sprintf("%s=%v", a.Name, a.Value))
 		}
 	}
-	return strings.Join(words, " ")
+	return cmp.Or(strings.Join(words, " "), "its load")
 }
 
 // asked is a hash of what is asked: the stages, what is measured, and by what.
@@ -175,6 +205,9 @@ func (t *Tune) asked() string {
 		if c.Capacity != nil {
 			add(*c.Capacity)
 		}
+	}
+	for _, c := range t.Checks {
+		add(loadOf(c, t.Hold).text, c.Asks.Margin)
 	}
 	return hash(strings.Join(all, ""))
 }
@@ -233,10 +266,57 @@ func (t *Tune) Summary() (*tune.Summary, error) {
 	}
 	s := search.Summary(t.Score)
 	s.Tune, s.Objective, s.Figure, s.Start = t.Name, t.Objective, t.Figure.Name, t.Start.Label()
+	t.checked(&s)
+	t.bounded(&s)
 	if s.Winner != nil {
 		s.Text, _ = t.Text(*s.Winner) // one with a secret is written nowhere
 	}
 	return &s, nil
+}
+
+// checked says of each candidate what its answers prove: the worst of all its starts.
+func (t *Tune) checked(s *tune.Summary) {
+	worst := accuracy.Verdicts()
+	for _, tried := range t.Ledger.Starts {
+		place := s.Place(tried.Candidate)
+		for _, c := range tried.Checks {
+			if place == 0 || tried.Result == nil {
+				continue
+			}
+			x := &s.Candidates[place-1]
+			switch was := slices.Index(worst, accuracy.Verdict(x.Accuracy)); {
+			case c.Verdict == "":
+				x.Accuracy = tune.Baseline
+			case was < 0 || slices.Index(worst, c.Verdict) < was:
+				x.Accuracy, x.Unproved = string(c.Verdict), ""
+				if c.Verdict == accuracy.NotShown || c.Verdict == accuracy.Unchecked {
+					x.Unproved = c.Why
+				}
+			}
+		}
+	}
+}
+
+// bounded says of each candidate that was searched for its capacity what all its starts certainly hold, and break by.
+func (t *Tune) bounded(s *tune.Summary) {
+	seen := map[int]bool{}
+	for _, tried := range t.Ledger.Starts {
+		place := s.Place(tried.Candidate)
+		if place == 0 || tried.Result == nil || len(tried.Loads) == 0 || tried.Loads[0].Capacity == nil || tried.Loads[0].Capacity.Flaw != "" {
+			continue
+		}
+		x, o := &s.Candidates[place-1], tried.Loads[0].Capacity
+		if !seen[place] {
+			x.Holds, x.Breaks, seen[place] = o.Holds, o.Breaks, true
+			continue
+		}
+		if o.Holds == nil || x.Holds != nil && *o.Holds < *x.Holds {
+			x.Holds = o.Holds
+		}
+		if o.Breaks == nil || x.Breaks != nil && *o.Breaks > *x.Breaks {
+			x.Breaks = o.Breaks
+		}
+	}
 }
 
 // Text is a candidate as a block that stands beside the lab's others. One whose settings have a secret cannot be written.
@@ -384,6 +464,10 @@ func (t *printer) tuning(x *Tune) {
 		t.named("  ", "search       ", search.String())
 		t.named("  ", "race         ", "a candidate's first load is one that the best so far certainly holds; its start ends when it surely does not hold that")
 	}
+	for _, c := range x.Guard {
+		t.named("  ", "accuracy     ", fmt.Sprintf("%s at %s, after the loads of each start that they leave in: %s. Who is worse is out; what is not shown excludes nobody",
+			x.Accuracy, At(x.Hold.Engine.Label(), c.Axes), c.Eval()))
+	}
 	t.printf(tuningLine, "start", fmt.Sprintf("%s, started twice first: below what two starts of the same differ in, nothing is a difference", x.Start.Address()))
 	for _, stage := range x.Stages {
 		t.printf("  stage %s\n", stage.Name)
@@ -456,6 +540,9 @@ func (t *Tune) json() (jsonTune, error) {
 	out := jsonTune{
 		Name: t.Name, Objective: t.Objective, Figure: t.Figure.Name, Start: t.Start.Label(), Loads: len(t.Loads),
 		LeastStarts: way.Least, MostStarts: way.Most, MostSeconds: way.Time[1].Seconds(), MostCost: way.Money[1], Starts: len(t.Ledger.Starts),
+	}
+	for _, c := range t.Guard {
+		out.Accuracy, out.Questions = t.Accuracy, out.Questions+c.Eval().Questions
 	}
 	for _, stage := range t.Stages {
 		x := jsonStage{Name: stage.Name, Options: []jsonOption{}}

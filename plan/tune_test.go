@@ -150,7 +150,7 @@ func TestTune(t *testing.T) {
 	race := x.Ledger.Starts[3].Start
 	race.Race = &tune.Race{At: "concurrency=32", Least: 50}
 	d, err := x.Deployment(race)
-	if err != nil || len(d.Cells) != 2 || At(d.Engine.Label(), d.Cells[0]) != "concurrency=32" || At(d.Engine.Label(), d.Cells[1]) != "concurrency=8" {
+	if err != nil || len(d.Cells) != 2 || At(d.Engine.Label(), d.Cells[0].Axes) != "concurrency=32" || At(d.Engine.Label(), d.Cells[1].Axes) != "concurrency=8" {
 		t.Errorf("a race at 32 begins with %v: %v", d.Cells, err)
 	}
 	// What was proved of the box before counts as so many more starts.

@@ -21,6 +21,9 @@ type Box struct {
 	CPUs    int            // that did
 	Reads   []DiskRead     // of where models lie
 	Reached []ReachedPlace // from where models and images come
+
+	GPUSpeeds   []GPUSpeed // as an engine's programs see them
+	NoGPUSpeeds string     // why they were not measured
 }
 
 // NUMANode is a part of a machine's memory.
@@ -111,6 +114,7 @@ func (b Box) Findings(h *Host) (findings []Finding) {
 	}
 	find("memory errors", b.Errors == 0, fmt.Sprintf("%d uncorrected", b.Errors), "", brokenMemory)
 	b.links(find)
+	b.gpus(h, find)
 	for _, n := range b.Nets {
 		have := fmt.Sprintf("%d Mb/s", n.Mbits)
 		if n.Duplex == "half" {

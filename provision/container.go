@@ -84,6 +84,10 @@ type Container struct {
 	StopGrace  time.Duration `json:"-"` // between the stop signal and SIGKILL
 }
 
+// AskedAgain is how long after its stop signal what has such a grace gets it again, and again: vLLM 0.32 loses one that comes
+// while its engine core loads, and would not end before it is killed.
+func AskedAgain(grace time.Duration) time.Duration { return max(grace/6, time.Millisecond) }
+
 // MarshalJSON adds StopGrace, as text: "1m0s".
 func (c Container) MarshalJSON() ([]byte, error) {
 	type plain Container

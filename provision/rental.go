@@ -1,6 +1,10 @@
 package provision
 
-import "time"
+import (
+	"regexp"
+	"slices"
+	"time"
+)
 
 // Rent is how a host is bought for a time, as a rent block says it.
 type Rent struct {
@@ -13,8 +17,21 @@ type Rent struct {
 	Env      []EnvVar          // of the plugin, beside the PATH and HOME of hcl
 }
 
+var pluginName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,40}$`)
+
+// IsPlugin reports whether a text may be the NAME of a program hcl-rent-NAME, which is also a directory's.
+func IsPlugin(name string) bool { return pluginName.MatchString(name) }
+
 // MostMoney is what the host can cost until its hard end, in USD.
 func (r *Rent) MostMoney() float64 { return r.MaxPrice * r.TTL.Hours() }
+
+// SameAccount reports whether two hosts are bought by the same program with the same environment, so that what one has rented the other
+// can give back.
+func (r *Rent) SameAccount(o *Rent) bool {
+	return r.Plugin == o.Plugin && slices.EqualFunc(r.Env, o.Env, func(a, b EnvVar) bool {
+		return a.Name == b.Name && a.Value.Reveal() == b.Value.Reveal()
+	})
+}
 
 // BootLimit is how long a box may take until it lets us in.
 func (r *Rent) BootLimit() time.Duration {

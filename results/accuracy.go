@@ -20,10 +20,19 @@ type Accuracy struct {
 	// the share that may be lost, of 1. Neither changes an answer, so that a lab which says others holds these answers against those.
 	Baseline string  `json:"baseline,omitempty"`
 	Margin   float64 `json:"margin,omitempty"`
+	// Against are the very cells whose answers they are held against, where starts of one engine are told apart, as a tuning does: the first
+	// start of the baseline, and the second. Empty: the newest of Baseline.
+	Against []Asker `json:"against,omitempty"`
 
 	// Answers are kept with the cell, and read by [Store.Answers].
 	Answers []accuracy.Answer `json:"-"`
 	packed  []byte            // they, as a bundle has brought them
+}
+
+// Asker is a cell of a run that has asked questions.
+type Asker struct {
+	Run  string `json:"run"`
+	Cell string `json:"cell"`
 }
 
 // putAnswers keeps the answers of a cell, in place of those before.

@@ -3,7 +3,9 @@ package results
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -85,5 +87,64 @@ func TestHeldAgainstItself(t *testing.T) {
 	all, err := s.Scored(ctx, Query{Run: ids[1]}, nil)
 	if err != nil || len(all) != 1 || all[0].Held.Verdict != accuracy.Worse {
 		t.Errorf("it says %+v, %v", all, err)
+	}
+}
+
+// TestHeldByThen: a run is held against the newest answers of its baseline that had begun by then, and by nothing later; of the lab the
+// newest count. A baseline without answers is none, a run that is its own baseline is held against nothing.
+func TestHeldByThen(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	put := func(day int, engine string, right int, summary *load.Summary) string {
+		t.Helper()
+		id := fmt.Sprintf("202611%02d-120000-aaaa", day)
+		c := Cell{ID: engine, RunID: id, DeploymentID: engine, Benchmark: "own", Repetition: 1, Summary: summary, Error: "it did not start",
+			Finished: time.Date(2026, 11, day, 13, 0, 0, 0, time.UTC),
+			Accuracy: &Accuracy{Spec: accuracy.Spec{Task: "jsonl"}, Baseline: "vllm.a", Margin: 0.01}}
+		if summary != nil {
+			c.Error = ""
+			for q := range 300 {
+				a := accuracy.Answer{Question: fmt.Sprint(q), Mark: accuracy.Right}
+				if q >= right {
+					a.Mark = accuracy.Wrong
+				}
+				c.Accuracy.Answers = append(c.Accuracy.Answers, a)
+			}
+		}
+		if err := errors.Join(s.BeginRun(ctx, Run{ID: id, Lab: "lab", Command: "apply", Started: time.Date(2026, 11, day, 12, 0, 0, 0, time.UTC)}),
+			s.PutDeployment(ctx, Deployment{ID: engine, RunID: id, Engine: engine}), s.PutCell(ctx, c, nil)); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	put(1, "vllm.a", 300, &load.Summary{})
+	second := put(2, "vllm.b", 300, &load.Summary{})
+	later := put(3, "vllm.a", 295, &load.Summary{})
+	broken := put(4, "vllm.a", 0, nil)
+	for _, x := range []struct {
+		q    Query
+		cell string
+		want string
+	}{
+		{Query{Run: second}, "vllm.b", "holds, and gains 0"},
+		{Query{Lab: "lab", Latest: true}, "vllm.b", "not shown, and gains 5"},
+		{Query{Run: later}, "vllm.a", "baseline, and gains 0"},
+		{Query{Run: broken}, "vllm.a", "unchecked, and gains 0"},
+	} {
+		all, err := s.Scored(ctx, x.q, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(s Scored) bool { return s.ID == x.cell })
+		if i < 0 {
+			t.Fatalf("%+v: %s has no score", x.q, x.cell)
+		}
+		if got := fmt.Sprintf("%s, and gains %.0f", all[i].Standing(), all[i].Held.Gained); got != x.want {
+			t.Errorf("%+v: %s %s, want %s", x.q, x.cell, got, x.want)
+		}
+	}
+	now := map[string]Cell{"vllm.b": {Benchmark: "own", Accuracy: &Accuracy{Baseline: second, Margin: 0.01}}}
+	if all, err := s.Scored(ctx, Query{Run: second}, now); err != nil || all[0].Standing() != IsBase {
+		t.Errorf("held against itself: %+v, %v", all, err)
 	}
 }

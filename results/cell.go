@@ -165,6 +165,9 @@ type Row struct {
 	// Checked is what the answers of its deployment prove: a verdict of package accuracy, or "baseline". Empty: nobody has asked
 	// any deployment anything, or it is not looked at.
 	Checked string `json:"accuracy_verdict,omitempty"`
+	// CallF1 is how far its deployment calls tools where its baseline does, as of [accuracy.Trigger]: the lowest of all that it was
+	// asked, from 0 to 1. Nil: nobody has asked, or there is no baseline.
+	CallF1 *float64 `json:"tool_call_f1,omitempty"`
 	// Damaged says what of it cannot be read in the store; empty: nothing. The cell is
 	// then void, and says so.
 	Damaged string `json:"-"`

@@ -38,7 +38,7 @@ func deploymentTable(d *Deployment) table {
 		{"digest", &d.Digest, false}, {"command", &d.Command, false}, {"identity", &d.Identity, false}, {"facts", &d.Facts, true},
 		{"started", &d.Started, false}, {"ready_s", &d.Ready, false}, {"gpu_count", &d.GPUCount, true},
 		{"price_per_hour", &d.PricePerHour, true}, {"versions", &d.Versions, true}, {"served", &d.Served, true},
-		{"phases", &d.Phases, true}, {"stopped", &d.Stopped, true}, {"compile_cache", &d.CompileCache, true},
+		{"phases", &d.Phases, true}, {"stopped", &d.Stopped, true}, {"begun", &d.Begun, true}, {"compile_cache", &d.CompileCache, true},
 		{"listener", &d.Listener, true}, {"members", &d.Members, true}, {"clients", &d.Clients, true},
 	}
 }

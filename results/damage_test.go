@@ -296,7 +296,7 @@ func testLookAtOldStore(t *testing.T, place string) {
 			check(t, err)
 		}
 	}
-	older(5, `DROP TABLE noise`, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
+	older(5, `DROP TABLE noise`, `DROP TABLE stays`, `ALTER TABLE deployments DROP COLUMN begun`, `DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`, `ALTER TABLE cells DROP COLUMN records_sum`,
 		`ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`,
 		`ALTER TABLE deployments DROP COLUMN compile_cache`, `ALTER TABLE deployments DROP COLUMN listener`, `DROP TABLE capacities`)
 	reader, err := look(t, place)
@@ -312,6 +312,8 @@ func testLookAtOldStore(t *testing.T, place string) {
 	_, err = reader.Seen(t.Context())
 	check(t, err)
 	_, err = reader.Capacities(t.Context(), Query{})
+	check(t, err)
+	_, err = reader.Stays(t.Context(), "")
 	check(t, err)
 	_, err = reader.Litter(t.Context(), Outdated{Keep: 1})
 	check(t, err)
@@ -359,7 +361,7 @@ func TestOldStore(t *testing.T) {
 	want := everything(t, s, "r1")
 	for _, statement := range []string{
 		`DROP INDEX events_by_id`, `ALTER TABLE events DROP COLUMN id`,
-		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `DROP TABLE capacities`, `DROP TABLE noise`, `ALTER TABLE cells DROP COLUMN accuracy`, `DROP TABLE answers`, `PRAGMA user_version = 6`,
+		`ALTER TABLE cells DROP COLUMN records_sum`, `ALTER TABLE cells DROP COLUMN records_count`, `ALTER TABLE deployments DROP COLUMN members`, `ALTER TABLE deployments DROP COLUMN clients`, `DROP TABLE capacities`, `DROP TABLE noise`, `ALTER TABLE cells DROP COLUMN accuracy`, `DROP TABLE answers`, `DROP TABLE stays`, `ALTER TABLE deployments DROP COLUMN begun`, `PRAGMA user_version = 6`,
 	} {
 		_, err := s.db.Exec(statement)
 		check(t, err)

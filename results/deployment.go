@@ -37,6 +37,7 @@ type Deployment struct {
 	Phases       []Phase           `json:"phases,omitempty"`         // what getting ready took
 	CompileCache string            `json:"compile_cache,omitempty"`  // "cold", or "warm" with kernels of an earlier start; empty: none
 	Listener     *Listener         `json:"listener,omitempty"`       // whether the run's own engine answered; nil: not known
+	Begun        time.Time         `json:"begun,omitzero"`           // when it was given its hosts, and what it needs was brought there; zero: not known
 	Stopped      time.Time         `json:"stopped,omitzero"`         // when it was taken down; zero: not known
 	Members      []Member          `json:"members,omitempty"`        // of several, in order of starting
 
@@ -143,6 +144,16 @@ func (d *Deployment) StreamInterval() int {
 // to accept drafts whatever they are, and the setting that says it: as [telemetry.ForcedAcceptance] does.
 func (d *Deployment) ForcedAcceptance() (tokens float64, by string) {
 	return telemetry.ForcedAcceptance(d.Identity)
+}
+
+// BatchInvariant reports whether the engine was told to answer alike whatever else it answers meanwhile. Of several roles it is not known.
+func (d *Deployment) BatchInvariant() bool {
+	for _, name := range []string{"env VLLM_BATCH_INVARIANT", "--enable-deterministic-inference"} {
+		if value, said := d.Identity[name]; said && value != "0" && value != "false" {
+			return true
+		}
+	}
+	return false
 }
 
 // GPUsUsed is how many GPUs the engine uses; 0: not known.

@@ -82,6 +82,19 @@ func TestStreamInterval(t *testing.T) {
 	}
 }
 
+// TestBatchInvariant: an engine is batch invariant where it was told to be.
+func TestBatchInvariant(t *testing.T) {
+	for _, x := range []struct {
+		name, value string
+		want        bool
+	}{{"env VLLM_BATCH_INVARIANT", "1", true}, {"env VLLM_BATCH_INVARIANT", "0", false}, {"--enable-deterministic-inference", "", true},
+		{"--enable-deterministic-inference", "false", false}, {"prefill.env VLLM_BATCH_INVARIANT", "1", false}} {
+		if got := (&Deployment{Identity: map[string]string{x.name: x.value}}).BatchInvariant(); got != x.want {
+			t.Errorf("%s=%s: %v", x.name, x.value, got)
+		}
+	}
+}
+
 // TestServedBy: what members say they run with is found under their names; of one alone it is
 // what is stored.
 func TestServedBy(t *testing.T) {

@@ -165,7 +165,7 @@ func removeRun(ctx context.Context, at place, run string) error {
 
 func forget(ctx context.Context, on executor, run string) error {
 	for _, statement := range []string{
-		`DELETE FROM capacities WHERE run_id = ?`, `DELETE FROM answers WHERE run_id = ?`, `DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
+		`DELETE FROM capacities WHERE run_id = ?`, `DELETE FROM stays WHERE run_id = ?`, `DELETE FROM answers WHERE run_id = ?`, `DELETE FROM inputs WHERE run_id = ?`, `DELETE FROM events WHERE run_id = ?`, `DELETE FROM cells WHERE run_id = ?`,
 		`DELETE FROM deployments WHERE run_id = ?`, `DELETE FROM runs WHERE id = ?`,
 	} {
 		if _, err := on.exec(ctx, statement, run); err != nil {

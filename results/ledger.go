@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/tune"
 )
@@ -40,9 +41,10 @@ type Tried struct {
 	Deployment string       `json:"deployment"`
 	Began      time.Time    `json:"began"`
 	Loads      []TriedLoad  `json:"loads,omitempty"`
-	Noise      *tune.Noise  `json:"noise,omitempty"` // of its box, as it was proved before; nil: it was not
-	Result     *tune.Result `json:"result"`          // nil: it was broken off, and is made again
-	Cost       tune.Cost    `json:"cost"`            // also of one that was broken off
+	Checks     []Check      `json:"checks,omitempty"` // of its answers
+	Noise      *tune.Noise  `json:"noise,omitempty"`  // of its box, as it was proved before; nil: it was not
+	Result     *tune.Result `json:"result"`           // nil: it was broken off, and is made again
+	Cost       tune.Cost    `json:"cost"`             // also of one that was broken off
 }
 
 // TriedLoad is what a start measured at a load.
@@ -55,6 +57,14 @@ type TriedLoad struct {
 	Doubt  string   `json:"doubt,omitempty"` // why the figure is none: the engine has not done what was asked for
 	// Capacity is what a search has found, of which the figure is what is likely.
 	Capacity *capacity.Outcome `json:"capacity,omitempty"`
+}
+
+// Check is what the answers of a start to the questions that guard a tuning prove beside those of its first.
+type Check struct {
+	Asker
+	Axes    Axes             `json:"axes"`
+	Verdict accuracy.Verdict `json:"verdict,omitempty"` // empty: it is the baseline itself
+	Why     string           `json:"why,omitempty"`
 }
 
 // LedgerName is the name under which a run keeps the ledger of a tuning.

@@ -21,7 +21,7 @@ var schemaSteps embed.FS
 // schemaVersion is the version that this program writes. It reads those from oldestRead on, since
 // all steps from there only add columns which may be null, and tables.
 const (
-	schemaVersion = 12
+	schemaVersion = 13
 	oldestRead    = 4
 )
 

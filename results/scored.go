@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hclbench/accuracy"
+	"hclbench/load"
 )
 
 // Scored is a cell that has asked questions, and what its answers prove beside those of its baseline.
@@ -20,12 +21,26 @@ type Scored struct {
 	Held     accuracy.Comparison `json:"held"` // [accuracy.Unchecked] without a baseline, and why, where the lab names one
 }
 
-// IsBaseline reports whether others are held against the cell.
-func (s *Scored) IsBaseline() bool { return s.Accuracy.Baseline == s.Deployment.Engine }
+// IsBaseline reports whether others are held against the cell, be it with answers or without.
+func (s *Scored) IsBaseline() bool {
+	return s.Accuracy.Baseline != "" && (s.Accuracy.Baseline == s.Deployment.Engine || s.Accuracy.Baseline == s.RunID)
+}
+
+// IsBase is what the cell is in [Scored.Standing] where others are held against it.
+const IsBase = "baseline"
+
+// Standing is a verdict of package accuracy, or [IsBase]. A baseline without answers is unchecked.
+func (s *Scored) Standing() string {
+	if s.IsBaseline() && s.Held.Why == nil {
+		return IsBase
+	}
+	return string(s.Held.Verdict)
+}
 
 // Scored returns the cells that q selects and that have asked questions, each held against its baseline: an engine that was asked
-// at the same concurrency, by the answers of the same run or else the newest of the lab, or a run that is stored. now are the cells
+// at the same concurrency, by the answers of the same run or else the newest of the lab, or a run that is stored; or the very start that it names. now are the cells
 // that the lab asks with, by their ids: others count for nothing, and what is held against what is as the lab has it now; nil: it is not known.
+// Of one run, the newest of the lab is that of the runs which had begun by then: what came later changes nothing that it has shown.
 func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all []Scored, err error) {
 	asked := func(q Query, stale bool) (rows []Row, err error) {
 		q.Asked = true
@@ -48,22 +63,31 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 	for i := range rows {
 		x := Scored{Row: rows[i], Held: accuracy.Comparison{Verdict: accuracy.Unchecked}}
 		a := x.Accuracy
-		if a.Baseline == "" || x.IsBaseline() || x.Summary == nil {
+		if a.Baseline != "" && x.Verdict().Verdict == load.Void {
+			x.Held.Why = []string{"it has no answers: " + x.Verdict().Texts()[0]}
+		}
+		if a.Baseline == "" || x.IsBaseline() || x.Held.Why != nil {
 			all = append(all, x)
 			continue
 		}
-		among := []Query{{Run: x.RunID}, {Lab: x.Run.Lab, Rehearsed: x.Run.Command == "rehearse", Latest: true}}
+		among := []Query{{Run: x.RunID}, {Lab: x.Run.Lab, Rehearsed: x.Run.Command == "rehearse", Latest: q.Run == ""}}
 		if x.Run.Bundled { // what this machine has answered is none of theirs
 			among = among[:1]
 		}
-		if IsRunID(a.Baseline) {
+		switch {
+		case a.Against != nil:
+			among = []Query{{Run: a.Against[0].Run, Cell: a.Against[0].Cell}}
+		case IsRunID(a.Baseline):
 			among = []Query{{Run: a.Baseline}}
 		}
 		x.Held.Why = []string{fmt.Sprintf("there are no answers of %s to it", a.Baseline)}
 		for _, of := range among {
-			others, err := asked(of, IsRunID(a.Baseline))
+			others, err := asked(of, IsRunID(a.Baseline) || a.Against != nil)
 			if err != nil {
 				return nil, err
+			}
+			if q.Run != "" && !IsRunID(a.Baseline) {
+				others = slices.DeleteFunc(others, func(b Row) bool { return b.Run.Started.After(x.Run.Started) })
 			}
 			if b := baselineOf(&x.Row, others); b != nil {
 				x.Baseline = b
@@ -107,19 +131,21 @@ func enginesAsked(x *Row, rows []Row) map[string]bool {
 	return all
 }
 
-// sameQuestions reports whether a row is of the same block as another, at the same point but for the engine.
+// sameQuestions reports whether a row is of the same block as another, at the same point but for the engine. At which point others have asked,
+// whose answers were imported, they do not say.
 func sameQuestions(x, b *Row) bool {
 	at := func(r *Row) string {
 		return fmt.Sprint(slices.DeleteFunc(slices.Clone(r.Axes), func(a Axis) bool { return a.Name == "engine" }))
 	}
-	return b.Accuracy != nil && b.Summary != nil && b.Benchmark == x.Benchmark && b.Repetition == x.Repetition && at(b) == at(x)
+	same := b.Repetition == x.Repetition && at(b) == at(x) || b.Run.Command == "import"
+	return b.Accuracy != nil && b.Verdict().Verdict != load.Void && b.Benchmark == x.Benchmark && same
 }
 
 // Pair holds the answers of one cell against those of another, question by question, by the margin of the first. Cells that have asked
 // something else are refused, with what differs.
 func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Comparison, error) {
 	out := accuracy.Comparison{Verdict: accuracy.Unchecked, Margin: candidate.Accuracy.Margin}
-	if differs := baseline.Accuracy.differs(candidate.Accuracy); differs != nil {
+	if differs := baseline.Accuracy.differs(candidate.Accuracy, baseline.Run.Command == "import"); differs != nil {
 		out.Why = []string{"its baseline was asked something else: " + strings.Join(differs, ", ")}
 		return out, nil
 	}
@@ -131,43 +157,78 @@ func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Co
 	if err != nil {
 		return out, err
 	}
-	again, err := s.secondStart(ctx, baseline, candidate)
-	if err != nil {
+	var others accuracy.Others
+	if others.Baseline, err = s.otherStarts(ctx, baseline, candidate); err != nil {
 		return out, err
 	}
-	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1}
+	if candidate.ID != baseline.ID { // else they are those
+		if others.Candidate, err = s.otherStarts(ctx, candidate, baseline); err != nil {
+			return out, err
+		}
+	}
+	if candidate.Accuracy.Spec.Task == accuracy.NextToken {
+		return accuracy.CompareForced(before, answers, others), nil
+	}
+	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1, Invariant: baseline.Deployment.BatchInvariant() && candidate.Deployment.BatchInvariant()}
 	for _, t := range accuracy.Tasks() {
 		if t.Name == candidate.Accuracy.Spec.Task {
 			rule.Samples = max(t.Samples, 1)
 		}
 	}
-	return accuracy.Compare(before, answers, again, rule), nil
+	lacking := 0
+	if baseline.Run.Command == "import" { // how many questions were to be asked, its file does not say
+		asked := map[string]bool{}
+		for _, a := range answers {
+			asked[a.Question] = true
+		}
+		all := len(before)
+		before = slices.DeleteFunc(before, func(a accuracy.Answer) bool { return !asked[a.Question] })
+		lacking = all - len(before)
+	}
+	out = accuracy.Compare(before, answers, others, rule)
+	out.Unasked = lacking
+	return out, nil
 }
 
-// secondStart are the answers that the same engine has given to the same questions on another start, the newest; nil: there was none.
-// The start that is held against it is none: what has changed there is the question, and not the noise.
-func (s *Store) secondStart(ctx context.Context, of, held *Row) ([]accuracy.Answer, error) {
+// otherStarts are the answers that the same engine has given to the same questions on other starts, the newest first.
+// The start that is held against it is none: what has changed there is the question, and not the noise. Nor is one that began after both.
+func (s *Store) otherStarts(ctx context.Context, of, held *Row) (all [][]accuracy.Answer, err error) {
+	if pinned := held.Accuracy.Against; len(pinned) > 1 {
+		answers, err := s.Answers(ctx, pinned[1].Run, pinned[1].Cell)
+		return [][]accuracy.Answer{answers}, err
+	}
+	if of.Run.Bundled {
+		return nil, nil
+	}
 	rows, err := s.Rows(ctx, Query{Cell: of.ID, Asked: true, Rehearsed: of.Run.Command == "rehearse"})
 	if err != nil {
 		return nil, err
 	}
 	for _, r := range slices.Backward(rows) {
-		if r.ID == of.ID && r.RunID != of.RunID && r.RunID != held.RunID && r.Summary != nil && !of.Run.Bundled && r.Accuracy.differs(of.Accuracy) == nil {
-			return s.Answers(ctx, r.RunID, r.ID)
+		same := r.ID == of.ID && r.RunID != of.RunID && (of.ID != held.ID || r.RunID != held.RunID)
+		later := r.Run.Started.After(of.Run.Started) && r.Run.Started.After(held.Run.Started)
+		if len(all) == accuracy.MostStarts || !same || later || r.Verdict().Verdict == load.Void || r.Accuracy.differs(of.Accuracy, false) != nil {
+			continue
 		}
+		answers, err := s.Answers(ctx, r.RunID, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answers)
 	}
-	return nil, nil
+	return all, nil
 }
 
 // differs is what two cells were asked otherwise: "protocol lm-eval 0.4.12 and vllm". Where both know what their files are, it does not
-// matter how those are called.
-func (a *Accuracy) differs(b *Accuracy) (all []string) {
+// matter how those are called. Of answers that were imported it is known only what the file says.
+func (a *Accuracy) differs(b *Accuracy, imported bool) (all []string) {
 	x, y := MembersOf(a.Spec), MembersOf(b.Spec)
 	names := maps.Clone(x)
 	maps.Copy(names, y)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		switch {
-		case x[name] == y[name]:
+		case x[name] == y[name], imported && x[name] == "":
+		case name == "endpoint" && a.Spec.Task == accuracy.NextToken: // what is told of a text is the same
 		case name == "path" && x["sha256"] != "" && y["sha256"] != "", name == "shots_path" && x["shots_sha256"] != "" && y["shots_sha256"] != "":
 		default:
 			all = append(all, fmt.Sprintf("%s %s and %s", name, cmp.Or(x[name], "none"), cmp.Or(y[name], "none")))

@@ -10,6 +10,7 @@ machine with the odd replies below, and writes what was asked and what the harne
     harness.py simple-evals DIR NAME CHECKOUT  with openai, pandas, jinja2, and a checkout of openai/simple-evals
     harness.py evalscope DIR NAME              in an environment with evalscope
     harness.py sglang DIR NAME                 in an environment with sglang
+    harness.py vllm DIR NAME CHECKOUT          with aiohttp, numpy, regex, requests, tqdm, and tests/evals/gsm8k of vllm-project/vllm
 
 It writes DIR/NAME.jsonl, and reaches nothing but itself. docs/development.md says how.
 """
@@ -275,6 +276,32 @@ def sglang(dir):
     return lines
 
 
+def vllm(dir, checkout):
+    import types
+    for name in ("vllm", "vllm.assets", "vllm.assets.base"): # of which the script takes an address alone
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["vllm.assets.base"].VLLM_S3_BUCKET_URL = "none"
+    sys.path.insert(0, f"{checkout}/tests/evals/gsm8k")
+    import gsm8k_eval as module
+    read = lambda name: [json.loads(line) for line in open(f"{dir}/{name}.jsonl", encoding="utf-8")]
+    module.load_gsm8k_data = lambda: (read("gsm8k-train"), read("gsm8k"))
+    port = int(serve().rsplit(":", 1)[1])
+    lines = []
+    for endpoint, chat in (("completions", False), ("chat", True)):
+        asked.clear()
+        score = module.evaluate_gsm8k(port=port, use_chat_completions=chat, temperature=None if chat else 0.0, max_concurrency=1)
+        bodies = {int(re.findall(r"Case (\d+):", k)[-1]): b for k, b in asked.items()}
+        right = 0
+        for n, row in enumerate(read("gsm8k")): # it keeps no marks: they are by its own function, and add up to its score
+            text = NUMBERS[n][1]
+            found, is_right = module.get_answer_value(text), module.get_answer_value(text) == module.get_answer_value(row["answer"])
+            right += is_right
+            lines.append(dict(task="gsm8k", endpoint=endpoint, question=n, sample=0, ask=bodies[n], reply=text,
+                              marks={"last number": ["" if found == module.INVALID else str(found), is_right]}))
+        assert abs(right / len(NUMBERS) - score["accuracy"]) < 1e-9, (right, score)
+    return lines
+
+
 def main():
     what, dir, rest = sys.argv[1], os.path.abspath(sys.argv[2]), sys.argv[3:]
     if what == "questions":
@@ -283,7 +310,7 @@ def main():
         lines = lm_eval(dir, [("gsm8k", "gsm8k"), ("mmlu", "mmlu_anatomy_generative"), ("mmlu", "mmlu_us_foreign_policy_generative"), ("mmlu-pro", "mmlu_pro_biology"),
                               ("mmlu-pro", "mmlu_pro_computer_science"), ("gpqa-diamond", "gpqa_diamond_cot_zeroshot"), ("aime", "aime24"), ("math-500", "hendrycks_math500")])
     else:
-        lines = {"inferencex": inferencex, "simple-evals": simple_evals, "evalscope": evalscope, "sglang": sglang}[what](dir, *rest[1:])
+        lines = {"inferencex": inferencex, "simple-evals": simple_evals, "evalscope": evalscope, "sglang": sglang, "vllm": vllm}[what](dir, *rest[1:])
     kept = {}
     for line in lines: # of a task three asks say all
         at = (line["task"], line["endpoint"], line["sample"])

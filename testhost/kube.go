@@ -38,11 +38,32 @@ var kube = sync.OnceValues(func() (string, error) {
 		fmt.Fprintf(hash, "%s %d\n%s", filepath.Base(path), len(text), text)
 	}
 	path := filepath.Join(kubeCache, fmt.Sprintf("%x", hash.Sum(nil)[:8]), "kube")
-	return path, buildOnce(path, source)
+	return path, buildOnce(path, func() (goBuild, error) { return kubeBuild(source) })
 })
 
+// kubeBuild is the build of that program, which says Kubernetes' version as Kubernetes' own does: clients go by it.
+func kubeBuild(source string) (b goBuild, err error) {
+	module := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	module.Dir = source
+	version, err := module.Output()
+	if err != nil {
+		return b, fmt.Errorf("ask for Kubernetes' version: %w", err)
+	}
+	flags, numbers := "-ldflags=-s -w", strings.Split(strings.TrimSpace(string(version)), ".")
+	for _, set := range []string{"gitVersion=" + strings.Join(numbers, "."), "gitMajor=" + numbers[0][1:], "gitMinor=" + numbers[1]} {
+		flags += " -X k8s.io/component-base/version." + set
+	}
+	return goBuild{source, []string{flags, "."}}, nil
+}
+
+// goBuild is what a program is built of: a directory in its module, and what is for this program alone of go build's arguments.
+type goBuild struct {
+	dir   string
+	flags []string
+}
+
 // buildOnce builds a program where it is not there. Who comes meanwhile waits.
-func buildOnce(path, source string) error {
+func buildOnce(path string, of func() (goBuild, error)) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -57,23 +78,16 @@ func buildOnce(path, source string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	module := exec.Command("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
-	module.Dir = source
-	version, err := module.Output()
+	what, err := of()
 	if err != nil {
-		return fmt.Errorf("ask for Kubernetes' version: %w", err)
-	}
-	// Its own build says it in the same way; clients go by it.
-	flags, numbers := "-ldflags=-s -w", strings.Split(strings.TrimSpace(string(version)), ".")
-	for _, set := range []string{"gitVersion=" + strings.Join(numbers, "."), "gitMajor=" + numbers[0][1:], "gitMinor=" + numbers[1]} {
-		flags += " -X k8s.io/component-base/version." + set
+		return err
 	}
 	// Compiling takes a third less when nothing is inlined and nothing is for debuggers, and when
 	// compilers collect garbage only where it matters; the cluster is about as fast.
 	// Tests that need no cluster run meanwhile, and some of them measure time.
-	cmd := exec.Command("nice", "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-l -dwarf=false", "-gcflags=std=",
-		"-o", path+".new", flags, ".")
-	cmd.Dir = source
+	cmd := exec.Command("nice", append([]string{"go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-l -dwarf=false", "-gcflags=std=",
+		"-o", path + ".new"}, what.flags...)...)
+	cmd.Dir = what.dir
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOGC=off", "GOMEMLIMIT=1GiB")
 	if err := run(cmd); err != nil {
 		return err

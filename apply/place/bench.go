@@ -23,7 +23,7 @@ const verbWithin = time.Hour
 // name. A host where somebody is at work is left alone: both would be disturbed.
 func Run(ctx context.Context, scope Scope, opt Options, words ...string) (map[string]string, error) {
 	opt = opt.Filled()
-	printed, errs := visit(ctx, scope.Hosts, opt, func(ctx context.Context, c Reached) (string, error) {
+	printed, errs := visit(ctx, scope, scope.Hosts, opt, func(ctx context.Context, c Reached) (string, error) {
 		a, err := agent.Attach(ctx, c.Conn, scope.Lab)
 		if err != nil {
 			return "", err
@@ -78,12 +78,15 @@ type Bench struct {
 // benchLease is how long a host stays taken when its caller is lost.
 const benchLease = 2 * time.Minute
 
+// benchLab is the lab of what is sent by hand.
+const benchLab = "bench"
+
 // OpenBench takes hosts for a run of this name, which are nobody else's until the bench is closed, and brings files of
 // data sets there. A bench has to be closed, also one of which only a part could be opened.
 func OpenBench(ctx context.Context, run string, hosts []*provision.Host, files []string, opt Options, tell Tell) (*Bench, error) {
 	b := &Bench{run: run, at: make([]*Session, len(hosts))}
 	claim := agent.Lease{
-		Lab: "bench", Run: run, Store: run, Holder: opt.Holder, TTL: load.Duration(benchLease), Reserve: true,
+		Lab: benchLab, Run: run, Store: run, Holder: opt.Holder, TTL: load.Duration(benchLease), Reserve: true,
 	}
 	return b, flow.Each(hosts, func(i int, h *provision.Host) (err error) {
 		b.at[i], err = Open(ctx, h, Work{Claim: claim, Shared: true}, opt, tell)

@@ -32,7 +32,7 @@ type Checked struct {
 func Check(ctx context.Context, scope Scope, opt Options) []Checked {
 	opt = opt.Filled()
 	places := scope.places()
-	found, errs := visit(ctx, places, opt, func(ctx context.Context, c Reached) ([]provision.Finding, error) {
+	found, errs := visit(ctx, scope, places, opt, func(ctx context.Context, c Reached) ([]provision.Finding, error) {
 		return newChecker(c, scope.Lab, scope.on(c.Conn.Host()), opt.Hub).findings(ctx)
 	}, scope.contractOf)
 	out := make([]Checked, len(found))

@@ -141,7 +141,7 @@ func (n Network) measure(ctx context.Context, scope Scope, claim agent.Lease, op
 		if at[i], err = Open(ctx, s.Host, w, opt, tell); err != nil {
 			return err
 		}
-		return at[i].lend(ctx, s)
+		return at[i].lend(ctx, s, "fabric")
 	})
 	if err != nil {
 		return err
@@ -158,14 +158,19 @@ func (n Network) measure(ctx context.Context, scope Scope, claim agent.Lease, op
 	return err
 }
 
-// lend brings a spot's image to the place, and lends it the agent's hands.
-func (s *Session) lend(ctx context.Context, to *fabric.Spot) error {
-	image, err := s.Pull(ctx, to.Like.Image, s.tell)
-	to.Like.Image = image.ID
-	to.Like.Name = "hcl-" + s.work.Claim.Lab + "-fabric"
-	to.Like.Labels = map[string]string{provision.LabelEngine: "fabric"}
-	rt := s.Runtime(provision.Docker)
-	to.Docker, to.Start = s.Docker, rt.Start
+// lend brings a spot's image to the place, where it has one, and lends it the agent's hands, under a name for what it measures.
+func (s *Session) lend(ctx context.Context, to *fabric.Spot, name string) error {
+	rt := s.Runtime(provision.Process)
+	if to.Like.Image != "" {
+		image, err := s.Pull(ctx, to.Like.Image, s.tell)
+		if err != nil {
+			return err
+		}
+		to.Like.Image, rt = image.ID, s.Runtime(provision.Docker)
+	}
+	to.Like.Name = "hcl-" + s.work.Claim.Lab + "-" + name
+	to.Like.Labels = map[string]string{provision.LabelEngine: name}
+	to.Runtime = rt
 	to.Stop = func(ctx context.Context, ct provision.Container) error {
 		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), ct.StopGrace+s.opt.Release+downPatience)
 		defer done()
@@ -178,7 +183,7 @@ func (s *Session) lend(ctx context.Context, to *fabric.Spot) error {
 		}
 		return nil
 	}
-	return err
+	return nil
 }
 
 // spots are the hosts on which containers get GPUs, each with what they may do.

@@ -104,10 +104,10 @@ func (e *outOfReach) Error() string {
 
 func (e *outOfReach) Unwrap() []error { return []error{provision.ErrUnreachable, e.err} }
 
-// podLost ends the work in a pod that is no more: there is nothing to be taken down.
-type podLost struct{ error }
+// placeLost ends the work in a pod, or on a box, that is no more: there is nothing to be taken down.
+type placeLost struct{ error }
 
-func (e *podLost) Unwrap() error { return e.error }
+func (e *placeLost) Unwrap() error { return e.error }
 
 // lease is the claim to a host, renewed until it is given back.
 type lease struct {
@@ -127,7 +127,7 @@ func (l *lease) keepRenewing(ctx context.Context) {
 		over = time.After(most)
 	}
 	ttl := time.Duration(l.claim.TTL)
-	tick := time.NewTicker(max(min(ttl/5, 30*time.Second), time.Millisecond))
+	tick := time.NewTicker(l.every())
 	defer tick.Stop()
 	last, warned := time.Now(), false
 	for {
@@ -164,6 +164,11 @@ func (l *lease) keepRenewing(ctx context.Context) {
 	}
 }
 
+// every is how often the lease is renewed.
+func (l *lease) every() time.Duration {
+	return max(min(time.Duration(l.claim.TTL)/5, 30*time.Second), time.Millisecond)
+}
+
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -173,7 +178,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 // unreachable reports whether there is nothing to be taken down any more, or nobody who could.
 func (l *lease) unreachable() bool {
 	cause := context.Cause(l.held)
-	return errors.As(cause, new(*outOfReach)) || errors.As(cause, new(*podLost))
+	return errors.As(cause, new(*outOfReach)) || errors.As(cause, new(*placeLost))
 }
 
 // give ends the claim: the agent takes down what is left of it, and proves that it is gone. It does so by itself
@@ -190,7 +195,7 @@ func (l *lease) give(down []string) error {
 		err = l.agent.Release(context.WithoutCancel(l.held), patience)
 	}
 	switch {
-	case errors.As(err, new(*agent.HeldError)), errors.As(err, new(*podLost)): // others have it now, or it is no more
+	case errors.As(err, new(*agent.HeldError)), errors.As(err, new(*placeLost)): // others have it now, or it is no more
 		return nil
 	case down != nil && provision.OutOfReach(err):
 		return &provision.UncleanError{Host: l.host, Left: down}

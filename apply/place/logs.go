@@ -62,7 +62,7 @@ func Logs(ctx context.Context, scope Scope, log Log, opt Options) error {
 		logs, err := rt.Logs(ctx, f.ID, log.Follow, log.Tail)
 		return pass(f.Labels[provision.LabelMember], logs, err)
 	}
-	_, errs := visit(ctx, hosts, opt.Filled(), func(ctx context.Context, c Reached) (none struct{}, err error) {
+	_, errs := visit(ctx, scope, hosts, opt.Filled(), func(ctx context.Context, c Reached) (none struct{}, err error) {
 		return none, eachOf(ctx, c, scope.Lab, log.Engine, passFound)
 	}, func(ctx context.Context, h *provision.Host, client *kube.Client) (none struct{}, err error) {
 		if log.Engine.Manifests != nil {

@@ -165,9 +165,9 @@ func (s Scope) places() (all []*provision.Host) {
 	return all
 }
 
-// visit does the same on every host and in every cluster, side by side. What it finds, and why it could not
+// visit does the same on every host and in every cluster, which are some of a scope, side by side. What it finds, and why it could not
 // look, is in the order of the hosts.
-func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do func(context.Context, Reached) (T, error),
+func visit[T any](ctx context.Context, scope Scope, hosts []*provision.Host, opt Options, do func(context.Context, Reached) (T, error),
 	inCluster func(context.Context, *provision.Host, *kube.Client) (T, error)) (found []T, errs []error) {
 	found, errs = make([]T, len(hosts)), make([]error, len(hosts))
 	flow.Each(hosts, func(i int, h *provision.Host) (err error) {
@@ -181,7 +181,7 @@ func visit[T any](ctx context.Context, hosts []*provision.Host, opt Options, do 
 			found[i], err = inCluster(ctx, h, client)
 			return err
 		}
-		at, ssh, err := opt.box(h)
+		at, ssh, err := opt.box(scope, h)
 		if at == nil || err != nil { // what is not rented has nothing of the lab
 			return err
 		}

@@ -1,11 +1,13 @@
 package place
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,12 +45,13 @@ func (s *Session) rentBox(ctx context.Context) error {
 		return err
 	}
 	rental, err := renter.Rent(ctx, rent.Ask{
-		Host: s.Host.Name, Lab: s.work.Claim.Lab, Run: s.work.Claim.Run, Want: s.Host.Rent, GPUs: s.Host.GPUs.String(), PublicKey: key,
+		Host: s.Host.Name, Lab: s.work.Claim.Lab, Run: s.work.Claim.Run, Want: s.Host.Rent, GPUs: s.Host.GPUs.String(), PublicKey: key, MaxMoney: s.work.MaxMoney,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Host, err)
 	}
-	s.leave = func(ctx context.Context) error { return s.giveBox(ctx, renter, rental) }
+	s.rental, s.leave = rental, func(ctx context.Context) error { return s.giveBox(ctx, renter, rental) }
+	s.lost = func(ctx context.Context) error { return renter.Lost(ctx, rental) }
 	at, ssh, err := s.opt.boxOf(s.Host, rental)
 	if err != nil {
 		return err
@@ -59,11 +62,29 @@ func (s *Session) rentBox(ctx context.Context) error {
 	ctx, stop := context.WithDeadlineCause(ctx, s.until, errHardEnd)
 	defer stop()
 	s.say(Step, "box %s has the address %s: waiting until it lets us in", rental.Box.ID, at.Address)
-	patience := flow.Patience{First: time.Second, Most: 10 * time.Second, Total: at.Rent.BootLimit()}
-	return patience.Again(ctx, func() (err error) {
-		s.Reached, err = dial(ctx, at, opt)
+	booted := time.Since(rental.Asked) // a box that is used again may be dead
+	patience := flow.Patience{First: time.Second, Most: 10 * time.Second, Total: max(at.Rent.BootLimit()-booted, time.Minute)}
+	err = patience.Again(ctx, func() (err error) {
+		if s.Reached, err = dial(ctx, at, opt); err != nil {
+			err = errors.Join(err, s.lost(ctx))
+		}
 		return err
-	}, func(err error) bool { return errors.Is(err, provision.ErrHostKey) })
+	}, func(err error) bool { return errors.Is(err, provision.ErrHostKey) || errors.Is(err, rent.ErrLost) })
+	if err == nil {
+		rental.Last().Up = time.Now()
+	}
+	return err
+}
+
+// watchBox ends the work on a box that its provider has taken away, as often as the lease is renewed: nobody else would tell before it
+// runs out.
+func (s *Session) watchBox(ctx context.Context) {
+	for flow.Pause(ctx, s.lease.every()) {
+		if err := s.lost(ctx); err != nil && ctx.Err() == nil {
+			s.lease.lose(&placeLost{fmt.Errorf("%s: %w; what is not measured yet is measured by the next apply", s.Host, err)})
+			return
+		}
+	}
 }
 
 // giveBackTime is how long before its hard end a box is given back, which takes a while: its provider may not end it.
@@ -89,23 +110,23 @@ func (s *Session) giveBox(ctx context.Context, renter *rent.Renter, rental *rent
 }
 
 // box is a host as it can be reached, and how: of one that is rented the box that is there now; nil: there is none.
-func (o Options) box(h *provision.Host) (*provision.Host, reach.SSH, error) {
+func (o Options) box(s Scope, h *provision.Host) (*provision.Host, reach.SSH, error) {
 	if h.Rent == nil || h.Address != "" {
 		return h, o.SSH, nil
 	}
-	t, err := o.rental(h)
+	t, err := o.rental(s, h)
 	if t == nil || err != nil || t.Box.Address == "" {
 		return nil, o.SSH, err
 	}
 	return o.boxOf(h, t)
 }
 
-// rental is the box that is rented for a host, as the journal has it; nil: none.
-func (o Options) rental(h *provision.Host) (*rent.Rental, error) {
-	if h.Rent == nil || o.Rent == nil {
+// rental is the box that is rented for a host, as the journal has it, which other labs may share; nil: none.
+func (o Options) rental(s Scope, h *provision.Host) (*rent.Rental, error) {
+	if h.Rent == nil {
 		return nil, nil
 	}
-	open, err := o.Rent.Open(h.Name)
+	open, err := o.Rent.Open(func(t *rent.Rental) bool { return t.Host == h.Name && s.Owns(t) })
 	if len(open) == 0 || err != nil {
 		return nil, err
 	}
@@ -116,14 +137,11 @@ func (o Options) rental(h *provision.Host) (*rent.Rental, error) {
 // kept for this box alone: the next one may have the same address.
 func (o Options) boxOf(h *provision.Host, t *rent.Rental) (*provision.Host, reach.SSH, error) {
 	at, ssh := *h, o.SSH
-	at.Address, at.PricePerHour, at.IdentityFile = t.Box.Address, t.Price, reach.LabKeyFile(h, o.Rent.Dir())
-	if t.Box.PricePerHour > 0 {
-		at.PricePerHour = t.Box.PricePerHour
-	}
+	at.Address, at.PricePerHour, at.IdentityFile = t.Box.Address, t.PerHour(), reach.LabKeyFile(h, o.Rent.Dir())
 	if at.User == "" {
 		at.User = t.Box.User
 	}
-	at.Fabric.Address = at.Inside()
+	at.Fabric.Address = cmp.Or(t.Box.Private, at.Inside())
 	ssh.KnownHosts = []string{filepath.Join(o.Rent.Dir(), t.Request+".known_hosts")}
 	ssh.AcceptNew = func(*provision.Host, string) bool { return len(t.Box.HostKeys) == 0 }
 	for _, key := range t.Box.HostKeys {
@@ -139,27 +157,13 @@ type Rental struct {
 	Host   *provision.Host
 	Box    *rent.Rental // nil: none
 	Can    protocol.Capabilities
+	Ahead  time.Duration // the provider's clock, before this machine's
 	Offers []protocol.Offer
 	Err    error // the provider could not be asked
 }
 
-// Layers are the ends that a box of a provider has, the surest first.
-func (r Rental) Layers() (layers []string) {
-	if r.Can.Deadline {
-		layers = append(layers, "the provider ends it")
-	}
-	if r.Can.OffIsFree {
-		layers = append(layers, "it shuts itself down")
-	}
-	sweep := "this machine gives it back"
-	if r.Can.List {
-		sweep += ", or `hcl sweep` anywhere"
-	}
-	return append(layers, sweep)
-}
-
-// Offered asks the providers of all rented hosts what there is.
-func Offered(ctx context.Context, hosts []*provision.Host, opt Options) (all []Rental) {
+// Offered asks the providers of all rented hosts of a lab what there is.
+func Offered(ctx context.Context, lab string, hosts []*provision.Host, opt Options) (all []Rental) {
 	for _, h := range hosts {
 		if h.Rent != nil {
 			all = append(all, Rental{Host: h})
@@ -171,7 +175,10 @@ func Offered(ctx context.Context, hosts []*provision.Host, opt Options) (all []R
 		if err != nil {
 			return err
 		}
-		if all[i].Can, _, err = renter.Capabilities(ctx); err != nil {
+		if all[i].Box, err = opt.rental(Scope{Lab: lab}, r.Host); err != nil {
+			return err
+		}
+		if all[i].Can, all[i].Ahead, err = renter.Capabilities(ctx); err != nil {
 			return err
 		}
 		all[i].Offers, err = renter.Offers(ctx, r.Host.Rent, r.Host.GPUs.String())
@@ -180,29 +187,67 @@ func Offered(ctx context.Context, hosts []*provision.Host, opt Options) (all []R
 	return all
 }
 
-// giveBack gives back the boxes that runs have left of rented hosts.
-func (r remover) giveBack(ctx context.Context, hosts []*provision.Host) error {
-	return flow.Each(hosts, func(_ int, h *provision.Host) error {
-		if h.Rent == nil {
+// Left are the boxes that runs of a lab have left and the next has no use for: those of hosts that are not needed, unless they are kept for
+// them, and those of hosts that the lab has no more.
+func (o Options) Left(lab string, hosts, needed []*provision.Host) ([]*rent.Rental, error) {
+	return o.Rent.Open(func(t *rent.Rental) bool {
+		return t.Lab == lab && rentedFor(t, needed) == nil && (t.Stage != rent.Kept || rentedFor(t, hosts) == nil)
+	})
+}
+
+// Owns reports whether a box is rented for the lab, or for what one of its hosts sends by hand.
+func (s Scope) Owns(t *rent.Rental) bool {
+	return t.Lab == s.Lab || t.Lab == benchLab && rentedFor(t, s.Hosts) != nil
+}
+
+// rentedFor is the host that a box is rented for; nil: it is none of them.
+func rentedFor(t *rent.Rental, hosts []*provision.Host) *provision.Host {
+	i := slices.IndexFunc(hosts, func(h *provision.Host) bool { return h.Rent != nil && h.Name == t.Host })
+	if i < 0 {
+		return nil
+	}
+	return hosts[i]
+}
+
+// Account is a host by which a box of a lab can be given back: its own, or, where the lab has that no more, any that rents of the same
+// provider, if all of those are of one account. nil: nobody knows the account.
+func Account(t *rent.Rental, hosts []*provision.Host) *provision.Host {
+	if own := rentedFor(t, hosts); own != nil {
+		return own
+	}
+	var found *provision.Host
+	for _, h := range hosts {
+		switch {
+		case h.Rent == nil || h.Rent.Plugin != t.Plugin:
+		case found != nil && !found.Rent.SameAccount(h.Rent):
 			return nil
+		default:
+			found = h
 		}
-		open, err := r.opt.Rent.Open(h.Name)
-		if err != nil || len(open) == 0 {
-			return err
+	}
+	return found
+}
+
+const noAccount = "the lab has no host %[1]s any more, and none that says by which account of %[2]s it is rented: write the block of host %[1]s " +
+	"again and run `hcl destroy`"
+
+// GiveBack gives boxes back. hosts are those of the lab.
+func GiveBack(ctx context.Context, boxes []*rent.Rental, hosts []*provision.Host, opt Options, tell Tell) error {
+	return flow.Each(boxes, func(_ int, t *rent.Rental) error {
+		own := &provision.Host{Name: t.Host}
+		by := Account(t, hosts)
+		if by == nil {
+			return provision.Fail(own, provision.ErrUnclean, "%w", t.StillThere(fmt.Errorf(noAccount, t.Host, t.Plugin)))
 		}
-		renter, err := r.opt.Renter(h, func(format string, args ...any) { r.tell.say(h, Step, format, args...) })
+		renter, err := opt.Renter(by, func(format string, args ...any) { tell.say(own, Step, format, args...) })
 		if err != nil {
 			return err
 		}
-		var errs []error
-		for _, t := range open {
-			r.tell.say(h, Step, "giving back %s", t)
-			if err := renter.Settle(ctx, t); err != nil {
-				errs = append(errs, fmt.Errorf("%s: %w", h, err))
-				continue
-			}
-			r.tell.say(h, Down, "%s is gone; it has cost %s", t, t.Money())
+		tell.say(own, Step, "giving back %s, which run %s left", t, t.Run)
+		if err := renter.Settle(ctx, t); err != nil {
+			return provision.Fail(own, provision.ErrUnclean, "%w", err)
 		}
-		return errors.Join(errs...)
+		tell.say(own, Down, "%s is gone; it has cost %s", t, t.Money())
+		return nil
 	})
 }

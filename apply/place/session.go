@@ -20,6 +20,7 @@ import (
 	"hclbench/provision"
 	"hclbench/provision/kube"
 	"hclbench/provision/look"
+	"hclbench/provision/rent"
 )
 
 // Work is what a place is opened for.
@@ -27,6 +28,7 @@ type Work struct {
 	Claim     agent.Lease
 	Engines   []*engines.Engine // that will run there
 	Docker    bool              // in containers, some of them
+	MaxMoney  float64           // USD that the lab may have to pay for what it rents; 0: no limit
 	Shared    bool              // the run needs the place together with others
 	Root      *kube.Root        // of a pod: what it is rented from
 	Pod       kube.PodSpec      // and what it is like
@@ -51,6 +53,8 @@ type Session struct {
 	tell    Tell
 	lease   *lease
 	leave   func(context.Context) error // undoes that a cluster has made room; nil: there is nothing to undo
+	rental  *rent.Rental                // of a rented box; nil: it is none
+	lost    func(context.Context) error // of a rented box: an error if its provider says that it runs no more
 	until   time.Time                   // of a rented box: when the work there has to end
 	unwatch func()                      // ends the watch of the pod, or of the box; nil: there is none
 	claimed string                      // the claim that it was made ready for, see [agent.Client.Claim]
@@ -87,7 +91,11 @@ func Open(ctx context.Context, h *provision.Host, w Work, opt Options, tell Tell
 			return s, err
 		}
 	}
-	return s, s.ready(s.Held)
+	if err := s.ready(s.Held); err != nil || s.rental == nil {
+		return s, err
+	}
+	s.rental.Last().Ready = time.Now()
+	return s, s.opt.Rent.Note(s.rental)
 }
 
 // arrive reaches the place. A pod comes to be before.
@@ -224,8 +232,15 @@ func (s *Session) claim(ctx context.Context) error {
 	}
 	// Renewing outlives an interrupt: taking down takes its time too.
 	l.stop = flow.Beside(context.WithoutCancel(ctx), l.keepRenewing)
-	if s.Pod != nil {
+	switch {
+	case s.Pod != nil:
 		s.unwatch = flow.Beside(l.held, s.watchPod)
+	case s.lost != nil:
+		unwatch, end := flow.Beside(l.held, s.watchBox), s.unwatch
+		s.unwatch = func() {
+			unwatch()
+			end()
+		}
 	}
 	return nil
 }
@@ -239,7 +254,7 @@ func (s *Session) watchPod(ctx context.Context) {
 	if err == nil {
 		err = provision.Fail(s.Host, provision.ErrPodLost, "its pod has ended: %s", st.Exit(s.Host))
 	}
-	s.lease.lose(&podLost{err})
+	s.lease.lose(&placeLost{err})
 }
 
 // ready makes the place ready for engines: what earlier runs have left there is ended, it is held against its

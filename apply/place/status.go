@@ -26,7 +26,7 @@ type Presence struct {
 	Changed    []provision.Change // settings that are to be put back
 	Containers []provision.Found
 	Processes  []provision.Found
-	Rental     *rent.Rental      // of a rented host: the box that is there; nil: none
+	Rental     *rent.Rental      // of a rented host, or of one that the lab has no more: the box that is there; nil: none
 	Others     []provision.Found // that carry the lab's name, and are another login's, store's or host block's
 }
 
@@ -34,14 +34,21 @@ type Presence struct {
 // in the answer all the same.
 func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 	places := scope.places()
-	found, errs := visit(ctx, places, opt.Filled(), scope.status, func(ctx context.Context, _ *provision.Host, c *kube.Client) (Presence, error) {
+	found, errs := visit(ctx, scope, places, opt.Filled(), scope.status, func(ctx context.Context, _ *provision.Host, c *kube.Client) (Presence, error) {
 		return scope.inCluster(ctx, c, opt.Filled())
 	})
 	for i, h := range places {
-		rental, err := opt.rental(h)
+		rental, err := opt.rental(scope, h)
 		found[i].Rental, errs[i] = rental, errors.Join(errs[i], err)
 	}
-	return presences(places, found, errs)
+	open, err := opt.Rent.Open(scope.Owns)
+	for _, t := range open {
+		if rentedFor(t, places) == nil {
+			places, found, errs = append(places, &provision.Host{Name: t.Host}), append(found, Presence{Rental: t}), append(errs, nil)
+		}
+	}
+	all, why := presences(places, found, errs)
+	return all, errors.Join(err, why)
 }
 
 // inCluster is what of the lab there is in a cluster.
@@ -164,9 +171,10 @@ func Destroy(ctx context.Context, scope Scope, how agent.Destroying, opt Options
 	}}
 	places := scope.places()
 	machines := slices.DeleteFunc(slices.Clone(places), func(h *provision.Host) bool { return h.Rent != nil })
-	found, errs := visit(ctx, machines, r.opt, r.remove, r.leaveCluster)
+	found, errs := visit(ctx, scope, machines, r.opt, r.remove, r.leaveCluster)
 	all, err := presences(machines, found, errs)
-	return all, errors.Join(err, r.giveBack(ctx, places)) // which ends all that runs there
+	open, why := r.opt.Rent.Open(scope.Owns)
+	return all, errors.Join(err, why, GiveBack(ctx, open, places, r.opt, r.tell)) // which ends all that runs there
 }
 
 type remover struct {

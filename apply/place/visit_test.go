@@ -13,6 +13,8 @@ import (
 	"hclbench/agent"
 	"hclbench/plain"
 	"hclbench/provision"
+	"hclbench/provision/rent"
+	"hclbench/provision/rent/protocol"
 )
 
 // TestPassOn: a log that is shown has no secret and nothing for the terminal in it, and
@@ -71,6 +73,31 @@ func TestStatusOfAKilledAgent(t *testing.T) {
 			if f.Name != "p" || f.Labels["hcl.engine"] != "vllm.e" || f.State != "left by an agent that was killed" {
 				t.Errorf("status = %+v", f)
 			}
+		}
+	}
+}
+
+// TestStatusOfAnotherLab: a box that another lab of the same directory has rented for a host of the same name is not this lab's.
+func TestStatusOfAnotherLab(t *testing.T) {
+	journal := rent.NewJournal(t.TempDir())
+	for _, lab := range []string{"ours", "another"} {
+		err := journal.Note(&rent.Rental{Request: "hcl-" + lab, Plugin: "fake", Host: "box", Lab: lab, Run: "run-1", Stage: rent.Made, Box: protocol.Box{ID: lab, State: protocol.Pending}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hosts := []*provision.Host{{Name: "box", Rent: &provision.Rent{Plugin: "fake"}}}
+	for lab, want := range map[string]string{"ours": "ours", "another": "another", "third": ""} {
+		all, err := Status(t.Context(), Scope{Lab: lab, Hosts: hosts}, Options{Rent: journal})
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%v: %+v", err, all)
+		}
+		got := ""
+		if all[0].Rental != nil {
+			got = all[0].Rental.Box.ID
+		}
+		if got != want {
+			t.Errorf("lab %s has box %q, want %q", lab, got, want)
 		}
 	}
 }

@@ -67,23 +67,27 @@ func runApply(ctx context.Context, t *console, o applyOptions) error {
 		return asUsage(err)
 	}
 	if w.plan.Empty() {
-		if err := w.finishKilled(ctx); err != nil {
+		err := errors.Join(w.giveBackLeft(ctx), w.finishKilled(ctx))
+		if err = errors.Join(err, apply.KeepStays(context.WithoutCancel(ctx), w.store, w.opt.Rent)); err != nil {
 			return err
 		}
 		return w.nothingToDo()
 	}
-	if err := w.announce(); err != nil {
-		return err
-	}
 	if !o.json {
-		if err := offered(ctx, t.stderr, w.plan, w.opt.Options); err != nil {
+		if w.plan.Rented, err = apply.Offers(ctx, w.plan, w.lab.text.Hosts, w.opt.Options); err != nil {
 			return err
 		}
+	}
+	if err := w.announce(); err != nil {
+		return err
 	}
 	if !o.approve {
 		if err := approved(ctx, t); err != nil {
 			return err
 		}
+	}
+	if err := w.giveBackLeft(ctx); err != nil {
+		return err
 	}
 	w.opt.Wait = time.Duration(o.wait)
 	return errors.Join(w.carryOut(ctx), w.writePage(context.WithoutCancel(ctx)))
@@ -275,20 +279,23 @@ func (w *work) printRun(ctx context.Context) error {
 	planned, asked := plannedCells(w.whole) // others of a part's may be held against what it leaves out
 	v := &shown{store: w.store, asked: asked}
 	v.find(ctx, results.Query{Run: w.opt.Run.ID})
-	if err != nil || w.flags.json || len(rows)+len(v.found.Scores) == 0 {
+	if err != nil || w.flags.json {
 		return err
 	}
 	v.warn(w.logger())
-	whole, err := wholeRuns(ctx, w.store, rows, v.found.Scores)
-	if err != nil {
+	about, said := figure.About{Found: v.found}, saidOf(w.cfg)
+	about.Spending, err = spent(ctx, w.store, w.opt.Run.ID, "", rows, v.found.Scores)
+	if err != nil || len(rows)+len(v.found.Scores)+len(about.Spending) == 0 {
 		return err
 	}
-	about, said := figure.About{Spending: figure.Spent(whole), Found: v.found}, saidOf(w.cfg)
 	if !w.plan.Rehearsal {
 		about.References = figure.Compare(rows, said.References)
 	}
 	fmt.Fprintln(w.stdout)
 	rows, about = said.Layout.Apply(v.found.Check(figure.Sorted(rows, planned)), about)
+	if len(rows)+len(about.Scores) == 0 { // nothing came of it
+		return printSpending(w.stdout, about.Spending)
+	}
 	if err := printTables(w.console, rows, about, tableFlags{}); err != nil {
 		return err
 	}

@@ -43,18 +43,19 @@ func (f *capacityFlags) add(c *cobra.Command) {
 	flags.StringVar(&f.budget, "budget", "1h", "with --capacity: the most `time` or requests that it takes, 1h or 20000")
 	var rules []noUse
 	for _, flag := range []string{"within", "confidence", "precision", "budget"} {
-		rules = append(rules, noUse{flag, "capacity", false})
+		rules = append(rules, noUse{flag: flag, other: "capacity"})
 	}
-	others := []string{"repeat", "from"}
+	others := []string{"repeat"}
 	for _, a := range load.Arguments() {
 		if a.Searched {
 			others = append(others, a.FlagName())
 		}
 	}
 	for _, flag := range others {
-		rules = append(rules, noUse{flag, "capacity", true})
+		rules = append(rules, noUse{flag: flag, other: "capacity", beside: true})
 	}
-	refuses(c, rules...)
+	refuses(c, append(rules, noUse{"from", "capacity", true, ": a search is sent from this machine. Run hcl bench there, or write a lab whose " +
+		"benchmark has a capacity block, and a load block with from."})...)
 }
 
 // search is the search that the flags ask for.

@@ -104,3 +104,11 @@ func TestCapacity(t *testing.T) {
 		})
 	}
 }
+
+// TestCapacityFrom: a search is sent from one machine, and who asks for others is told what to do.
+func TestCapacityFrom(t *testing.T) {
+	_, said, code := newLocal(t, "").run("bench", "http://127.0.0.1:1", "--capacity", "concurrency", "--slo", "ttft_p95=1s", "--from", "a")
+	if code != exitUsage || !strings.Contains(said, "Run hcl bench there") {
+		t.Errorf("exit %d, %s", code, said)
+	}
+}

@@ -40,7 +40,7 @@ func checkVerb(t *console) *cobra.Command {
 	c.Flags().StringVar(&f.engine, "engine", "", "with --prove: start this engine, such as vllm.h200, and not the lab's first")
 	c.Flags().IntVar(&f.starts, "starts", 4, fmt.Sprintf("with --prove: start it `n` times, %d to %d", fewestStarts, mostStarts))
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
-	refuses(c, noUse{"measure", "fabric", false}, noUse{"engine", "prove", false}, noUse{"starts", "prove", false})
+	refuses(c, noUse{flag: "measure", other: "fabric"}, noUse{flag: "engine", other: "prove"}, noUse{flag: "starts", other: "prove"})
 	return c
 }
 
@@ -70,7 +70,11 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	}
 	hosts := len(all)
 	if f.prove {
-		for i, h := range place.Prove(ctx, scope, opt) { // in the same order
+		boxes, err := f.boxes(ctx, t, cfg, scope, opt, checkOutcome(all, nil) == nil)
+		if err != nil {
+			return err
+		}
+		for i, h := range boxes { // in the same order
 			all[i].found, all[i].err = append(all[i].found, h.Findings...), cmp.Or(all[i].err, h.Err)
 		}
 	}
@@ -100,18 +104,41 @@ func runCheck(ctx context.Context, t *console, f checkFlags) error {
 	return errors.Join(outcome, err)
 }
 
+// boxes measures hosts, their GPUs where nothing is blocked. Nobody applies the lab meanwhile.
+func (f checkFlags) boxes(
+	ctx context.Context, t *console, cfg *hcl.Config, scope place.Scope, opt place.Options, free bool,
+) (all []place.Checked, err error) {
+	var claim *agent.Lease
+	if free {
+		var done func()
+		if claim, done, err = f.claim(ctx, t, cfg, "hcl check --prove"); err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	return place.Prove(ctx, scope, claim, opt, tellPlace(t.logger())), nil
+}
+
+// claim is by which hosts are taken for measuring, while nobody applies the lab, until done.
+func (f checkFlags) claim(ctx context.Context, t *console, cfg *hcl.Config, command string) (claim *agent.Lease, done func(), err error) {
+	kept, unlock, err := f.locked(ctx, t, cfg.Lab.Name, command)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &agent.Lease{Run: results.NewRunID(time.Now()), Store: kept.ID(), TTL: load.Duration(cfg.Lab.Lease)}, unlock, nil
+}
+
 // fabrics looks at what is between hosts. Where that is to be measured, nobody applies the lab meanwhile.
 func (f checkFlags) fabrics(
 	ctx context.Context, t *console, cfg *hcl.Config, scope place.Scope, opt place.Options,
 ) (all []checked, err error) {
 	var claim *agent.Lease
 	if f.measure {
-		kept, unlock, err := f.locked(ctx, t, scope.Lab, "hcl check --measure")
-		if err != nil {
+		var done func()
+		if claim, done, err = f.claim(ctx, t, cfg, "hcl check --measure"); err != nil {
 			return nil, err
 		}
-		defer unlock()
-		claim = &agent.Lease{Run: results.NewRunID(time.Now()), Store: kept.ID(), TTL: load.Duration(cfg.Lab.Lease)}
+		defer done()
 	}
 	for _, c := range place.CheckFabric(ctx, scope, claim, opt, tellPlace(t.logger())) {
 		one := checked{found: c.Findings, err: c.Err}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -59,6 +60,58 @@ func TestCheck(t *testing.T) {
 	}
 	u.tells("check", exitContract, "python3 (process 4711, 20000 MiB)", "host box (lab.hcl:7)", "of 1 host, 1 cannot be used")
 	u.tells("apply", exitContract, "gpu users: python3 (process 4711")
+}
+
+// TestProveGPUs: a program of the engine's Python measures GPUs, and who is slow is named. What does not go is told; what is interrupted leaves
+// nothing behind.
+func TestProveGPUs(t *testing.T) {
+	t.Parallel()
+	host := testhost.New(t, testhost.Options{Namespace: true, GPU: "8xH200"})
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o644))
+	u := newPerson(t, host, `
+lab "proof" { lease = "1m" }
+host "box" {
+  %HOST%
+  gpus    = "8xH200"
+  runtime = "process"
+}
+model "m" { repo = "`+dir+`" }
+engine "vllm" "a" {
+  host    = host.box
+  model   = model.m
+  version = "0.11.0"
+  command = ["false"]
+}
+`+benchmarkOf("engine.vllm.a", "concurrency = [1]", 8, "matrix.concurrency", 4))
+	var gpus []provision.GPUSpeed
+	for i := range 8 {
+		g := provision.GPUSpeed{Name: "NVIDIA H200", Memory: 4e12, To: 52e9, From: 52e9, Peers: slices.Repeat([]float64{380e9}, 8)}
+		g.Peers[i] = 0
+		gpus = append(gpus, g)
+	}
+	gpus[5].Memory, gpus[2].To = 2.5e12, 13e9
+	answer, err := json.Marshal(map[string]any{"gpus": gpus})
+	must(t, err)
+	says := func(script string) { must(t, host.Install("python3", "#!/bin/sh\n"+script)) }
+	says("[ \"$1 $3 $4\" = '-c cuda 1073741824' ] || exit 9\ncat <<'END'\nsome warning\n" + string(answer) + "\nEND\n")
+	u.tells("check --prove", exitFailed, "measuring its GPUs", "gpu5 2.50 TB/s", "gpu2 13.0 GB/s", "gpu links", "380.0 GB/s", "have it reset or replaced")
+	says("echo 'its Python has no PyTorch' >&2; exit 1\n")
+	u.tells("check --prove", exitFailed, "gpu memory speed", "not measured: its Python has no PyTorch")
+	says("exec sleep 600\n")
+	cmd := u.command("check", "--prove")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	must(t, cmd.Start())
+	eventually(t, "something measures", time.Minute, func() bool { return host.Command("pgrep", "-f", "sleep 600").Run() == nil })
+	must(t, cmd.Process.Signal(os.Interrupt))
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
+		t.Errorf("interrupted: exit %d\n%s", code, &said)
+	}
+	if host.Command("pgrep", "-f", "sleep 600").Run() == nil {
+		t.Errorf("what measured is still there\n%s", &said)
+	}
 }
 
 // TestProve: an engine that is started several times tells how small a difference a box can show, which compare then

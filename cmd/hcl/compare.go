@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hclbench/accuracy"
 	"hclbench/hcl/lang"
 	"hclbench/plain"
 	"hclbench/report/compare"
@@ -56,7 +58,7 @@ func compareVerb(t *console) *cobra.Command {
 	f.StringVar(&o.html, "html", "", "also write a page to this `file`: of every cell A beside B")
 	f.StringVar(&o.title, "title", "", "the page's title; else the lab's name")
 	f.StringVar(&o.junit, "junit", "", "write every limit of every cell as a test to this `file`")
-	refuses(c, noUse{"allow", "fail-if", false}, noUse{"junit", "fail-if", false}, noUse{"title", "html", false})
+	refuses(c, noUse{flag: "allow", other: "fail-if"}, noUse{flag: "junit", other: "fail-if"}, noUse{flag: "title", other: "html"})
 	return c
 }
 
@@ -92,7 +94,7 @@ func runCompare(ctx context.Context, t *console, o compareOptions, sets [2]strin
 		return &exit{exitUsage, err}
 	}
 	d.Capacities(a.found, b.found)
-	d.Answers(b.scores)
+	d.Answers(a.scores, b.scores)
 	if err := d.Check(limits, o.allowed); err != nil {
 		return &exit{exitUsage, fmt.Errorf("--fail-if: %w", err)}
 	}
@@ -259,7 +261,22 @@ func (c *compared) attempts(ctx context.Context, t *console, store *results.Stor
 	_, err = v.underPlan(ctx, rows, name, false, join)
 	find(v.rows)
 	c.rows = append(c.rows, figure.Unmeasured(v.rows, v.planned)...)
+	c.scores = append(c.scores, unasked(v.found.Scores, v.asked)...)
 	return err
+}
+
+// unasked are the cells that ask questions and have no attempt.
+func unasked(all []results.Scored, asked map[string]results.Cell) (none []results.Scored) {
+	for _, id := range slices.Sorted(maps.Keys(asked)) {
+		if slices.ContainsFunc(all, func(s results.Scored) bool { return s.ID == id }) {
+			continue
+		}
+		s := results.Scored{Row: results.Row{Cell: asked[id]}, Held: accuracy.Comparison{Verdict: accuracy.Unchecked, Why: []string{"it was not asked"}}}
+		engine, _ := s.Axes.Value("engine")
+		s.Deployment.Engine = fmt.Sprint(engine)
+		none = append(none, s)
+	}
+	return none
 }
 
 // readRows reads a file: ours, or one of those that hcl import reads.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -200,14 +201,22 @@ func (l *lab) contents(ctx context.Context, of []plan.Content) (plan.Sums, error
 	return found, err
 }
 
+// ofBlock is what is wrong with a file that a block of the lab reads.
+type ofBlock struct {
+	name string
+	error
+}
+
+func (e *ofBlock) Unwrap() error { return e.error }
+
 // inputs are the data files that cells to be measured read and that are not there,
 // and those that are not what the lab or hcl.lock says of them.
 func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
 	for benchmark, f := range p.Inputs() {
 		if err := l.strange[f]; err != nil {
-			strange = append(strange, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err))
+			strange = append(strange, &ofBlock{benchmark, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err)})
 		} else if _, err := os.Stat(p.Local(f.Path)); err != nil {
-			missing = append(missing, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err))
+			missing = append(missing, &ofBlock{benchmark, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err)})
 		}
 	}
 	return missing, strange
@@ -217,6 +226,9 @@ func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
 // nothing that prompts can be made of: nothing is started before.
 func (l *lab) inputsThere(p *plan.Plan) error {
 	missing, strange := l.inputs(p)
+	if p.Rehearsal && len(missing) > 0 {
+		missing = append(missing, errors.New("a rehearsal makes up prompts, but nothing like these: fetch them, or rehearse the rest with --only"))
+	}
 	errs := append(missing, strange...)
 	if len(errs) == 0 {
 		errs = append(unusable(p), readQuestions(p)...)
@@ -263,27 +275,53 @@ func readQuestions(p *plan.Plan) (errs []error) {
 		err       error
 	}
 	known := map[string]read{}
+	ask := func(e *plan.Eval, whose string, toDo bool) {
+		key := fmt.Sprint(results.MembersOf(e.Spec))
+		r, met := known[key]
+		if !met {
+			var set *accuracy.Set
+			if set, r.err = apply.Questions(e, p.Local); r.err == nil {
+				r.questions = len(set.Questions)
+			}
+			known[key] = r
+		}
+		if e.Questions = r.questions; !met && r.err != nil && toDo {
+			errs = append(errs, &ofBlock{whose, fmt.Errorf("accuracy %s: %w", whose, r.err)})
+		}
+	}
 	for _, d := range p.Deployments {
 		for _, c := range d.Cells {
-			e := c.Eval()
-			if e == nil {
-				continue
-			}
-			key := fmt.Sprint(results.MembersOf(e.Spec))
-			r, met := known[key]
-			if !met {
-				var set *accuracy.Set
-				if set, r.err = apply.Questions(e, p.Local); r.err == nil {
-					r.questions = len(set.Questions)
-				}
-				known[key] = r
-			}
-			if e.Questions = r.questions; !met && r.err != nil && c.Status != plan.Done {
-				errs = append(errs, fmt.Errorf("accuracy %s: %w", c.Benchmark, r.err))
+			if e := c.Eval(); e != nil {
+				ask(e, c.Benchmark, c.Status != plan.Done)
 			}
 		}
 	}
+	for _, t := range p.Tunes {
+		for _, c := range t.Guard {
+			ask(c.Eval(), t.Accuracy, t.ToDo())
+		}
+	}
 	return errs
+}
+
+// readChanges tells the plan how many answers have changed between each who is asked and its baseline when both were asked last.
+func readChanges(ctx context.Context, store *results.Store, p *plan.Plan, lab string) error {
+	asks := func(c *plan.Cell) bool { return c.Eval() != nil && c.Eval().Baseline != "" }
+	if store == nil || !slices.ContainsFunc(p.Deployments, func(d *plan.Deployment) bool { return slices.ContainsFunc(d.Cells, asks) }) {
+		return nil
+	}
+	scores, err := store.Scored(ctx, results.Query{Lab: lab, Latest: true}, nil)
+	for _, d := range p.Deployments {
+		for _, c := range d.Cells {
+			for i := range scores {
+				s := &scores[i]
+				if asks(c) && s.Benchmark == c.Benchmark && fmt.Sprint(s.Axes) == fmt.Sprint(c.Axes) && s.Accuracy.Baseline == c.Eval().Baseline && s.Held.Questions > 0 {
+					c.Eval().Changed = new(s.Held.Discordance())
+				}
+			}
+		}
+	}
+	return err
 }
 
 // relative shortens a path below the working directory.

@@ -240,7 +240,7 @@ func (m *model) event(e apply.Event) {
 	case apply.Begin, apply.Try:
 		r.setActivity(e, coordinates(e))
 		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
-		m.cells = max(m.cells, e.Of) // a tuning makes them as it goes on
+		m.cells = max(m.cells, e.Of, m.ended+1) // a tuning makes them as it goes on
 	case apply.Progress:
 		r.current = e.Progress
 	case apply.Tried:

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,16 +52,18 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 	if err := checkWord("by", o.by, groupings()); err != nil {
 		return err
 	}
-	p, strange, err := planOf(ctx, t, o)
+	l, p, strange, err := planOf(ctx, t, o)
 	if err != nil {
 		return err
 	}
 	p.Clusters = apply.Objects(ctx, p)
+	if p.Rented, err = apply.Offers(ctx, p, l.text.Hosts, place.Options{Rent: rent.NewJournal(rentDir(o.lab.dir()))}); err != nil {
+		return err
+	}
 	if o.json {
 		err = p.JSON(t.stdout)
 	} else {
-		err = errors.Join(p.Text(t.stdout, plan.By(o.by), o.verbose),
-			offered(ctx, t.stdout, p, place.Options{Rent: rent.NewJournal(rentDir(o.lab.dir()))}))
+		err = p.Text(t.stdout, plan.By(o.by), o.verbose)
 	}
 	if err == nil {
 		err = asUsage(errors.Join(strange...))
@@ -71,42 +76,45 @@ func runPlan(ctx context.Context, t *console, o planOptions) error {
 
 // planOf is what apply would do, and what is wrong with the data files that it
 // would refuse. A file that is not here may be where apply is run.
-func planOf(ctx context.Context, t *console, o planOptions) (p *plan.Plan, strange []error, err error) {
-	l, err := o.lab.open(t)
+func planOf(ctx context.Context, t *console, o planOptions) (l *lab, p *plan.Plan, strange []error, err error) {
+	l, err = o.lab.open(t)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	cfg, err := l.planned(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	l.notLocked(t.stderr)
 	store, err := o.lab.look(ctx, t)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if store != nil {
 		defer store.Close()
 		if err := tellGoingOn(ctx, t, store, cfg.Lab.Name); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	opt, err := o.again.options(ctx, store)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if p, err = plan.New(cfg, opt).Select(o.cells.selection()); err != nil {
-		return nil, nil, asUsage(err)
+		return nil, nil, nil, asUsage(err)
 	}
 	missing, strange := l.inputs(p)
 	wrong := readQuestions(p)
+	if err := readChanges(ctx, store, p, cfg.Lab.Name); err != nil {
+		t.logger().Warn("the plan does not know how answers have changed before", "err", err)
+	}
 	if missing != nil { // of which that says the same
 		wrong = nil
 	}
 	for _, err := range slices.Concat(missing, wrong) {
 		t.logger().Warn(err.Error())
 	}
-	return p, strange, nil
+	return l, p, strange, nil
 }
 
 const goesOn = "a run of this lab goes on, and the plan has what it is still to measure; hcl attach follows it"
@@ -165,6 +173,21 @@ func validateVerb(t *console) *cobra.Command {
 	return c
 }
 
+// placeOf is where the block stands that reads a file in which something is wrong; nowhere where that is not known.
+func (l *lab) placeOf(err error) (at lang.Place) {
+	var of *ofBlock
+	if !errors.As(err, &of) {
+		return at
+	}
+	for _, b := range l.text.Benchmarks {
+		file, line, _ := strings.Cut(b.Pos, ":")
+		if n, err := strconv.Atoi(line); err == nil && b.Name == of.name {
+			return l.problems.LineOf(file, n)
+		}
+	}
+	return at
+}
+
 func runValidate(t *console, lab labFlags, asJSON bool) error {
 	l, err := lab.read(t)
 	if err != nil {
@@ -174,13 +197,29 @@ func runValidate(t *console, lab labFlags, asJSON bool) error {
 		if err := l.shown(t); err != nil {
 			return err
 		}
-		p := plan.New(l.text, plan.Options{})
-		missing, _ := l.inputs(p)
+	}
+	var p *plan.Plan
+	var missing, wrong []error
+	if l.text != nil {
+		p = plan.New(l.text, plan.Options{})
+		missing, wrong = l.inputs(p)
+		wrong = append(wrong, slices.DeleteFunc(readQuestions(p), func(err error) bool { return errors.Is(err, fs.ErrNotExist) })...) // which is said of missing
+	}
+	if !asJSON {
 		for _, err := range missing { // it may be where apply is run
 			t.logger().Warn(err.Error())
 		}
+		if err := errors.Join(wrong...); err != nil {
+			return asUsage(err)
+		}
 		_, err = fmt.Fprintf(t.stdout, "Lab %s is right: %s.\n", l.text.Lab.Name, p.Count())
 		return err
+	}
+	for _, err := range missing {
+		l.problems.Warn(l.placeOf(err), "Missing file", "%s.", lang.Title(err.Error()))
+	}
+	for _, err := range wrong {
+		l.problems.Fail(l.placeOf(err), "Wrong file", "%s.", lang.Title(err.Error()))
 	}
 	errors, warnings := l.problems.Count()
 	err = t.json(struct {

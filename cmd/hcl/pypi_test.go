@@ -1,9 +1,13 @@
 package main
 
 import (
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/accuracy"
 	"hclbench/load"
+	"hclbench/provision/look"
 	"hclbench/results"
 	"hclbench/testhost"
 	"hclbench/testhost/pypi"
@@ -156,13 +162,8 @@ variable "token" {
 
 func newRealOn(t *testing.T, host *testhost.Host, lab string, engine pypi.Engine) *scene {
 	t.Helper()
-	var env []string
-	for name, value := range engine.Env {
-		env = append(env, name+" = "+strconv.Quote(value))
-	}
-	slices.Sort(env)
 	lab = strings.NewReplacer("%MODEL%", engine.Model, "%VERSION%", engine.Version, "%BIN%", engine.Bin,
-		"%ENV%", strings.Join(env, ", "), "%SECOND%", pypi.Processor(t, 1)).Replace(lab)
+		"%ENV%", inLab(engine.Env), "%SECOND%", pypi.Processor(t, 1)).Replace(lab)
 	s := &scene{person: newPerson(t, host, lab), host: host}
 	s.lease = 40 * time.Second // and what an engine may take to stop, on a machine that does much else
 	before := listening(t, host)
@@ -180,6 +181,15 @@ func newRealOn(t *testing.T, host *testhost.Host, lab string, engine pypi.Engine
 		return left
 	}
 	return s
+}
+
+// inLab are variables as a lab has them.
+func inLab(env map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, name+" = "+strconv.Quote(env[name]))
+	}
+	return strings.Join(all, ", ")
 }
 
 // listening are the ports of a host at which somebody listens.
@@ -234,6 +244,7 @@ func TestPyPIVLLM(t *testing.T) {
 		t.Run(version+"/process", func(t *testing.T) {
 			s := newReal(t, realLab, engine)
 			s.killed("vllm", victims...)
+			s.interrupted()
 			s.reach(midLoad)
 			s.tells("destroy", exitFailed, "Stop it with Ctrl-C")
 			s.abandon()
@@ -275,6 +286,26 @@ func TestPyPISGLang(t *testing.T) {
 			s.abandon()
 		})
 	}
+}
+
+// interrupted presses Ctrl-C while an engine core of vLLM loads, which loses the first stop signal: what is left of it does not take
+// the whole grace, which is the usual one, to end.
+func (s *scene) interrupted() {
+	s.Helper()
+	const ours, usual = `stop_grace = "10s"`, `stop_grace = "1m"`
+	s.edit(ours, usual)
+	s.begin()
+	s.await("waiting", "", 1)
+	eventually(s.T, "an engine core loads", 10*time.Minute, func() bool {
+		log, _, _ := s.run("logs", `vllm.all["a"]`)
+		return strings.Contains(log, "Initializing a V1 LLM engine")
+	})
+	must(s, s.cmd.Process.Signal(os.Interrupt))
+	if code := s.end(50 * time.Second); code != exitInterrupted {
+		s.Errorf("interrupted: exit %d\n%s", code, s.told())
+	}
+	s.gone(0)
+	s.edit(usual, ours)
 }
 
 // served holds what is kept of the first cells of so many engines to what was asked, and to what they are.
@@ -420,3 +451,116 @@ func TestPyPIGroups(t *testing.T) {
 
 // tokenizerOfReal is what the model of real engines is made for.
 const tokenizerOfReal = "../../testdata/tokenizers/llama3-shaped.json"
+
+// TestPyPIGPUSpeeds: what measures GPUs runs with a real PyTorch, whose processor stands in for two of them; where PyTorch has no GPU, it measures
+// nothing.
+func TestPyPIGPUSpeeds(t *testing.T) {
+	python := filepath.Join(pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal).Bin, "python3")
+	said, err := exec.CommandContext(t.Context(), python, "-c", look.GPUSpeeds, "cpu", strconv.Itoa(8<<20)).Output()
+	must(t, err)
+	gpus, err := look.ReadGPUSpeeds(string(said))
+	if err != nil || len(gpus) != 2 || gpus[0].Memory < 1e6 || gpus[1].Peers[0] < 1e6 {
+		t.Errorf("%+v, %v\n%s", gpus, err, said)
+	}
+	if said, err := exec.CommandContext(t.Context(), python, "-c", look.GPUSpeeds, "cuda", "8").CombinedOutput(); err == nil {
+		t.Errorf("without a GPU it says %s", said)
+	}
+}
+
+// TestPyPINextToken: a real vLLM tells how likely the tokens of texts are. Its next token lies near that of the same weights in another precision or in SGLang, and
+// far from that of weights with three bits of mantissa, as those of an 8-bit float have. A random model takes all tokens for nearly as likely, so these
+// are of one whose logits are 16 times as large. PyTorch, which knows the probabilities of all tokens, has 0.0006 nats for the one and 0.037 for the
+// other, and the likeliest token the same at 95 % and 88 % of the 162 positions.
+func TestPyPINextToken(t *testing.T) {
+	t.Parallel()
+	engine := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal)
+	sharp := func(tensor string, weight uint16) uint16 {
+		if tensor == "model.norm.weight" {
+			return weight + 4<<7 // to its exponent
+		}
+		return weight
+	}
+	coarse := reweighed(t, engine.Model, func(tensor string, weight uint16) uint16 {
+		if !strings.Contains(tensor, "norm") {
+			return (weight + 8) &^ 15
+		}
+		return sharp(tensor, weight)
+	})
+	engine.Model = reweighed(t, engine.Model, sharp)
+	other := pypi.SGLang(t, pypi.SGLangVersion, tokenizerOfReal)
+	begin, _, _ := strings.Cut(realLab, "dataset ")
+	lab := strings.NewReplacer(`["a", "b", "c"]`, `["bfloat16", "float32"]`, "max-model-len = 4096", "max-model-len = 4096, dtype = each.key").Replace(begin) + `
+model "coarse" { repo = "` + coarse + `" }
+engine "vllm" "coarse" {
+  inherits = engine.vllm.all["bfloat16"]
+  model    = model.coarse
+}
+engine "sglang" "other" {
+  host    = host.box
+  model   = model.tiny
+  version = "` + other.Version + `"
+  env     = { PATH = "` + other.Bin + `:/usr/bin:/bin", ` + inLab(other.Env) + ` }
+  flags   = { device = "cpu", dtype = "bfloat16", max-total-tokens = 65536, mem-fraction-static = 0.3, sleep-on-idle = true }
+}
+accuracy "near" {
+  engine   = concat(values(engine.vllm.all), [engine.vllm.coarse, engine.sglang.other])
+  task     = "next-token"
+  path     = "texts.jsonl"
+  baseline = engine.vllm.all["bfloat16"]
+  at       = [1]
+}`
+	s := newReal(t, lab, engine)
+	var texts strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&texts, `{"question": "What is %d plus %d?", "answer": "It is %d, as anybody can count on the fingers of some hands."}`+"\n", i, 2*i, 3*i)
+	}
+	must(t, os.WriteFile(filepath.Join(s.lab, "texts.jsonl"), []byte(texts.String()), 0o644))
+	for _, args := range [][]string{{"apply", "--auto-approve", "--target", `engine.vllm.all["bfloat16"]`}, {"apply", "--auto-approve", "--rerun"}} {
+		if out, said, code := s.run(args...); code != 0 {
+			t.Fatalf("exit code %d:\n%s%s", code, out, said)
+		}
+	}
+	store, err := results.Look(t.Context(), filepath.Join(s.lab, ".hcl"))
+	must(t, err)
+	defer store.Close()
+	scores, err := store.Scored(t.Context(), results.Query{Latest: true}, nil)
+	must(t, err)
+	held := map[string]accuracy.Comparison{}
+	for _, x := range scores {
+		held[x.Deployment.Engine] = x.Held
+		t.Logf("%s: %s", x.Deployment.Engine, x.Held)
+	}
+	for _, x := range []struct {
+		engine                     string
+		least, most, same, sameAll float64
+	}{{`vllm.all["float32"]`, 0.0001, 0.002, 0.9, 0.99}, {"sglang.other", 0.0001, 0.002, 0.9, 1}, {"vllm.coarse", 0.02, 0.04, 0.8, 0.92}} {
+		d, again := held[x.engine].Divergence, held[x.engine].Floor
+		if d == nil || again == nil || d.Positions != 162 || d.Texts != 6 {
+			t.Errorf("%s: %+v, and of another start of the baseline %+v", x.engine, d, again)
+		} else if d.Mean < x.least || d.Mean > x.most || d.Same < x.same || d.Same > x.sameAll || again.Mean > 0.00001 {
+			t.Errorf("%s lies %v, want %v to %v nats, and %v to %v the same; another start %v", x.engine, d, x.least, x.most, x.same, x.sameAll, again)
+		}
+	}
+}
+
+// reweighed is a copy of a model each of whose weights, which are bfloat16, was changed.
+func reweighed(t *testing.T, model string, change func(tensor string, weight uint16) uint16) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "model")
+	must(t, os.CopyFS(dir, os.DirFS(model)))
+	name := filepath.Join(dir, "model.safetensors")
+	file, err := os.ReadFile(name)
+	must(t, err)
+	data := 8 + binary.LittleEndian.Uint64(file)
+	var tensors map[string]struct {
+		Offsets [2]uint64 `json:"data_offsets"`
+	}
+	must(t, json.Unmarshal(file[8:data], &tensors))
+	for tensor, of := range tensors {
+		for i := data + of.Offsets[0]; i < data+of.Offsets[1]; i += 2 {
+			binary.LittleEndian.PutUint16(file[i:], change(tensor, binary.LittleEndian.Uint16(file[i:])))
+		}
+	}
+	must(t, os.WriteFile(name, file, 0o644))
+	return dir
+}

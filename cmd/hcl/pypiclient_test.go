@@ -16,6 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/capacity"
+	"hclbench/report/say"
+	"hclbench/results"
 	"hclbench/testhost"
 	"hclbench/testhost/pypi"
 )
@@ -205,7 +208,7 @@ func TestPyPIVLLMClient(t *testing.T) {
 	for _, version := range pypi.VersionsOr(pypi.Versions, pypi.VLLMVersion) {
 		t.Run(version, func(t *testing.T) {
 			engine := pypi.VLLM(t, version, tokenizerOfReal)
-			s := serveReal(t, engine, "vllm:", append(vllmServes(engine), "--no-enable-prefix-caching")...)
+			s := serveReal(t, engine, "vllm:", append(vllmServes(engine), "--no-enable-prefix-caching", "--max-num-seqs", strconv.Itoa(atOnce))...)
 			client := engine.Client(t, pypi.VLLMClient)
 			var stops []string // of the vocabulary every twelfth word ends an answer
 			for id := 0; id < 30000; id += 12 {
@@ -229,8 +232,94 @@ func TestPyPIVLLMClient(t *testing.T) {
 				}
 				alike(t, name, ours, theirs)
 			}
+			s.holds()
 		})
 	}
+}
+
+// atOnce is how many requests the server of TestPyPIVLLMClient has room for, as many as are sent to it: whatever is beyond waits for one
+// of them to end.
+const atOnce = 4
+
+// holds has hcl find how many requests in flight the server holds whose wait for the first token is at most two of such answers: more
+// than it has room for, and not eight times as many. hcl bench does so, and an hcl apply that is killed in mid-search and goes on.
+func (s *realServer) holds() {
+	s.Helper()
+	const least, most = atOnce / 2, 8 * atOnce
+	answers := strings.Fields("--input-tokens 32 --output-tokens 8")
+	slo := fmt.Sprintf("%.0fms", 2*s.bench("vllm", strings.Fields(fmt.Sprintf("--requests 48 --concurrency %d", atOnce)), answers).E2EL)
+	holds := func(who string, o *capacity.Outcome, code int, said string) {
+		s.Helper()
+		s.Logf("%s: TTFT within %s: %s", who, slo, say.Capacity(o))
+		doubted := slices.ContainsFunc(o.Loads, func(l capacity.Load) bool { return l.Doubt != "" }) // as on a busy machine
+		if !doubted && (o.Holds == nil || o.Breaks == nil || code != exitDone) || !o.Agrees(atOnce, most) || !o.Over || o.Flaw != "" {
+			s.Errorf("%s: of %d at once: exit %d, %+v\n%s", who, atOnce, code, o, said)
+		}
+		for _, l := range o.Loads {
+			if l.Load < least || l.Load > most {
+				s.Errorf("%s: %v is tried, beyond the range", who, l.Load)
+			}
+		}
+	}
+	served := func() float64 { return s.counters()["request_success_total"] }
+
+	before := served()
+	out, said, code := newLocal(s.T, "").run(append([]string{"bench", s.url, "--capacity", "concurrency", "--within", fmt.Sprintf("%d-%d", least, most),
+		"--slo", "ttft_p90=" + slo, "--budget", "4000", "--precision", "1", "--format", "json"}, answers...)...)
+	var found capacity.Outcome
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		s.Fatalf("hcl bench --capacity: exit %d, %v\n%s%s", code, err, out, said)
+	}
+	holds("hcl bench", &found, code, said)
+	if n := served() - before; n != float64(found.Requests) {
+		s.Errorf("hcl bench says %d requests, and the engine has served %.0f", found.Requests, n)
+	}
+
+	a := &scene{person: newLocal(s.T, fmt.Sprintf(`
+lab "capacity" { lease = "30s" }
+model "tiny" { repo = "tiny" }
+engine "external" "e" {
+  url   = %q
+  model = model.tiny
+}
+dataset "random" "d" { input_tokens = 32 }
+benchmark "b" {
+  engine  = engine.external.e
+  dataset = dataset.random.d
+  capacity {
+    of        = "concurrency"
+    within    = [%d, %d]
+    budget    = 4000
+    precision = 1
+  }
+  slo { ttft_p90 = %q }
+  load { output_tokens = 8 }
+}`, s.url, least, most, slo))}
+	a.begin()
+	a.await("tried", "", 1)
+	a.await("try", "", 2)
+	a.kill()
+	a.begin()
+	code = a.end(5 * time.Minute)
+	store, err := results.Open(s.Context(), storeDir(a.lab))
+	must(s, err)
+	defer store.Close()
+	rows, err := store.Rows(s.Context(), results.Query{})
+	must(s, err)
+	tries, runs, requests := map[string]bool{}, map[string]bool{}, 0
+	for _, r := range rows {
+		if tries[r.ID] {
+			s.Errorf("%v is measured twice", r.Axes)
+		}
+		tries[r.ID], runs[r.RunID] = true, true
+		requests += r.Summary.Requests
+	}
+	all, err := store.Capacities(s.Context(), results.Query{Latest: true})
+	must(s, err)
+	if len(all) != 1 || len(runs) != 2 || all[0].Outcome.Requests != requests {
+		s.Fatalf("%d tries of %d runs, %d requests; found %+v", len(rows), len(runs), requests, all)
+	}
+	holds("hcl apply", &all[0].Outcome, code, a.told())
 }
 
 // TestPyPISGLangClient holds hcl bench to SGLang's bench_serving, by its own endpoint and by OpenAI's. Chats are counted right

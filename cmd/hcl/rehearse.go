@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,10 +43,14 @@ func runRehearse(ctx context.Context, t *console, o rehearseOptions) error {
 		return usage("--speed is how many times faster than real the rehearsal runs: a number from %v to %v", slowest, fastest)
 	}
 	w, err := o.prepare(ctx, t, "rehearse", func(cfg *hcl.Config) (*plan.Plan, error) {
-		return plan.Rehearse(cfg, o.speed, isFree)
+		return plan.Rehearse(cfg, o.speed, hereOf(cfg, isFree))
 	})
 	if err != nil {
 		return err
+	}
+	for _, m := range w.plan.MadeUp {
+		t.logger().Warn("a data file is not there, which a rehearsal does without: prompts are made up", "file", m.Path,
+			"benchmarks", plain.List(m.Benchmarks, "and"), "prompts", strings.Join(m.Prompts, "; "))
 	}
 	if o.truth && !slices.ContainsFunc(w.plan.Deployments, func(d *plan.Deployment) bool { return slices.ContainsFunc(d.ToDo(), isSearch) }) {
 		return usage("--truth is of benchmarks with a capacity block, and none is to be run")
@@ -97,6 +105,9 @@ func duration(p *plan.Plan, speed float64) string {
 	if longest > long && speed < quicker {
 		text += fmt.Sprintf("; with --speed %g, about %s", quicker, plan.Rough(time.Duration(float64(longest)*speed/quicker)))
 	}
+	if speed > 1 {
+		text += ", where this machine keeps up"
+	}
 	return text + ".\n"
 }
 
@@ -136,6 +147,21 @@ func simulated(d *plan.Deployment) (engine sim.Config, ok bool) {
 	engine, _, err := sim.Command(words[at+1:])
 	return engine, err == nil
 }
+
+// hereOf is what a lab's rehearsal finds on this machine.
+func hereOf(cfg *hcl.Config, free func(port int) bool) plan.Here {
+	there := func(path string) bool {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cfg.Dir, path)
+		}
+		_, err := os.Stat(path)
+		return err == nil || !errors.Is(err, fs.ErrNotExist)
+	}
+	return plan.Here{Free: free, There: there}
+}
+
+// anyPort is for who plans a rehearsal again that has run: its own ports may be taken by now.
+func anyPort(int) bool { return true }
 
 // isFree reports whether nothing listens on a port.
 func isFree(port int) bool {

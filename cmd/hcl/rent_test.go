@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
+	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"hclbench/plain"
+	"hclbench/plan"
 	"hclbench/provision/rent/protocol"
 	"hclbench/testhost"
 	"hclbench/testhost/provider"
@@ -53,14 +59,24 @@ benchmark "b" {
 type rented struct {
 	*person
 	account string
+	host    *testhost.Host // that all boxes are
 }
 
 func newRented(t *testing.T, faults ...string) *rented {
 	t.Helper()
-	host := testhost.New(t, testhost.Options{Namespace: true}) // for a port of its own
-	r := &rented{account: filepath.Join(t.TempDir(), "account")}
+	return newRentedOn(t, []*testhost.Host{testhost.New(t, testhost.Options{Namespace: true})}, faults...) // for a port of its own
+}
+
+// newRentedOn is somebody to whom the provider gives these hosts, one after the other.
+func newRentedOn(t *testing.T, hosts []*testhost.Host, faults ...string) *rented {
+	t.Helper()
+	r := &rented{account: filepath.Join(t.TempDir(), "account"), host: hosts[0]}
+	var addresses, letIn []string
+	for _, h := range hosts {
+		addresses, letIn = append(addresses, h.Addr), append(letIn, h.IdentityFile+".pub")
+	}
 	_, err := provider.New(r.account, provider.Account{
-		Token: "token-canary", Address: host.Addr, User: host.User, LetIn: host.IdentityFile + ".pub", Price: 20, Boots: 1,
+		Token: "token-canary", Address: strings.Join(addresses, ","), User: hosts[0].User, LetIn: strings.Join(letIn, ","), Price: 20, Boots: 1,
 		Can: protocol.Capabilities{List: true, Extend: true, Cost: true}, Boxes: []provider.Box{{Box: protocol.Box{ID: "of-others", State: protocol.Running}}},
 	})
 	must(t, err)
@@ -101,7 +117,7 @@ func (r *rented) want(made, live int) {
 func TestRented(t *testing.T) {
 	t.Parallel()
 	r := newRented(t)
-	r.tells("plan", exitDone, "rented of fake for 1h00m at most, at $25.00 an hour at most", "$20.00 an hour: cheap", "this machine gives it back, or `hcl sweep` anywhere",
+	r.tells("plan", exitDone, "rented of fake for 1h00m at most, at $25.00 an hour at most", "$20.00 an hour: cheap", "this machine gives it back; `hcl sweep` deletes it, anywhere",
 		"Until their hard ends they cost at most $25.00")
 	r.want(0, 0)
 	r.tells("apply", applied, "renting", "is gone; it has cost $0.")
@@ -118,7 +134,7 @@ func TestRented(t *testing.T) {
 	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
 	r.tells("apply --rerun", applied, "stays until", "hcl destroy")
 	r.want(made+1, 1)
-	r.tells("status", exitDone, "rented at $20.00 an hour", fmt.Sprintf("box box-%d of fake", made+2))
+	r.tells("status", exitDone, "rented at $20.00 an hour", fmt.Sprintf("box box-%d of fake", made+2), "has cost $0.", "kept for the next run")
 	r.edit("requests = 8", "requests = 20000")
 	killed := r.until("progress")
 	must(t, killed.Process.Kill())
@@ -132,7 +148,7 @@ func TestRented(t *testing.T) {
 	must(t, provider.Change(r.account, func(a *provider.Account) { a.Ahead = 2 * time.Hour }))
 	r.tells("sweep --dry-run", exitDone, "over, to be deleted")
 	r.want(made+1, 1)
-	r.tells("sweep", exitDone, "deleted")
+	r.tells("sweep", exitDone, "HAS COST", "deleted", "$40.") // for two hours, by the provider's clock
 	r.want(made+1, 0)
 	r.tells("destroy", exitDone, "Nothing of lab rented is on its hosts")
 	text, err := os.ReadFile(filepath.Join(r.lab, ".hcl", "rent", "rentals.jsonl"))
@@ -142,23 +158,255 @@ func TestRented(t *testing.T) {
 	}
 }
 
-// TestRentedFaults: what a provider does wrong is told, and no box is left.
+// ledger is what a run had of its host, as the report of it tells it.
+type ledger struct {
+	Run, Host, Box string
+	Price          float64 `json:"price_per_hour"`
+	Held           float64 `json:"held_s"`
+	Booting        float64 `json:"booting_s"`
+	Preparing      float64 `json:"preparing_s"`
+	Starting       float64 `json:"starting_s"`
+	Measuring      float64 `json:"measuring_s"`
+	Idle           float64 `json:"idle_s"`
+	Cost           float64 `json:"cost_usd"`
+	Told           float64 `json:"provider_cost_usd"`
+	Open           bool
+}
+
+// ledgers are those of a lab, or of one run, whose parts have to be their whole.
+func (r *rented) ledgers(args ...string) (all []ledger) {
+	r.Helper()
+	var shown struct{ Spending []ledger }
+	r.json(&shown, append([]string{"report", "--json"}, args...)...)
+	for _, l := range shown.Spending {
+		parts := l.Booting + l.Preparing + l.Starting + l.Measuring + l.Idle
+		if math.Abs(parts-l.Held) > 1e-6 || math.Abs(l.Cost-l.Price*l.Held/3600) > 1e-9 {
+			r.Errorf("%+v: its parts are %v s, its cost is not price by time", l, parts)
+		}
+	}
+	return shown.Spending
+}
+
+// TestRentedLedger: each second that the provider bills is of one run, in one part; a box that is kept, or was left by a run that was
+// killed, is of the run that has left it until the next takes it; and no run costs more than its plan says.
+func TestRentedLedger(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	const most = 25
+	r.tells("plan", exitDone, "cost at most $25.00", "What they cost at least is not known")
+	said := r.tells("apply", applied)
+	all := r.ledgers()
+	if len(all) != 1 || all[0].Open || all[0].Told <= 0 || min(all[0].Booting, all[0].Preparing, all[0].Starting, all[0].Measuring) <= 0 {
+		t.Fatalf("%+v", all)
+	}
+	if line := fmt.Sprintf("run %s rented box-2 of fake as host box for", all[0].Run); !strings.Contains(said, line) || !strings.Contains(said, "USD by its provider") {
+		t.Errorf("%q is not in\n%s", line, said)
+	}
+	bill := func(box string) (b provider.Box) {
+		must(t, provider.Change(r.account, func(a *provider.Account) {
+			b = a.Boxes[slices.IndexFunc(a.Boxes, func(b provider.Box) bool { return b.ID == box })]
+		}))
+		return b
+	}
+	// The provider ends a box before it says so.
+	if b := bill("box-2"); all[0].Held < b.GoneAt.Sub(b.BilledFrom).Seconds() || all[0].Held > b.GoneAt.Sub(b.BilledFrom).Seconds()+20 {
+		t.Errorf("held %v s, billed %v", all[0].Held, b.GoneAt.Sub(b.BilledFrom))
+	}
+
+	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
+	var planned struct{ Rented plan.Rented }
+	r.json(&planned, "plan", "--rerun", "--json")
+	if p := planned.Rented; len(p.Hosts) != 1 || p.Most != most || p.Hosts[0].Chosen != "cheap" || p.Hosts[0].Box != nil || p.Least != p.Hosts[0].Least ||
+		p.Least < 20./3 || p.Least > 8 || !slices.Equal(p.Hosts[0].Ends, []string{plan.EndHere, plan.EndSweep}) {
+		t.Errorf("%+v, want at least what it is kept for", p)
+	}
+	r.tells("apply --rerun", applied, "it was rented still")
+	r.json(&planned, "plan", "--rerun", "--json")
+	var status struct {
+		Hosts []struct{ Rented plan.RentedBox }
+	}
+	r.json(&status, "status", "--json")
+	if b := status.Hosts[0].Rented; b.Box != "box-3" || !b.Kept || b.Cost <= 0 || b.Cost > 10 || b.Price != 20 || time.Until(b.Until) > 20*time.Minute ||
+		time.Since(b.Since) > 10*time.Minute || planned.Rented.Hosts[0].Box == nil || planned.Rented.Hosts[0].Box.Box != "box-3" {
+		t.Errorf("%+v, and the plan has %+v", b, planned.Rented)
+	}
+	r.edit("requests = 8", "requests = 20000")
+	killed := r.until("progress")
+	must(t, killed.Process.Kill())
+	killed.Wait()
+	r.edit("requests = 20000", "requests = 8", "keep = \"20m\"", "")
+	r.tells("apply --rerun", applied, "is gone")
+	all = r.ledgers()
+	if len(all) != 1 { // of the cells of the last run, and nothing before
+		t.Errorf("%+v", all)
+	}
+	var runs struct{ Runs []struct{ ID string } }
+	r.json(&runs, "runs", "--json")
+	var held, told float64
+	for _, run := range runs.Runs[1:] {
+		all := r.ledgers("--run", run.ID)
+		if len(all) != 1 || all[0].Open || all[0].Box != "box-3 of fake" || all[0].Held <= 0 || all[0].Idle <= 0 || all[0].Cost > most {
+			t.Fatalf("%+v of run %s", all, run.ID)
+		}
+		held, told = held+all[0].Held, told+all[0].Told
+	}
+	b := bill("box-3")
+	if took := b.GoneAt.Sub(b.BilledFrom).Seconds(); len(runs.Runs) != 4 || held < took || held > took+20 || told > b.PricePerHour*took/3600*1.0001 || told < b.PricePerHour*took/3600*0.9999 {
+		t.Errorf("%d runs: held %v s of %v, told %v USD", len(runs.Runs), held, took, told)
+	}
+}
+
+// TestRentedDestroyed: who gives a box back says what it has cost, and the run that kept it has it to that moment.
+func TestRentedDestroyed(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
+	r.tells("apply", applied, "it was rented still")
+	r.tells("destroy", exitDone, "Gave back box box-2 of fake, which has cost $0.")
+	if all := r.ledgers(); len(all) != 1 || all[0].Open || all[0].Told <= 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestRentedUnmeasured: what brought nothing has cost, and is told.
+func TestRentedUnmeasured(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	r.edit(`runtime = "process"`, "runtime = \"process\"\n require { disk_free = \"900000TB\" }")
+	r.tells("apply", exitContract, "rented box-2 of fake as host box for")
+	if all := r.ledgers(); len(all) != 1 || all[0].Held <= 0 || all[0].Measuring > 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// changes changes the provider's account.
+func (r *rented) changes(how func(*provider.Account)) {
+	r.Helper()
+	must(r.T, provider.Change(r.account, how))
+}
+
+// rentFault is what a provider, or a box, does wrong.
+type rentFault struct {
+	name   string // and what the program does, where it is one of its faults
+	often  bool   // in each test run
+	before func(*rented)
+	strike func(*rented, *exec.Cmd) // in the second of two cells
+	code   int
+	words  []string // that apply says
+	made   int      // boxes
+}
+
+var rentFaults = []rentFault{
+	{name: provider.Quota, often: true, code: exitFailed, words: []string{"your quota of 8 GPUs is used up", "host box (lab.hcl:6)"}},
+	{name: provider.LostBefore, code: exitFailed, words: []string{"nobody knows whether there is a box", "`hcl sweep` look again"}},
+	{name: provider.LostAfter, often: true, code: applied, words: []string{"yet there is a box", "is gone"}, made: 1},
+	{name: provider.Late, code: applied, words: []string{"yet there is a box", "is gone"}, made: 1},
+	{name: provider.RefusedMade, code: applied, words: []string{"there is no stock; yet there is a box", "is gone"}, made: 1},
+	{name: provider.Twice, code: applied, words: []string{"has made a second box for one request", "is gone"}, made: 2},
+	{name: provider.BootFails, often: true, code: exitFailed, words: []string{"is failed"}, made: 1},
+	{name: provider.NeverBoots, before: func(r *rented) { r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n boot = \"1m\"") },
+		code: exitFailed, words: []string{"is pending after"}, made: 1},
+	{name: provider.Dearer, code: exitFailed, words: []string{"costs $60.00 an hour, and was offered at $20.00"}, made: 1},
+	{name: provider.NoEnd, before: func(r *rented) { r.changes(func(a *provider.Account) { a.Can.Deadline = true }) },
+		code: exitFailed, words: []string{"the provider tells no end of it"}, made: 1},
+	{name: provider.Lies, code: applied, words: []string{"is gone; it has cost"}, made: 1},
+	{name: provider.Ignored, code: applied, words: []string{"is gone; it has cost"}, made: 1},
+	{name: provider.DeleteRefused, code: applied, words: []string{"is gone; it has cost"}, made: 1},
+	{name: provider.StatusFails, code: applied, words: []string{"is gone; it has cost"}, made: 1},
+	{name: provider.Garbage, code: exitFailed, words: []string{"502 Bad Gateway"}},
+	{name: provider.Megabytes, code: exitFailed, words: []string{"it prints more than"}},
+	{name: "other GPUs than were offered", before: func(r *rented) { r.edit(`runtime = "process"`, "runtime = \"process\"\n gpus = \"8xH200\"") },
+		code: exitContract, words: []string{"does not meet its contract", "is gone"}, made: 1},
+	{name: "another key than the provider tells", before: func(r *rented) {
+		r.changes(func(a *provider.Account) { a.HostKeys = r.host.HostKeys })
+		must(r, r.host.ChangeHostKeys(true))
+	}, code: exitFailed, words: []string{"key", "is gone"}, made: 1},
+	{name: "a clock that is an hour behind", before: func(r *rented) { r.changes(func(a *provider.Account) { a.Ahead = -time.Hour }) },
+		code: applied, words: []string{"differs from the provider's by 1h0m", "is gone"}, made: 1},
+	{name: "a clock that is an hour ahead", before: func(r *rented) {
+		r.changes(func(a *provider.Account) { a.Ahead, a.Can.Deadline = time.Hour, true })
+	}, code: applied, words: []string{"differs from the provider's by 1h0m", "is gone"}, made: 1},
+	{name: "the box is taken away in mid-cell", often: true, strike: func(r *rented, _ *exec.Cmd) {
+		r.taken(func(b *provider.Box) { b.State, b.GoneAt = protocol.Gone, time.Now() })
+		must(r, r.host.Reboot())
+	}, code: exitFailed, words: []string{"is gone, which nobody here has asked for", "measured by the next apply"}, made: 2},
+	{name: "the box is about to be taken away", strike: func(r *rented, _ *exec.Cmd) {
+		r.taken(func(b *provider.Box) { b.State = protocol.Ending })
+	}, code: exitFailed, words: []string{"the box is lost: box box-2 of fake is ending", "is gone; it has cost"}, made: 2},
+	{name: "the box dies in mid-cell", strike: func(r *rented, _ *exec.Cmd) { must(r, r.host.Link(false)) },
+		code: exitFailed, words: []string{"out of reach", "is gone; it has cost"}, made: 2},
+	{name: "the laptop is closed overnight", before: func(r *rented) { r.changes(func(a *provider.Account) { a.Can.Deadline = true }) },
+		strike: func(r *rented, caller *exec.Cmd) {
+			must(r, caller.Process.Signal(syscall.SIGSTOP))
+			r.changes(func(a *provider.Account) { a.Ahead = 12 * time.Hour })
+			must(r, r.host.Reboot())
+			must(r, caller.Process.Signal(syscall.SIGCONT))
+		}, code: exitFailed, words: []string{"is gone"}, made: 2},
+}
+
+// taken has the provider do something to the box that lives.
+func (r *rented) taken(how func(*provider.Box)) {
+	r.Helper()
+	r.changes(func(a *provider.Account) {
+		for i := range a.Boxes[1:] {
+			if b := &a.Boxes[1+i]; b.GoneAt.IsZero() {
+				how(b)
+			}
+		}
+	})
+}
+
+// TestRentedFaults: what a provider or a box does wrong is told, no box is left, and what was measured is not measured again.
 func TestRentedFaults(t *testing.T) {
 	t.Parallel()
-	for _, of := range []struct {
-		fault string
-		code  int
-		words []string
-		made  int
-	}{
-		{provider.Quota, exitFailed, []string{"your quota of 8 GPUs is used up", "host box (lab.hcl:6)"}, 0},
-		{provider.LostAfter, applied, []string{"yet there is a box", "is gone"}, 1},
-		{provider.BootFails, exitFailed, []string{"is failed"}, 1},
-	} {
-		t.Run(of.fault, func(t *testing.T) {
+	rentedFaults(t, true)
+}
+
+func TestSlowRentedFaults(t *testing.T) {
+	t.Parallel()
+	rentedFaults(t, false)
+}
+
+func rentedFaults(t *testing.T, often bool) {
+	for _, of := range rentFaults {
+		if of.often != often {
+			continue
+		}
+		t.Run(of.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRented(t, of.fault)
-			r.tells("apply", of.code, of.words...)
+			r := newRented(t, of.name)
+			if of.before != nil {
+				of.before(r)
+			}
+			if of.strike == nil {
+				r.tells("apply", of.code, of.words...)
+				r.want(of.made, 0)
+				return
+			}
+			r.edit(`"20s"`, `"10s"`, "[1, 2]", "[8, 1]", "requests = 8", "requests = 200")
+			apply := r.command("apply")
+			out, err := apply.StderrPipe()
+			must(t, err)
+			must(t, apply.Start())
+			said, struck := "", false
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				if said += lines.Text() + "\n"; !struck && strings.Contains(lines.Text(), "cell 2 of 2") {
+					struck = true
+					of.strike(r, apply)
+				}
+			}
+			apply.Wait()
+			for _, w := range of.words {
+				if !strings.Contains(said, w) {
+					t.Errorf("%q is not in\n%s", w, said)
+				}
+			}
+			if code := apply.ProcessState.ExitCode(); code != of.code {
+				t.Errorf("exit %d, want %d\n%s", code, of.code, said)
+			}
+			r.want(1, 0)
+			must(t, r.host.Link(true))
+			r.tells("apply", applied, "cell 1 of 1", "is gone; it has cost")
 			r.want(of.made, 0)
 		})
 	}
@@ -170,6 +418,47 @@ func TestRentBudget(t *testing.T) {
 	u.tells("validate", exitUsage, "Too little money", fmt.Sprintf("can cost $%.2f until their hard ends (box: 1h0m0s at $25.00 an hour)", 25.0))
 }
 
+// TestRentedGroup: boxes of one offer are rented side by side for a group, meet at addresses that nobody knew before, and are all given
+// back: also the one that came where the other does not, and those that do not reach each other.
+func TestRentedGroup(t *testing.T) {
+	t.Parallel()
+	hosts := []*testhost.Host{testhost.New(t, testhost.Options{Namespace: true}), testhost.New(t, testhost.Options{Namespace: true})}
+	r := newRentedOn(t, hosts)
+	r.edit(`host "box" {`, "host \"box\" {\n  for_each = toset([\"a\", \"b\"])", "max_money = 30", "max_money = 49", "  host  = host.box\n", "", "engine.sim.s\n  dataset", "group.pd\n  dataset",
+		`dataset "random" "d"`, `model "m" { repo = "m" }
+group "pd" {
+  role "prefill" {
+    engine = engine.sim.s
+    on     = [host.box["a"]]
+  }
+  role "decode" {
+    engine = engine.sim.s
+    on     = [host.box["b"]]
+  }
+  router "sim" { host = host.box["a"] }
+}
+dataset "random" "d"`)
+	r.tells("validate", exitUsage, "can cost $50.00 until their hard ends (box-a: 1h0m0s at $25.00 an hour; box-b:")
+	r.edit("max_money = 49", "max_money = 50")
+	r.tells("plan", exitDone, "cost at most $50.00")
+	// A test host reaches no other one, as boxes of many a provider do not.
+	r.tells("apply", exitFailed, "box-a does not reach box-b at", "private_address that their plugin tells", "box box-2 is gone", "box box-3 is gone")
+	r.want(2, 0)
+
+	private, err := testhost.Cable(hosts...)
+	must(t, err)
+	must(t, provider.Change(r.account, func(a *provider.Account) { a.Private = strings.Join(private, ",") }))
+	said := r.tells("apply", applied, "is gone; it has cost $0.")
+	r.want(4, 0)
+	if all := r.ledgers(); len(all) != 2 || min(all[0].Measuring, all[1].Measuring) <= 0 {
+		t.Errorf("%+v\n%s", all, said)
+	}
+
+	r.edit(`PROVIDER_FAULTS = ""`, `PROVIDER_FAULTS = each.key == "b" ? "`+provider.BootFails+`" : ""`)
+	r.tells("apply --rerun", exitFailed, "is failed", "giving back box", "is gone; it has cost $0.")
+	r.want(6, 0)
+}
+
 // TestRentedUnfit: what does not meet its contract is not kept.
 func TestRentedUnfit(t *testing.T) {
 	t.Parallel()
@@ -178,4 +467,42 @@ func TestRentedUnfit(t *testing.T) {
 	r.edit(`runtime = "process"`, "runtime = \"process\"\n require { disk_free = \"900000TB\" }")
 	r.tells("apply", exitContract, "does not meet its contract", "is gone")
 	r.want(1, 0)
+}
+
+// TestRentedRenamed: a box of a host that the lab has no more is told, found and given back.
+func TestRentedRenamed(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	r.edit(`ttl       = "1h"`, "ttl = \"1h\"\n keep = \"20m\"")
+	r.tells("apply", applied, "stays until")
+	r.want(1, 1)
+	r.edit(`host "box"`, `host "large"`)
+	r.edit("host.box", "host.large")
+	r.tells("plan", exitDone, "box box-2 of fake, which run ", "left of host box, at $20.00 an hour: the next apply gives it back first")
+	r.tells("status", exitDone, "box box-2 of fake", "for a host that the lab has no more")
+	r.tells("sweep", exitDone, "its time is not over")
+	r.want(1, 1)
+	r.tells("apply --rerun", applied, "giving back box box-2 of fake", "stays until")
+	r.want(2, 1)
+
+	whole := r.text()
+	i, j := strings.Index(whole, "host \"large\""), strings.Index(whole, "variable")
+	r.edit(whole[i:j], "host \"here\" {\n  address = \"local\"\n  runtime = \"process\"\n}\n")
+	r.edit("host.large", "host.here")
+	r.edit("max_money = 30", "")
+	for _, verb := range []string{"destroy", "apply"} {
+		r.tells(verb, exitUnclean, "box box-3 of fake is not known to be gone", "write the block of host large again and run `hcl destroy`")
+	}
+	r.want(2, 1)
+	r.edit(r.text(), whole)
+	r.tells("destroy", exitDone, "giving back box box-3")
+	r.want(2, 0)
+}
+
+// TestSweepPlugin: what is no plugin's name is not looked for, and no directory of it is made.
+func TestSweepPlugin(t *testing.T) {
+	u := newLocal(t, rentLab)
+	for _, name := range []string{"../../fake", "/bin/sh", "", "Fake", "-fake"} {
+		u.tells("sweep --plugin="+name, exitUsage, "is not the NAME of a program hcl-rent-NAME")
+	}
 }

@@ -28,7 +28,7 @@ func reportVerb(t *console) *cobra.Command {
 	which.addSelection(t, c)
 	which.addAll(c)
 	out.addOutput(c)
-	refuses(c, noUse{"rehearsed", "run", true}, noUse{"all", "run", true}, noUse{"title", "html", false})
+	refuses(c, noUse{flag: "rehearsed", other: "run", beside: true}, noUse{flag: "all", other: "run", beside: true}, noUse{flag: "title", other: "html"})
 	return c
 }
 
@@ -170,18 +170,28 @@ func printTables(t *console, rows []results.Row, about figure.About, f tableFlag
 			return err
 		}
 	}
-	gap := "\n"
-	for _, s := range about.Spending {
-		if s.Price > 0 {
-			fmt.Fprintf(t.stdout, "%s%s\n", gap, say.Spent(s))
-			gap = ""
-		}
+	paid := figure.Paid(about.Spending)
+	if len(paid) > 0 {
+		fmt.Fprintln(t.stdout)
+	}
+	if err := printSpending(t.stdout, paid); err != nil {
+		return err
 	}
 	if err := printReferences(t.stdout, about.References, opt, len(rows) > 0); err != nil || len(rows) > 0 {
 		return err
 	}
 	for _, text := range say.PublishedFindings(about) {
 		fmt.Fprintln(t.stdout, strings.Join(plain.Wrap(plain.Words(text), " ", opt.Width), "\n"))
+	}
+	return nil
+}
+
+// printSpending prints what runs had of hosts, a line for each.
+func printSpending(w io.Writer, all []figure.Spending) error {
+	for _, s := range all {
+		if _, err := fmt.Fprintln(w, say.Spent(s)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -262,7 +272,7 @@ func showVerb(t *console) *cobra.Command {
 	c.Flags().StringVar(&o.run, "run", "", "as the run whose `id` begins so measured it")
 	completes(c, "run", runIDs(t))
 	c.Flags().BoolVar(&o.rehearsed, "rehearsed", false, "as it was rehearsed instead of measured")
-	refuses(c, noUse{"rehearsed", "run", true})
+	refuses(c, noUse{flag: "rehearsed", other: "run", beside: true})
 	c.Flags().BoolVar(&o.json, "json", false, "print exact numbers as JSON")
 	return c
 }

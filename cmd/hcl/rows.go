@@ -61,17 +61,21 @@ func byOthers(
 	}), err
 }
 
-// wholeRuns are all cells of the runs that rows and scores are from, those that ask questions too, as far as these held hosts.
-func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row, scores []results.Scored) (whole []results.Row, err error) {
+// spent is what runs had of their hosts: those that rows and scores are from, with all of their cells, as far as these held hosts;
+// and of rented boxes also the runs of the lab since, that have brought nothing else. Where a run is named, it is that alone.
+func spent(ctx context.Context, store *results.Store, run, lab string, rows []results.Row, scores []results.Scored) ([]figure.Spending, error) {
 	for _, x := range scores {
 		rows = append(slices.Clip(rows), x.Row)
 	}
-	seen := map[string]bool{}
+	seen, first := map[string]bool{}, ""
+	var whole []results.Row
 	for _, r := range rows {
 		if seen[r.RunID] || r.Run.Command != "apply" {
 			continue
 		}
-		seen[r.RunID] = true
+		if seen[r.RunID] = true; first == "" || r.RunID < first {
+			first = r.RunID
+		}
 		for _, asked := range []bool{false, true} {
 			all, err := store.Rows(ctx, results.Query{Run: r.RunID, Asked: asked})
 			if err != nil {
@@ -80,7 +84,18 @@ func wholeRuns(ctx context.Context, store *results.Store, rows []results.Row, sc
 			whole = append(whole, all...)
 		}
 	}
-	return whole, nil
+	stays, err := store.Stays(ctx, run)
+	if err != nil || len(stays) == 0 {
+		return figure.Spent(whole, nil), err
+	}
+	runs, err := store.Runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		seen[r.ID] = seen[r.ID] || r.ID == run || run == "" && !r.Bundled && (r.Lab == lab || lab == "") && r.ID >= first
+	}
+	return figure.Spent(whole, slices.DeleteFunc(stays, func(s results.Stay) bool { return !seen[s.RunID] })), nil
 }
 
 // plannedOf are the cells that a lab asks for now, those of a benchmark together; of
@@ -92,7 +107,7 @@ func plannedOf(ctx context.Context, cfg *hcl.Config, store *results.Store, rehea
 		if err != nil || speed == 0 {
 			return nil, nil, err
 		}
-		if p, err = plan.Rehearse(cfg, speed, func(int) bool { return true }); err != nil {
+		if p, err = plan.Rehearse(cfg, speed, hereOf(cfg, anyPort)); err != nil {
 			return nil, nil, err
 		}
 	} else {

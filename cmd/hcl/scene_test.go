@@ -345,7 +345,7 @@ func (s *scene) signalEngine(signal syscall.Signal) {
 func (s *scene) processes() []testhost.Process {
 	all, err := s.host.Processes()
 	must(s, err)
-	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim vllm ") })
+	return slices.DeleteFunc(all, func(p testhost.Process) bool { return !strings.Contains(p.Command, " sim ") })
 }
 
 // left is what is on the hosts that should not be there: containers, processes, files of ours.

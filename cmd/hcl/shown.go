@@ -35,7 +35,7 @@ func (s *selection) addSelection(t *console, c *cobra.Command) {
 	c.Flags().BoolVar(&s.rehearsed, "rehearsed", false, "what was rehearsed instead of what was measured")
 	c.Flags().StringVar(&s.where, "where", "",
 		"only those that meet a `condition`, such as 'engine = \"vllm\" and concurrency >= 64'")
-	refuses(c, noUse{"rehearsed", "run", true}, noUse{"all", "run", true})
+	refuses(c, noUse{flag: "rehearsed", other: "run", beside: true}, noUse{flag: "all", other: "run", beside: true})
 	completes(c, "where", conditions(t))
 	completes(c, "run", runIDs(t))
 	completes(c, "benchmark", fromLab(t, func(cfg *hcl.Config) []string { return benchmarkNames(cfg, "") }))
@@ -48,6 +48,8 @@ func (s *selection) addAll(c *cobra.Command) {
 // shown are the results that a verb shows: of the lab as it is now, or of one run.
 type shown struct {
 	store   *results.Store          // nil: nothing was ever stored
+	lab     string                  // whose results are shown; empty: of all that are stored
+	run     string                  // that is shown; empty: all
 	cfg     *hcl.Config             // what is planned of the lab; nil: it is not at hand, or a run is shown
 	said    *reported               // by the lab's text now, or with the run that is shown; nil: nothing
 	rows    []results.Row           // under the names of the lab, in the order of its plan
@@ -166,6 +168,7 @@ func oneRun(text string, runs []string) (string, error) {
 
 // ofRun reads what one run measured, as it was called then.
 func (v *shown) ofRun(ctx context.Context, run results.Run) (err error) {
+	v.run = run.ID
 	if v.said, err = keptReport(ctx, v.store, run.ID); err != nil {
 		return err
 	}
@@ -193,6 +196,7 @@ func (v *shown) find(ctx context.Context, q results.Query) {
 
 // ofLab reads the newest measurement of each cell.
 func (v *shown) ofLab(ctx context.Context, lab string, s selection) error {
+	v.lab = lab
 	newest := results.Query{Lab: lab, Rehearsed: s.rehearsed, Latest: true}
 	rows, err := v.store.Rows(ctx, newest)
 	if err != nil {
@@ -331,11 +335,10 @@ func (v *shown) about(ctx context.Context, published []figure.Reference) ([]resu
 	}
 	if v.store != nil {
 		about.Records = recordsOf(ctx, v.store)
-		whole, err := wholeRuns(ctx, v.store, v.rows, v.scores)
-		if err != nil {
+		var err error
+		if about.Spending, err = spent(ctx, v.store, v.run, v.lab, v.rows, v.scores); err != nil {
 			return nil, about, err
 		}
-		about.Spending = figure.Spent(whole)
 	}
 	about.References = figure.Compare(v.rows, published)
 	rows, about := wanted.Apply(v.found.Check(v.rows), about)

@@ -12,28 +12,79 @@ import (
 	"github.com/spf13/cobra"
 
 	"hclbench/agent"
+	"hclbench/apply"
 	"hclbench/apply/place"
 	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plain"
+	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/rent"
 	"hclbench/results"
 )
 
 func statusVerb(t *console) *cobra.Command {
 	var of hostFlags
-	c := labVerb("status", &of.labFlags, func(ctx context.Context) error { return runStatus(ctx, t, of) })
+	var asJSON bool
+	c := labVerb("status", &of.labFlags, func(ctx context.Context) error { return runStatus(ctx, t, of, asJSON) })
 	of.addAccept(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	return c
 }
 
-func runStatus(ctx context.Context, t *console, of hostFlags) error {
+func runStatus(ctx context.Context, t *console, of hostFlags, asJSON bool) error {
 	l, opt, err := of.reach(ctx, t)
 	if err != nil {
 		return err
 	}
 	all, err := place.Status(ctx, l.scope(), opt)
+	if asJSON {
+		return errors.Join(err, t.json(map[string]any{"format_version": "1.0", "hosts": hostStatus(all)}))
+	}
 	return errors.Join(err, writeStatus(t.stdout, all))
+}
+
+// statusHost is what is said of a host to programs.
+type statusHost struct {
+	Host   string          `json:"host"`
+	There  []statusThing   `json:"there,omitempty"`  // as people are told it, but for what is rented
+	Rented *plan.RentedBox `json:"rented,omitempty"` // absent: nothing
+	Error  string          `json:"error,omitempty"`  // why it could not be asked of all
+}
+
+type statusThing struct {
+	Engine string `json:"engine,omitempty"`
+	State  string `json:"state"`
+	Run    string `json:"run,omitempty"`
+	Name   string `json:"name,omitempty"`
+}
+
+func hostStatus(all []place.Presence) (hosts []statusHost) {
+	for _, p := range all {
+		h := statusHost{Host: p.Host.Name}
+		if p.Rental != nil {
+			box := apply.Box(p.Rental, time.Now())
+			h.Rented = &box
+		}
+		if p.Err != nil {
+			h.Error = p.Err.Error()
+		}
+		bare := p
+		bare.Rental, bare.Err, bare.Host = nil, nil, &provision.Host{Name: p.Host.Name}
+		for _, row := range statusOf(bare) {
+			var words [4]string
+			for i, word := range row {
+				if words[i] = fmt.Sprint(word); words[i] == "-" {
+					words[i] = ""
+				}
+			}
+			if words[1] != "nothing" {
+				h.There = append(h.There, statusThing{words[0], words[1], words[2], words[3]})
+			}
+		}
+		hosts = append(hosts, h)
+	}
+	return hosts
 }
 
 const uncleanHint = `
@@ -83,8 +134,15 @@ func statusOf(p place.Presence) (rows [][]any) {
 		add("-", "leased by "+l.Holder, l.Run, until(l))
 	}
 	if t := p.Rental; t != nil {
-		add("-", fmt.Sprintf("rented at $%.2f an hour", t.Price), t.Run,
-			fmt.Sprintf("%s, since %s, until %s at the latest", t, t.Asked.Local().Format(time.DateTime), t.Deadline.Local().Format(time.DateTime)))
+		b := apply.Box(t, time.Now())
+		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far, until %s at the latest", b, b.Since.Local().Format(time.DateTime), b.Cost, b.Until.Local().Format(time.DateTime))
+		if b.Kept {
+			what += ", kept for the next run"
+		}
+		if p.Host.Rent == nil {
+			what += ", for a host that the lab has no more: `hcl apply` and `hcl destroy` give it back"
+		}
+		add("-", fmt.Sprintf("rented at $%.2f an hour", b.Price), b.Run, what)
 	} else if p.Host.Rent != nil {
 		add("-", "not rented now", "-", "-")
 	}
@@ -186,10 +244,29 @@ func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
 		return err
 	}
 	defer done()
-	how := agent.Destroying{Store: store, Force: o.force, Cache: o.cache}
-	removed, err := place.Destroy(ctx, l.scope(), how, opt, tellPlace(t.logger()))
+	how := agent.Destroying{Force: o.force, Cache: o.cache}
+	if store != nil {
+		how.Store = store.ID()
+	}
+	rented, err := opt.Rent.Open(l.scope().Owns)
 	if err != nil {
 		return err
+	}
+	removed, err := place.Destroy(ctx, l.scope(), how, opt, tellPlace(t.logger()))
+	if store != nil {
+		err = errors.Join(err, apply.KeepStays(context.WithoutCancel(ctx), store, opt.Rent)) // of boxes that are gone now
+	}
+	if err != nil {
+		return err
+	}
+	now, err := opt.Rent.Rentals()
+	if err != nil {
+		return err
+	}
+	for _, box := range now {
+		if box.Stage == rent.Over && slices.ContainsFunc(rented, func(was *rent.Rental) bool { return was.Request == box.Request }) {
+			fmt.Fprintf(t.stdout, "Gave back %s, which has cost %s.\n", box, box.Money())
+		}
 	}
 	n, others := 0, 0
 	for _, p := range removed {
@@ -213,21 +290,21 @@ const (
 		"--force removes all the same what carries its name"
 )
 
-// locked is the id of the lab's store, which nobody measures into until done; empty:
+// locked is the lab's store, which nobody measures into until done; nil:
 // it cannot be opened, and that was told.
-func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (id string, done func(), err error) {
-	store, done, err := o.hosts.locked(ctx, t, l.text.Lab.Name, "hcl destroy")
+func (o destroyOptions) locked(ctx context.Context, t *console, l *lab) (store *results.Store, done func(), err error) {
+	store, done, err = o.hosts.locked(ctx, t, l.text.Lab.Name, "hcl destroy")
 	switch {
 	case err == nil:
-		return store.ID(), done, nil
+		return store, done, nil
 	case errors.Is(err, results.ErrLocked):
-		return "", nil, fmt.Errorf(stopItFirst, err)
+		return nil, nil, fmt.Errorf(stopItFirst, err)
 	case ctx.Err() != nil:
-		return "", nil, err
+		return nil, nil, err
 	case !o.force:
-		return "", nil, fmt.Errorf(whoseIsIt, err)
+		return nil, nil, fmt.Errorf(whoseIsIt, err)
 	}
 	// What costs by the hour does not wait for a disk or a database.
 	t.logger().Warn("the store of results cannot be opened", "err", err)
-	return "", func() {}, nil
+	return nil, func() {}, nil
 }

@@ -115,7 +115,7 @@ func tuned(ctx context.Context, cfg *hcl.Config, store *results.Store, run strin
 	}
 	p := plan.New(cfg, plan.Options{})
 	if said != nil && said.Speed != 0 {
-		if p, err = plan.Rehearse(cfg, said.Speed, func(int) bool { return true }); err != nil {
+		if p, err = plan.Rehearse(cfg, said.Speed, hereOf(cfg, anyPort)); err != nil {
 			return nil, err
 		}
 	}

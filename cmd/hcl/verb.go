@@ -71,6 +71,7 @@ func between(least, most int, which string) cobra.PositionalArgs {
 type noUse struct {
 	flag, other string
 	beside      bool
+	instead     string // what to do; empty: to leave it out
 }
 
 // refuses has a verb refuse flags that would do nothing.
@@ -79,7 +80,7 @@ func refuses(c *cobra.Command, rules ...noUse) {
 		for _, r := range rules {
 			if c.Flags().Changed(r.flag) && c.Flags().Changed(r.other) == r.beside {
 				where := map[bool]string{true: "beside", false: "without"}[r.beside]
-				return usage("--%s does nothing %s --%s\nSee '%s --help'.", r.flag, where, r.other, c.CommandPath())
+				return usage("--%s does nothing %s --%s%s\nSee '%s --help'.", r.flag, where, r.other, r.instead, c.CommandPath())
 			}
 		}
 		return nil

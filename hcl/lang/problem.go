@@ -440,7 +440,12 @@ func mapped[T any](list []T, do func(T) string) []string {
 }
 
 // Title is a text with a capital at its beginning.
-func Title(s string) string { return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):] }
+func Title(s string) string {
+	if word, _, _ := strings.Cut(s, " "); strings.ContainsAny(word, "_0123456789") { // a name, which stands as it is written
+		return s
+	}
+	return strings.ToUpper(s[:min(1, len(s))]) + s[min(1, len(s)):]
+}
 
 // elementRange is the range of one element where the list is written out.
 func elementRange(expr hclsyntax.Expression, i int) hcl.Range {

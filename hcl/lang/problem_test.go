@@ -106,3 +106,12 @@ locals {
 		}
 	}
 }
+
+// TestTitle: a sentence begins with a capital, and a name stays what it is.
+func TestTitle(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a rate is above 0": "A rate is above 0", "ttft_p95 takes 60 requests": "ttft_p95 takes 60 requests"} {
+		if got := Title(text); got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}

@@ -66,7 +66,9 @@ func answer(q protocol.Request) (a protocol.Answer, err error) {
 	switch q.Verb {
 	case protocol.Capable:
 		a.Capabilities = &protocol.Capabilities{List: true}
-		_, err = r.list() // which tells the clock, and whether the key is good
+		if a.Capabilities.Account, err = r.account(); err == nil {
+			_, err = r.list() // which tells the clock, and whether the key is good
+		}
 	case protocol.Offers:
 		a.Offers, err = r.offers(q.Spec)
 	case protocol.Create:
@@ -108,6 +110,22 @@ func (r *runpod) query(text string, variables map[string]any, out any) error {
 		return errors.New("RunPod says: " + plain.NewSecrets(r.graph.Key).Line(plain.Cut(said.Errors[0].Message, 300)))
 	}
 	return json.Unmarshal(said.Data, out)
+}
+
+// account is what RunPod calls the account of the key.
+func (r *runpod) account() (string, error) {
+	var found struct {
+		Myself *struct {
+			ID string `json:"id"`
+		} `json:"myself"`
+	}
+	if err := r.query(`query account { myself { id } }`, nil, &found); err != nil {
+		return "", err
+	}
+	if found.Myself == nil || found.Myself.ID == "" {
+		return "", errors.New("RunPod does not tell whose key this is")
+	}
+	return found.Myself.ID, nil
 }
 
 // wanted is what a spec asks for.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 
+	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -209,7 +211,7 @@ func refusedLimit(ct provision.Container, err error) string {
 // OwnGrace asks [Daemon.Stop] for the grace that the container was created with.
 const OwnGrace time.Duration = -1
 
-// Stop ends a container and removes it with its anonymous volumes: its stop signal, up to grace for
+// Stop ends a container and removes it with its anonymous volumes: its stop signal, again and again, up to grace for
 // it to end, SIGKILL, removal, and the proof that Docker knows it no longer. One that has ended, or
 // is not there, is no error. What was begun goes on in the daemon when ctx ends.
 func (d *Daemon) Stop(ctx context.Context, id string, grace time.Duration) error {
@@ -247,7 +249,13 @@ func (d *Daemon) stop(ctx context.Context, id string, grace time.Duration, killA
 	}
 	if found.State.Running {
 		seconds := max(0, int(math.Ceil(time.Until(*killAt).Seconds())))
+		asked := flow.Beside(ctx, func(ctx context.Context) {
+			for flow.Pause(ctx, provision.AskedAgain(grace)) {
+				_ = api.ContainerKill(ctx, id, cmp.Or(found.Config.StopSignal, "SIGTERM")) // it may have ended
+			}
+		})
 		err = api.ContainerStop(ctx, id, container.StopOptions{Timeout: &seconds})
+		asked()
 		if err != nil && !errdefs.IsNotFound(err) {
 			return err
 		}

@@ -91,6 +91,19 @@ func TestContainer(t *testing.T) {
 		nothingRuns(t, h)
 	})
 
+	t.Run("loses its first stop signal", func(t *testing.T) {
+		ct := server("loses")
+		ct.Env = []provision.EnvVar{{Name: "ENGINE_FAULT", Value: provision.Plain("miss-term")}}
+		id := mustStart(t, c, ct)
+		await(t, c, id, "8000")
+		begun := time.Now()
+		testhost.OK(t, c.Stop(t.Context(), id, time.Minute))
+		if took := time.Since(begun); took < 10*time.Second || took > 40*time.Second {
+			t.Errorf("Stop took %v, want no more than it takes to ask again", took)
+		}
+		nothingRuns(t, h)
+	})
+
 	t.Run("exits at once", func(t *testing.T) {
 		ct := server("exits")
 		ct.Env = []provision.EnvVar{{Name: "ENGINE_FAULT", Value: provision.Plain("exit")}}

@@ -33,7 +33,7 @@ const (
 	clearACS  = "GPUs and RDMA devices reach each other by way of the processor, at a part of the speed: " +
 		"switch ACS off in the firmware, or with setpci, unless virtual machines need it"
 	openPorts = "engines would hang there: open these ports between the hosts, and also those that the kernel picks, " +
-		"or give the fabric blocks the addresses of a network that joins them"
+		"or use a network that joins them, by the addresses in fabric blocks, or of rented boxes by the private_address that their plugin tells"
 )
 
 // Joined is what was found out of a fabric.

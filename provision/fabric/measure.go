@@ -15,11 +15,10 @@ import (
 	"hclbench/flow"
 	"hclbench/plain"
 	"hclbench/provision"
-	"hclbench/provision/docker"
 	"hclbench/provision/reach"
 )
 
-// Spot is a host on which a fabric is measured, with what the image of its engine has, in containers that may do what
+// Spot is a host on which something is measured, with what the image of its engine has, in containers that may do what
 // the engine's may. Each measures for seconds, ends by itself, and is taken down.
 type Spot struct {
 	Host   *provision.Host
@@ -30,9 +29,15 @@ type Spot struct {
 	GPUs   int                 // that engines have there
 	IDs    []string            // of these; nil: all of the host's
 
-	Docker *docker.Daemon
-	Start  func(context.Context, provision.Container) (id string, err error)
-	Stop   func(context.Context, provision.Container) error // and proves that it is gone, also where ctx has ended
+	Runtime Runtime
+	Stop    func(context.Context, provision.Container) error // and proves that it is gone, also where ctx has ended
+}
+
+// Runtime is how programs are started on a spot and looked at, in containers or as processes.
+type Runtime interface {
+	Start(context.Context, provision.Container) (id string, err error)
+	State(ctx context.Context, id string) (provision.State, error)
+	Logs(ctx context.Context, id string, follow bool, tail int) (io.ReadCloser, error)
 }
 
 // What is measured: bytes of an all-reduce, as published floors have them; where the first process
@@ -43,6 +48,7 @@ const (
 	railPort     = 18515 // of the first pair of devices
 	railWithin   = time.Minute
 	railRetry    = time.Second
+	stateAgain   = 200 * time.Millisecond
 	reduceWithin = 5 * time.Minute
 )
 
@@ -81,27 +87,27 @@ func (s *Spot) Add(ct provision.Container, ids []string) {
 
 func isRDMA(device string) bool { return strings.HasPrefix(device, "/dev/infiniband") }
 
-// program is something that runs in a container of its own.
-type program struct {
-	suffix string
-	gpus   bool
-	files  []provision.File
-	words  []string
+// Program is something that runs in a container, or a process, of its own.
+type Program struct {
+	Suffix string // of its name
+	GPUs   bool
+	Files  []provision.File
+	Words  []string
 }
 
 // container is one for a program.
-func (s *Spot) container(p program) provision.Container {
-	ct := s.Like.MayAs("-" + p.suffix)
+func (s *Spot) container(p Program) provision.Container {
+	ct := s.Like.MayAs("-" + p.Suffix)
 	ct.Network, ct.IPC, ct.ShmSize, ct.Ulimits = "host", s.Like.IPC, s.Like.ShmSize, s.Like.Ulimits
 	ct.Init, ct.StopSignal, ct.StopGrace = true, "SIGTERM", s.Like.StopGrace
-	ct.Files = p.files
+	ct.Files = p.Files
 	for _, d := range s.Like.Devices {
-		if p.gpus || isRDMA(d) {
+		if p.GPUs || isRDMA(d) {
 			ct.Devices = append(ct.Devices, d)
 		}
 	}
 	switch {
-	case !p.gpus:
+	case !p.GPUs:
 	case s.Host.GPUs.Vendor == provision.AMD:
 		ct.HostGroups = s.Like.HostGroups
 		if s.IDs != nil {
@@ -116,23 +122,24 @@ func (s *Spot) container(p program) provision.Container {
 	ct.Env = append(ct.Env, provision.EnvVar{Name: "NCCL_DEBUG", Value: provision.Plain("INFO")})
 	for _, v := range s.Like.Env { // and no secrets
 		kind, _, _ := strings.Cut(v.Name, "_")
-		if v.Name != "NCCL_DEBUG" && slices.Contains([]string{"NCCL", "RCCL", "GLOO", "HSA"}, kind) {
+		isPath := v.Name == "PATH" || v.Name == "LD_LIBRARY_PATH"
+		if isPath || v.Name != "NCCL_DEBUG" && slices.Contains([]string{"NCCL", "RCCL", "GLOO", "HSA"}, kind) {
 			ct.Env = append(ct.Env, v)
 		}
 	}
-	ct.Entrypoint = []provision.Text{provision.Plain(p.words[0])}
-	for _, w := range p.words[1:] {
+	ct.Entrypoint = []provision.Text{provision.Plain(p.Words[0])}
+	for _, w := range p.Words[1:] {
 		ct.Command = append(ct.Command, provision.Plain(w))
 	}
 	return ct
 }
 
-// run runs a program to its end, and takes it down. The error is that it is not down; why it has not ended well is told as
+// Run runs a program to its end, and takes it down. The error is that it is not down; why it has not ended well is told as
 // soon as it is known, with its exit code where it has one.
-func (s *Spot) run(ctx context.Context, p program, failed func(code int, why string)) (said string, err error) {
+func (s *Spot) Run(ctx context.Context, p Program, failed func(code int, why string)) (said string, err error) {
 	ct := s.container(p)
 	defer func() { err = errors.Join(err, s.Stop(ctx, ct)) }()
-	id, ran := s.Start(ctx, ct)
+	id, ran := s.Runtime.Start(ctx, ct)
 	code := 0
 	if ran == nil {
 		said, code, ran = s.ended(ctx, id)
@@ -150,11 +157,16 @@ func (s *Spot) run(ctx context.Context, p program, failed func(code int, why str
 
 // ended waits for the end of a program, and returns what it has said.
 func (s *Spot) ended(ctx context.Context, id string) (said string, code int, err error) {
-	state, err := s.Docker.Wait(ctx, id)
+	state, err := s.Runtime.State(ctx, id)
+	for ; err == nil && state.Running; state, err = s.Runtime.State(ctx, id) {
+		if !flow.Pause(ctx, stateAgain) {
+			return "", 0, context.Cause(ctx)
+		}
+	}
 	if err != nil {
 		return "", 0, err
 	}
-	logs, err := s.Docker.Logs(ctx, id, false, -1)
+	logs, err := s.Runtime.Logs(ctx, id, false, -1)
 	if err != nil {
 		return "", 0, err
 	}
@@ -163,8 +175,8 @@ func (s *Spot) ended(ctx context.Context, id string) (said string, code int, err
 	return string(text), state.ExitCode, err
 }
 
-// lacks reports whether a program has not run as the image does not have it.
-func lacks(code int, said string) bool {
+// Lacks reports whether a program has not run as the image does not have it.
+func Lacks(code int, said string) bool {
 	const notFound = 127
 	return code == notFound || strings.Contains(said, "executable file not found")
 }
@@ -208,10 +220,10 @@ func reduce(ctx context.Context, spots ...*Spot) (*Reduction, error) {
 	var failure sync.Once // the first: others fail as it has, and as they are then ended
 	at := meetAt(spots)
 	err := flow.Each(spots, func(i int, s *Spot) error {
-		all := program{suffix: "all-reduce", gpus: true, files: []provision.File{{Name: "allreduce.py", Text: provision.Plain(allReduce)}}}
-		all.words = []string{"python3", provision.FilesDir + "/allreduce.py", strconv.Itoa(s.GPUs), strconv.Itoa(r.GPUs),
+		all := Program{Suffix: "all-reduce", GPUs: true, Files: []provision.File{{Name: "allreduce.py", Text: provision.Plain(allReduce)}}}
+		all.Words = []string{"python3", provision.FilesDir + "/allreduce.py", strconv.Itoa(s.GPUs), strconv.Itoa(r.GPUs),
 			strconv.Itoa(first[i]), at, strconv.Itoa(reducedBytes)}
-		said, err := s.run(within, all, func(code int, why string) {
+		said, err := s.Run(within, all, func(code int, why string) {
 			failure.Do(func() {
 				if code != 0 {
 					why = fmt.Sprintf("exit status %d: %s", code, why)

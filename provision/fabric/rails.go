@@ -80,13 +80,13 @@ type halves struct {
 }
 
 // on is what runs on one host; at is where the other half is found, empty for the one that waits.
-func (t halves) on(s *Spot, k int, at ...string) program {
+func (t halves) on(s *Spot, k int, at ...string) Program {
 	words := []string{t.tool, "-d", s.Fabric.RDMA[k], "-p", strconv.Itoa(railPort + k)}
 	if i := s.Fabric.GIDIndex; i != nil {
 		words = append(words, t.gid, strconv.Itoa(*i))
 	}
 	suffix := fmt.Sprintf("%s-%d", strings.ReplaceAll(t.tool, "_", "-"), k)
-	return program{suffix: suffix, words: slices.Concat(words, t.flags, at)}
+	return Program{Suffix: suffix, Words: slices.Concat(words, t.flags, at)}
 }
 
 // towards runs a tool on both hosts, and returns what it has said on the one that goes to the other.
@@ -97,7 +97,7 @@ func (s *Spot) towards(ctx context.Context, to *Spot, k int, t halves, r *Rail) 
 	defer cancel()
 	waits := to.container(t.on(to, k))
 	defer func() { err = errors.Join(err, to.Stop(ctx, waits)) }()
-	there, err := to.Start(ctx, waits)
+	there, err := to.Runtime.Start(ctx, waits)
 	if err != nil {
 		t.explain(r, 0, plain.Line(err.Error()))
 		return "", nil
@@ -106,11 +106,11 @@ func (s *Spot) towards(ctx context.Context, to *Spot, k int, t halves, r *Rail) 
 	for {
 		var code int
 		why := ""
-		said, err := s.run(ctx, t.on(s, k, to.Host.Inside()), func(c int, w string) { code, why = c, w })
+		said, err := s.Run(ctx, t.on(s, k, to.Host.Inside()), func(c int, w string) { code, why = c, w })
 		if err != nil || why == "" && code == 0 {
 			return said, err
 		}
-		state, err := to.Docker.State(ctx, there)
+		state, err := to.Runtime.State(ctx, there)
 		if err == nil && state.Running && strings.Contains(said, notYet) && flow.Pause(ctx, railRetry) {
 			continue
 		}
@@ -124,7 +124,7 @@ func (s *Spot) towards(ctx context.Context, to *Spot, k int, t halves, r *Rail) 
 
 // explain notes why a tool has measured nothing.
 func (t halves) explain(r *Rail, code int, said string) {
-	if lacks(code, said) {
+	if Lacks(code, said) {
 		r.Missing = t.tool
 		return
 	}

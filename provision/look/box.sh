@@ -14,8 +14,14 @@ done
 for d in /sys/bus/pci/devices/*; do # as condition.sh finds GPUs
 	case $(cat "$d/vendor" 2>/dev/null) in 0x10de | 0x1002) ;; *) continue ;; esac
 	case $(cat "$d/class" 2>/dev/null) in
-	0x03* | 0x12*) echo "link=$(basename "$d") $(cat "$d/current_link_width" "$d/max_link_width" 2>/dev/null | paste -s -d' ' -)" ;;
+	0x03* | 0x12*) ;;
+	*) continue ;;
 	esac
+	at=$(readlink -f "$d")
+	while [ "$(cat "${at%/*}/vendor" 2>/dev/null)" = 0x1002 ]; do # many GPUs of AMD's are behind a switch on their board, whose inner link says nothing
+		at=${at%/*}
+	done
+	echo "link=$(basename "$d") $(cat "$at/current_link_width" "$at/max_link_width" 2>/dev/null | paste -s -d' ' -)"
 done
 if command -v nvidia-smi >/dev/null 2>&1; then
 	# gpumax has come with driver 525

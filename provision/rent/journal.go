@@ -2,6 +2,7 @@ package rent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,14 +21,18 @@ import (
 type Rental struct {
 	Request  string            `json:"request"` // as hcl names it, also at the provider
 	Plugin   string            `json:"plugin"`
+	Payer    string            `json:"account,omitempty"` // as the provider calls it; empty: not told
 	Host     string            `json:"host"`
 	Lab      string            `json:"lab"`
 	Run      string            `json:"run"`
 	Spec     map[string]string `json:"spec,omitempty"`
-	Asked    time.Time         `json:"asked"`    // by this machine's clock
-	Deadline time.Time         `json:"deadline"` // its hard end, by the provider's clock
-	Until    time.Time         `json:"-"`        // likewise, by this machine's; of one that was just rented
-	Price    float64           `json:"price"`    // USD an hour, as it was offered
+	Asked    time.Time         `json:"asked"`                   // by this machine's clock
+	Deadline time.Time         `json:"deadline"`                // its hard end, by the provider's clock
+	Until    time.Time         `json:"-"`                       // likewise, by this machine's; of one that was just rented
+	Price    float64           `json:"price"`                   // USD an hour, as it was offered
+	Minimum  float64           `json:"minimum_hours,omitempty"` // that are billed at least
+	Most     float64           `json:"most,omitempty"`          // USD that it can cost until its hard end
+	Shares   []Share           `json:"shares,omitempty"`        // of the runs that have had it, one after the other
 	Stage    Stage             `json:"stage"`
 	Box      protocol.Box      `json:"box,omitzero"`
 	Hard     time.Time         `json:"hard,omitzero"`      // the hard end that was told, where Deadline is nearer, as it is kept
@@ -34,6 +40,61 @@ type Rental struct {
 	Cost     float64           `json:"cost,omitempty"`     // USD, once it is gone
 	ByUs     bool              `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
 }
+
+// Share is what one run has of a box. The time until the next run takes it, or it is gone, is of the run that has left it.
+type Share struct {
+	Run   string    `json:"run"`
+	From  time.Time `json:"from"`           // since when it is billed, or when it was taken from the run before; all by this machine's clock
+	Up    time.Time `json:"up,omitzero"`    // when it let the run in
+	Ready time.Time `json:"ready,omitzero"` // when it was checked, and could be worked on
+	Until time.Time `json:"-"`              // see [Rental.Account]
+	Cost  float64   `json:"-"`              // USD, by price and time
+	Told  float64   `json:"-"`              // USD, of what the provider says that the box has cost; 0: it does not say it (yet)
+}
+
+// Last is the share of the run that has it now.
+func (t *Rental) Last() *Share {
+	if len(t.Shares) == 0 { // it was noted by an earlier hcl
+		t.Shares = []Share{{Run: t.Run, From: t.Asked}}
+	}
+	return &t.Shares[len(t.Shares)-1]
+}
+
+// Since is when it began to cost money, as far as that is known.
+func (t *Rental) Since() time.Time {
+	t.Last()
+	return t.Shares[0].From
+}
+
+// Costs is what it has cost at a time, in USD, by its price.
+func (t *Rental) Costs(at time.Time) float64 {
+	return max(at.Sub(t.Since()).Hours(), t.Minimum) * t.PerHour()
+}
+
+// Account divides its time and its cost among the runs that have had it: until it was gone, or until now. What is billed
+// beyond the time that it was there is of the last of them.
+func (t *Rental) Account(now time.Time) []Share {
+	end := cmp.Or(t.Ended, now)
+	whole, rest := t.Costs(end), t.Costs(end)
+	all := slices.Clone(t.Shares)
+	for i := len(all) - 1; i >= 0; i-- {
+		s := &all[i]
+		if s.Until = end; s.From.After(end) { // a clock was set meanwhile
+			s.From = end
+		}
+		end = s.From
+		if s.Cost = rest; i > 0 {
+			s.Cost = max(0, rest-max(0, s.From.Sub(t.Shares[0].From).Hours()*t.PerHour())) // it was billed later than it was taken, by a clock that was set
+		}
+		if rest -= s.Cost; t.Stage == Over && !t.ByUs && whole > 0 {
+			s.Told = t.Cost * s.Cost / whole
+		}
+	}
+	return all
+}
+
+// PerHour is its price, in USD.
+func (t *Rental) PerHour() float64 { return cmp.Or(t.Box.PricePerHour, t.Price) }
 
 // String names it in messages.
 func (t *Rental) String() string {
@@ -78,20 +139,53 @@ func NewJournal(dir string) *Journal { return &Journal{path: filepath.Join(dir, 
 // Dir is the directory.
 func (j *Journal) Dir() string { return filepath.Dir(j.path) }
 
-// Open are the rentals of a host that may cost money.
-func (j *Journal) Open(host string) (open []*Rental, err error) {
+// Open are the rentals that may cost money, those that are meant.
+func (j *Journal) Open(meant func(*Rental) bool) (open []*Rental, err error) {
 	all, err := j.Rentals()
-	return slices.DeleteFunc(all, func(t *Rental) bool { return t.Host != host || !t.Open() }), err
+	return slices.DeleteFunc(all, func(t *Rental) bool { return !t.Open() || !meant(t) }), err
+}
+
+// Commit notes a new rental, unless it, the other boxes of its lab that may cost money, and those that its run has paid for, could cost more than
+// most, in USD; 0: there is no limit. It is [ErrBudget] then.
+func (j *Journal) Commit(t *Rental, most float64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all, err := j.Rentals()
+	if err != nil {
+		return err
+	}
+	var before float64
+	var open []string
+	for _, o := range all {
+		switch {
+		case o.Lab != t.Lab:
+		case o.Open():
+			hours := cmp.Or(o.Hard, o.Deadline).Sub(o.Asked).Hours()
+			before += cmp.Or(o.Most, o.Price*max(hours, o.Minimum)) // an earlier hcl has not noted it
+			open = append(open, fmt.Sprintf("%s of run %s until %s", o, o.Run, o.Deadline.Local().Format(time.DateTime)))
+		case o.Run == t.Run:
+			before += o.Cost
+		}
+	}
+	if sum := before + t.Most; most > 0 && sum > most*(1+1e-9) {
+		return fmt.Errorf("%w: max_money is $%.2f. This box can cost $%.2f, and $%.2f may go to what was rented before (%s). "+
+			"`hcl destroy` gives back what is there", ErrBudget, most, t.Most, before, cmp.Or(strings.Join(open, ", "), "by this run"))
+	}
+	return j.note(t)
 }
 
 // Note writes down how far a rental is. It returns when that is on the disk.
 func (j *Journal) Note(t *Rental) (err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.note(t)
+}
+
+func (j *Journal) note(t *Rental) (err error) {
 	line, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if err := os.MkdirAll(j.Dir(), 0o700); err != nil {
 		return err
 	}
@@ -118,8 +212,11 @@ func (j *Journal) Note(t *Rental) (err error) {
 }
 
 // Rentals are all of the journal, each as it was noted last, in the order in which they were asked for. A line that a killed
-// process has not ended is passed over; one that cannot be read otherwise is an error.
+// process has not ended is passed over; one that cannot be read otherwise is an error. Without a journal there are none.
 func (j *Journal) Rentals() (all []*Rental, err error) {
+	if j == nil {
+		return nil, nil
+	}
 	text, err := os.ReadFile(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

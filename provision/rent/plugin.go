@@ -155,6 +155,8 @@ func check(a *protocol.Answer) error {
 			return fmt.Errorf("box %s: %q is not a state", b.ID, plain.Cut(plain.Line(string(b.State)), 80))
 		case b.Address != "" && !boxHost.MatchString(host), b.User != "" && !boxUser.MatchString(b.User):
 			return fmt.Errorf("box %s: %q is not the address and user of a host", b.ID, plain.Cut(plain.Line(b.User+"@"+b.Address), 80))
+		case b.Private != "" && !protocol.IsPrivate(b.Private):
+			return fmt.Errorf("box %s: %q is not the IP address of a network between hosts", b.ID, plain.Cut(plain.Line(b.Private), 80))
 		case !isPrice(b.PricePerHour):
 			return fmt.Errorf("box %s: %v is not a price", b.ID, b.PricePerHour)
 		}
@@ -168,6 +170,9 @@ func check(a *protocol.Answer) error {
 		if o.ID == "" || plain.Line(o.ID+o.Region+o.GPUs) != o.ID+o.Region+o.GPUs || len(o.ID) > 256 || !isPrice(o.PricePerHour) || !isPrice(o.Minimum) {
 			return fmt.Errorf("offer %q cannot be read", plain.Cut(plain.Line(o.ID), 80))
 		}
+	}
+	if can := a.Capabilities; can != nil && (len(can.Account) > 256 || plain.Line(can.Account) != can.Account) {
+		return fmt.Errorf("%q is not an account", plain.Cut(plain.Line(can.Account), 80))
 	}
 	if a.Cost != nil && !isPrice(*a.Cost) {
 		return fmt.Errorf("%v is not a cost", *a.Cost)

@@ -25,7 +25,7 @@ type Renter struct {
 	Journal *Journal
 	Tell    func(format string, args ...any) // of what a person waits for, and of what is odd
 	Poll    flow.Patience                    // how a box is waited for, until it runs or is gone; zero: for minutes
-	Not     []string                         // hosts that have the same plugin and another account: their rentals are unknown here
+	Mine    func(*Rental) bool               // whether it is of the plugin's account, which knows of no other; nil: all of the plugin are
 	Sure    flow.Patience                    // how long a box that nobody is sure of is looked for; zero: half a minute
 }
 
@@ -35,10 +35,14 @@ type Ask struct {
 	Want           *provision.Rent
 	GPUs           string // "8xH200", which an offer that tells its GPUs must have; empty: any
 	PublicKey      string
+	MaxMoney       float64 // USD that the lab may have to pay at any time; 0: no limit
 }
 
 // ErrTooDear says that no offer is within the price of the rent block.
 var ErrTooDear = errors.New("no box within max_price")
+
+// ErrBudget says that the lab's money cannot carry another box.
+var ErrBudget = errors.New("nothing was rented, as the lab has not the money for it")
 
 // ErrUnsure says that nobody knows whether a box was made. It is looked for by the next apply and by sweep.
 var ErrUnsure = errors.New("nobody knows whether there is a box")
@@ -70,30 +74,26 @@ func (r *Renter) Offers(ctx context.Context, want *provision.Rent, gpus string) 
 	return all, nil
 }
 
-// choose is the cheapest offer that can be had now.
-func (r *Renter) choose(ctx context.Context, a Ask, now time.Time) (protocol.Offer, error) {
-	all, err := r.Offers(ctx, a.Want, a.GPUs)
-	if err != nil {
-		return protocol.Offer{}, err
-	}
+// Choose is the cheapest of some offers that can be had now. The cheapest stand first.
+func Choose(all []protocol.Offer, want *provision.Rent, gpus string, now time.Time) (protocol.Offer, error) {
 	atOnce := slices.DeleteFunc(slices.Clone(all), func(o protocol.Offer) bool { return o.From.After(now) })
 	within := func(o protocol.Offer) bool {
-		return o.PricePerHour <= a.Want.MaxPrice && o.PricePerHour*o.Minimum <= a.Want.MostMoney()
+		return o.PricePerHour <= want.MaxPrice && o.PricePerHour*o.Minimum <= want.MostMoney()
 	}
 	i := slices.IndexFunc(atOnce, within)
 	switch {
 	case i >= 0:
 		return atOnce[i], nil
-	case len(atOnce) > 0 && atOnce[0].PricePerHour <= a.Want.MaxPrice:
+	case len(atOnce) > 0 && atOnce[0].PricePerHour <= want.MaxPrice:
 		return protocol.Offer{}, fmt.Errorf("%w: %s bills %g hours at least, at $%.2f, and the host may cost $%.2f in all",
-			ErrTooDear, a.Want.Plugin, atOnce[0].Minimum, atOnce[0].PricePerHour, a.Want.MostMoney())
+			ErrTooDear, want.Plugin, atOnce[0].Minimum, atOnce[0].PricePerHour, want.MostMoney())
 	case len(atOnce) > 0:
-		return protocol.Offer{}, fmt.Errorf("%w: the cheapest that %s has now is $%.2f an hour, and max_price is $%.2f", ErrTooDear, a.Want.Plugin, atOnce[0].PricePerHour, a.Want.MaxPrice)
+		return protocol.Offer{}, fmt.Errorf("%w: the cheapest that %s has now is $%.2f an hour, and max_price is $%.2f", ErrTooDear, want.Plugin, atOnce[0].PricePerHour, want.MaxPrice)
 	case len(all) > 0:
 		first := slices.MinFunc(all, func(a, b protocol.Offer) int { return a.From.Compare(b.From) })
-		return protocol.Offer{}, fmt.Errorf("%s has none now: the first is there from %s on, at $%.2f an hour", a.Want.Plugin, first.From.Local().Format(time.DateTime), first.PricePerHour)
+		return protocol.Offer{}, fmt.Errorf("%s has none now: the first is there from %s on, at $%.2f an hour", want.Plugin, first.From.Local().Format(time.DateTime), first.PricePerHour)
 	}
-	return protocol.Offer{}, fmt.Errorf("%s has nothing for this spec%s", a.Want.Plugin, of(a.GPUs))
+	return protocol.Offer{}, fmt.Errorf("%s has nothing for this spec%s", want.Plugin, of(gpus))
 }
 
 func of(gpus string) string {
@@ -121,18 +121,26 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 		return left, err
 	}
 	now := time.Now().Add(ahead)
-	offer, err := r.choose(ctx, a, now)
+	offers, err := r.Offers(ctx, a.Want, a.GPUs)
+	if err != nil {
+		return nil, err
+	}
+	offer, err := Choose(offers, a.Want, a.GPUs, now)
 	if err != nil {
 		return nil, err
 	}
 	id := make([]byte, 8)
 	rand.Read(id)
 	t := &Rental{
-		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
+		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Payer: can.Account, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
 		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked,
+		Minimum: offer.Minimum, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
 	t.Until = t.Deadline.Add(-ahead)
-	if err := r.Journal.Note(t); err != nil {
+	t.Most = t.Price * max(a.Want.TTL.Hours(), t.Minimum)
+	if err := r.Journal.Commit(t, a.MaxMoney); errors.Is(err, ErrBudget) {
+		return nil, err
+	} else if err != nil {
 		return nil, fmt.Errorf("nothing was rented, as it could not be noted before: %w", err)
 	}
 	r.Tell("renting %s of %s at $%.2f an hour, until %s at the latest", cmp.Or(offer.GPUs, offer.ID), a.Want.Plugin, offer.PricePerHour, t.Deadline.Local().Format("15:04 on 2 January"))
@@ -145,7 +153,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 		}
 		return nil, err
 	}
-	if err := r.usable(ctx, t, offer, a, can); err != nil {
+	if err := r.usable(ctx, t, a, can, ahead); err != nil {
 		return nil, errors.Join(err, r.Release(sure, t))
 	}
 	return t, nil
@@ -251,12 +259,9 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 }
 
 // usable waits until a new box runs, and holds it to what was asked for.
-func (r *Renter) usable(ctx context.Context, t *Rental, offer protocol.Offer, a Ask, can protocol.Capabilities) error {
-	if price := t.Box.PricePerHour; price > max(offer.PricePerHour, 0)*1.001 && price > 0 {
-		return fmt.Errorf("box %s of %s costs $%.2f an hour, and was offered at $%.2f", t.Box.ID, t.Plugin, price, offer.PricePerHour)
-	}
-	if end := t.Box.Deadline; can.Deadline && (end.IsZero() || end.After(t.Deadline.Add(2*time.Minute))) {
-		return fmt.Errorf("box %s of %s does not end at %s, as was asked for: %s", t.Box.ID, t.Plugin, t.Deadline.Format(time.RFC3339), ends(end))
+func (r *Renter) usable(ctx context.Context, t *Rental, a Ask, can protocol.Capabilities, ahead time.Duration) error {
+	if err := t.agreed(&t.Box, can); err != nil {
+		return err
 	}
 	r.Tell("box %s of %s boots", t.Box.ID, t.Plugin)
 	patience := cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second})
@@ -267,23 +272,78 @@ func (r *Renter) usable(ctx context.Context, t *Rental, offer protocol.Offer, a 
 		case err != nil:
 			return err
 		case box == nil || box.State == protocol.Gone:
-			return fmt.Errorf("%w: box %s of %s", errLost, t.Box.ID, t.Plugin)
+			return fmt.Errorf("%w: %s is gone before it ran", ErrLost, t)
 		case box.State == protocol.Failed || box.State == protocol.Ending:
-			return fmt.Errorf("%w: box %s of %s is %s", errLost, t.Box.ID, t.Plugin, box.State)
+			return fmt.Errorf("%w before it ran: %s is %s", ErrLost, t, box.State)
 		}
 		t.Box = *box
+		if err := t.agreed(box, can); err != nil {
+			return err
+		}
 		if box.State != protocol.Running || box.Address == "" {
 			return fmt.Errorf("box %s of %s is %s after %s", box.ID, t.Plugin, box.State, time.Since(t.Asked).Round(time.Second))
 		}
 		return nil
-	}, func(err error) bool { return errors.Is(err, errLost) || hasCode(err, protocol.Refused) })
+	}, func(err error) bool {
+		return errors.Is(err, ErrLost) || errors.Is(err, errNotAgreed) || hasCode(err, protocol.Refused)
+	})
 	if err != nil {
 		return err
 	}
+	t.billed(ahead)
 	return r.Journal.Note(t)
 }
 
-var errLost = errors.New("the box was lost before it ran")
+// ErrLost says that a box is no more, or will not be for long: it was taken away, has failed, or somebody has deleted it.
+var ErrLost = errors.New("the box is lost")
+
+// Lost is an [ErrLost] if the provider says that a box which ran runs no more. That it is gone, all that the provider tells has to say.
+// A program that is asked when ctx ends has a minute to end by itself: it may keep what it knows of the box in files.
+func (r *Renter) Lost(ctx context.Context, t *Rental) error {
+	ctx, cancel := flow.Beyond(ctx, time.Minute)
+	defer cancel()
+	box, err := r.status(ctx, t)
+	switch {
+	case err != nil || box != nil && (box.State == protocol.Running || box.State == protocol.Pending):
+		return nil
+	case box != nil && box.State != protocol.Gone:
+		return fmt.Errorf("%w: %s is %s", ErrLost, t, box.State)
+	}
+	can, _, err := r.Capabilities(ctx)
+	if err == nil {
+		err = r.mine(t, can)
+	}
+	if err == nil && can.List {
+		var listed bool
+		if listed, err = r.listed(ctx, t.Box.ID); listed {
+			return nil
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is gone, which nobody here has asked for", ErrLost, t)
+}
+
+var errNotAgreed = errors.New("this is not what was asked for")
+
+// agreed holds a box, as the provider tells it now, to the price of its offer and to its hard end.
+func (t *Rental) agreed(box *protocol.Box, can protocol.Capabilities) error {
+	if box.PricePerHour > t.Price*1.001 {
+		return fmt.Errorf("%w: box %s of %s costs $%.2f an hour, and was offered at $%.2f", errNotAgreed, box.ID, t.Plugin, box.PricePerHour, t.Price)
+	}
+	if end := box.Deadline; can.Deadline && (end.IsZero() || end.After(t.Deadline.Add(2*time.Minute))) {
+		return fmt.Errorf("%w: box %s of %s does not end at %s: %s", errNotAgreed, box.ID, t.Plugin, t.Deadline.Format(time.RFC3339), ends(end))
+	}
+	return nil
+}
+
+func because(err error) string {
+	if err == nil {
+		return ""
+	}
+	return ": " + err.Error()
+}
 
 func ends(at time.Time) string {
 	if at.IsZero() {
@@ -308,25 +368,33 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	return a.Box, nil
 }
 
-// takeOver deals with what earlier runs have left of a host: a box that runs and is as it is wanted is used again, every
-// other one is given back first.
-func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities, ahead time.Duration) (*Rental, error) {
+// takeOver deals with what earlier runs have left of a host: a box that runs and is as it is wanted is used again, when
+// every other one was given back.
+func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities, ahead time.Duration) (found *Rental, err error) {
 	now := time.Now().Add(ahead)
-	all, err := r.Journal.Rentals()
+	all, err := r.Journal.Open(func(t *Rental) bool { return t.Host == a.Host && t.Lab == a.Lab })
 	if err != nil {
 		return nil, err
 	}
-	var found *Rental
-	for _, t := range all {
-		if t.Host != a.Host || !t.Open() {
-			continue
+	defer func() { // nobody uses what was found
+		if err != nil && found != nil {
+			sure, cancel := flow.Beyond(ctx, 5*time.Minute)
+			defer cancel()
+			found, err = nil, errors.Join(err, r.Release(sure, found))
 		}
-		if t.Plugin != r.Plugin.Name {
-			return nil, r.another(t)
+	}()
+	giveBack := func(t *Rental, why error) error {
+		r.Tell("giving back box %s, which run %s left%s", t.Box.ID, t.Run, because(why))
+		return r.Release(ctx, t)
+	}
+	var until time.Time
+	for _, t := range all {
+		if err := r.mine(t, can); err != nil {
+			return found, t.StillThere(err)
 		}
 		box, err := r.find(ctx, t, can)
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		switch {
 		case box == nil && t.Stage == Asked && now.Before(t.Deadline): // it may yet appear: sweep looks again
@@ -334,11 +402,12 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 			continue
 		case box == nil:
 			if err := r.over(ctx, t, can, ahead); err != nil {
-				return nil, err
+				return found, err
 			}
 			continue
 		}
 		t.Box = *box
+		other := t.agreed(box, can)
 		end := t.Deadline
 		if can.Extend && !t.Hard.IsZero() {
 			end = t.Hard
@@ -346,42 +415,44 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		if most := now.Add(a.Want.TTL).UTC().Truncate(time.Second); end.After(most) {
 			end = most
 		}
-		fits := maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
+		fits := other == nil && maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
 			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(t.Deadline))
-		if fits && !end.Equal(t.Deadline) {
-			if err := r.extend(ctx, t, end, can); err != nil {
-				r.Tell("%v", err)
-				fits = false
-			}
-		}
-		if !fits {
-			r.Tell("giving back box %s, which run %s left", box.ID, t.Run)
-			if err := r.Release(ctx, t); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		r.Tell("box %s of an earlier run is there, until %s at the latest: it is used again", box.ID, t.Deadline.Local().Format("15:04 on 2 January"))
-		t.Stage, t.Run, t.Hard, found = Made, a.Run, time.Time{}, t
-		if err := r.Journal.Note(t); err != nil {
-			return nil, err
+		if fits {
+			found, until = t, end
+		} else if err := giveBack(t, other); err != nil {
+			return found, err
 		}
 	}
-	return found, nil
+	if found == nil {
+		return nil, nil
+	}
+	t := found
+	if !until.Equal(t.Deadline) {
+		if err := r.extend(ctx, t, until, can); err != nil {
+			return nil, giveBack(t, err)
+		}
+	}
+	r.Tell("box %s of an earlier run is there, until %s at the latest: it is used again", t.Box.ID, t.Deadline.Local().Format("15:04 on 2 January"))
+	t.Last()
+	t.billed(ahead)
+	t.Shares = append(t.Shares, Share{Run: a.Run, From: time.Now()})
+	t.Stage, t.Run, t.Hard = Made, a.Run, time.Time{}
+	return t, r.Journal.Note(t)
 }
 
 // extend sets a box's deadline anew. On an error nobody knows which one it has.
 func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can protocol.Capabilities) error {
 	anew := *t
-	anew.Deadline = until
+	anew.Deadline, anew.Price = until, math.Inf(1) // a price is no reason to leave the end as it was
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Extend, ID: t.Box.ID, Request: t.Request, Deadline: until, Labels: anew.labels()})
 	switch {
 	case err != nil:
 		return err
 	case a.Box == nil || a.Box.ID != t.Box.ID:
 		return r.Plugin.failed(protocol.Extend, fmt.Errorf("box %s is not in its answer", t.Box.ID))
-	case can.Deadline && (a.Box.Deadline.IsZero() || a.Box.Deadline.After(until.Add(2*time.Minute))):
-		return fmt.Errorf("box %s of %s does not end at %s, as was asked for: %s", t.Box.ID, t.Plugin, until.Format(time.RFC3339), ends(a.Box.Deadline))
+	}
+	if err := anew.agreed(a.Box, can); err != nil {
+		return err
 	}
 	t.Deadline, t.Box = until, *a.Box
 	return nil
@@ -407,35 +478,35 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 
 // Release gives a box back, and returns when the provider says that it is gone.
 func (r *Renter) Release(ctx context.Context, t *Rental) error {
-	if t.Plugin != r.Plugin.Name {
-		return r.another(t)
-	}
 	can, ahead, err := r.Capabilities(ctx)
+	if err == nil {
+		err = r.mine(t, can)
+	}
 	if err != nil {
-		return stillThere(t, err)
+		return t.StillThere(err)
 	}
 	if err := r.end(ctx, t, can); err != nil {
-		return stillThere(t, err)
+		return t.StillThere(err)
 	}
 	return r.over(ctx, t, can, ahead)
 }
 
 // Settle gives back a box that the journal has, also one of which nobody knows whether it was made.
 func (r *Renter) Settle(ctx context.Context, t *Rental) error {
-	if t.Plugin != r.Plugin.Name {
-		return r.another(t)
-	}
 	if t.Box.ID != "" {
 		return r.Release(ctx, t)
 	}
 	can, ahead, err := r.Capabilities(ctx)
+	if err == nil {
+		err = r.mine(t, can)
+	}
 	if err != nil {
-		return stillThere(t, err)
+		return t.StillThere(err)
 	}
 	box, err := r.find(ctx, t, can)
 	switch {
 	case err != nil:
-		return stillThere(t, err)
+		return t.StillThere(err)
 	case box != nil:
 		t.Box = *box
 		return r.Release(ctx, t)
@@ -445,12 +516,20 @@ func (r *Renter) Settle(ctx context.Context, t *Rental) error {
 	return r.over(ctx, t, can, ahead)
 }
 
-// another is why nothing is asked about a box of another provider: this one would say that there is none.
-func (r *Renter) another(t *Rental) error {
-	return stillThere(t, fmt.Errorf("host %s is rented of %s now, which knows nothing of it: write plugin = %q again, and run `hcl destroy`", t.Host, r.Plugin.Name, t.Plugin))
+// mine is an error for a box of another provider, or of another account: this one would say that there is none.
+func (r *Renter) mine(t *Rental, can protocol.Capabilities) error {
+	const again = "host %s is rented of %s now, which knows nothing of it: write %s again, and run `hcl destroy`"
+	switch {
+	case t.Plugin != r.Plugin.Name:
+		return fmt.Errorf(again, t.Host, r.Plugin.Name, fmt.Sprintf("plugin = %q", t.Plugin))
+	case t.Payer != "" && t.Payer != can.Account:
+		return fmt.Errorf(again, t.Host, "account "+cmp.Or(can.Account, "?"), "the key of account "+t.Payer)
+	}
+	return nil
 }
 
-func stillThere(t *Rental, err error) error {
+// StillThere says that a box costs money, and why it is not given back.
+func (t *Rental) StillThere(err error) error {
 	return fmt.Errorf("box %s of %s is not known to be gone, and costs $%.2f an hour until then: %w. `hcl sweep` tries again; its hard end is %s",
 		cmp.Or(t.Box.ID, t.Request), t.Plugin, t.Price, err, t.Deadline.Local().Format(time.DateTime))
 }
@@ -488,13 +567,20 @@ func (r *Renter) listed(ctx context.Context, id string) (bool, error) {
 func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities, ahead time.Duration) error {
 	if t.Box.ID == "" {
 		t.Stage = Never
-		return r.Journal.Note(t)
+	} else {
+		r.bill(ctx, t, can, ahead)
 	}
+	return r.Journal.Note(t)
+}
+
+// bill finds out what a box has cost that is gone.
+func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities, ahead time.Duration) {
 	t.Stage, t.Ended = Over, time.Now()
 	if end := t.Deadline.Add(-ahead); can.Deadline && end.Before(t.Ended) {
 		t.Ended = end // nobody was there to see it
 	}
-	t.Cost, t.ByUs = max(t.Ended.Sub(from(t, ahead)).Hours(), 0)*cmp.Or(t.Box.PricePerHour, t.Price), true
+	t.billed(ahead)
+	t.Cost, t.ByUs = t.Costs(t.Ended), true
 	if can.Cost {
 		if a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Cost, ID: t.Box.ID, Request: t.Request}); err != nil {
 			r.Tell("what box %s has cost is not told (%v): $%.2f is the price by the time", t.Box.ID, err, t.Cost)
@@ -502,15 +588,13 @@ func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities,
 			t.Cost, t.ByUs = *a.Cost, false
 		}
 	}
-	return r.Journal.Note(t)
 }
 
-// from is since when a rental costs money, as far as anybody knows, by this machine's clock.
-func from(t *Rental, ahead time.Duration) time.Time {
-	if t.Box.BilledFrom.IsZero() {
-		return t.Asked
+// billed notes since when it costs money, where the provider tells it.
+func (t *Rental) billed(ahead time.Duration) {
+	if t.Last(); !t.Box.BilledFrom.IsZero() {
+		t.Shares[0].From = t.Box.BilledFrom.Add(-ahead)
 	}
-	return t.Box.BilledFrom.Add(-ahead)
 }
 
 func (t *Rental) labels() map[string]string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +27,13 @@ import (
 
 func TestMain(m *testing.M) {
 	provider.Program()
+	if account := os.Getenv(envCloud); account != "" {
+		if err := cloud(account, os.Args[1:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if dir := os.Getenv("RENTS_IN"); dir != "" {
 		rents(dir)
 	}
@@ -161,6 +170,8 @@ func TestRentFaults(t *testing.T) {
 		{fault: provider.Quota, told: "your quota of 8 GPUs is used up"},
 		{fault: provider.Dearer, told: "costs $60.00 an hour, and was offered at $20.00", boxes: 1},
 		{fault: provider.NoEnd, told: "the provider tells no end of it", boxes: 1},
+		{fault: provider.DearerLater, told: "costs $40.00 an hour, and was offered at $20.00", boxes: 1},
+		{fault: provider.LaterEnd, told: "does not end at", boxes: 1},
 		{fault: provider.NeverBoots, told: "is pending after", boxes: 1},
 		{fault: provider.BootFails, told: "is failed", boxes: 1},
 		{fault: provider.Lies, boxes: 1},
@@ -234,6 +245,28 @@ func TestAgain(t *testing.T) {
 	}
 	if got := fmt.Sprint(w.stages()); got != "[over made]" {
 		t.Error(got)
+	}
+}
+
+// TestFoundWithAnother: a box that could be used again is given back where another one of the host cannot, and was never the new run's.
+func TestFoundWithAnother(t *testing.T) {
+	w := newWorld(t, nil)
+	first, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	second := *first
+	second.Request, second.Plugin, second.Asked = "hcl-other", "other", time.Now()
+	must(t, w.renter.Journal.Note(&second))
+	w.ask.Run = "run-2"
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || !strings.Contains(err.Error(), `write plugin = "other" again`) {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(w.stages()); len(w.living()) != 0 || got != "[over made]" {
+		t.Errorf("%v live, the journal is at %s", w.living(), got)
+	}
+	all, err := w.renter.Journal.Rentals()
+	must(t, err)
+	if shares := all[0].Shares; len(shares) != 1 || shares[0].Run != "run-1" { // its time is of the run that left it
+		t.Errorf("%+v", shares)
 	}
 }
 
@@ -317,9 +350,58 @@ func TestTwoAccounts(t *testing.T) {
 	must(t, err)
 	other, err := w.newRenter(env)
 	must(t, err)
-	other.Not = []string{w.ask.Host}
+	other.Mine = func(t *Rental) bool { return t.Host != w.ask.Host }
 	if _, err = other.Sweep(t.Context(), false); err != nil || fmt.Sprint(w.stages()) != "[made]" {
 		t.Errorf("%v, %v", err, w.stages())
+	}
+}
+
+// TestAnotherAccount: where the provider says of which account a key is, another key's "there is none" is not believed, and a
+// box that is not found is not taken for gone.
+func TestAnotherAccount(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.Account = "team-1" })
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	unsure := *rental
+	unsure.Request, unsure.Box, unsure.Stage = "hcl-of-which-nobody-knows", protocol.Box{}, Asked
+	must(t, w.renter.Journal.Note(&unsure))
+	for _, account := range []string{"team-2", ""} {
+		env, err := provider.New(filepath.Join(t.TempDir(), "account"), provider.Account{Can: protocol.Capabilities{List: true, Account: account}})
+		must(t, err)
+		other, err := w.newRenter(env)
+		must(t, err)
+		for what, err := range map[string]error{
+			"release": other.Release(t.Context(), rental), "settle": other.Settle(t.Context(), &unsure),
+			"rent": func() error { _, err := other.Rent(t.Context(), w.ask); return err }(),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "write the key of account team-1 again") {
+				t.Errorf("%s by %q: %v", what, account, err)
+			}
+		}
+		w.told = nil
+		_, err = other.Sweep(t.Context(), false)
+		if err != nil || fmt.Sprint(w.stages()) != "[made asked]" || !strings.Contains(fmt.Sprint(w.told), "is not looked at") {
+			t.Errorf("sweep by %q: %v, %v, %v", account, err, w.stages(), w.told)
+		}
+	}
+	must(t, w.renter.Release(t.Context(), rental))
+}
+
+// TestNotAgreed: a box that an earlier run has left is not used if it has become dearer, or ends later.
+func TestNotAgreed(t *testing.T) {
+	for what, change := range map[string]func(*provider.Box){
+		"costs $25.00 an hour, and was offered at $20.00": func(b *provider.Box) { b.PricePerHour = 25 }, // max_price is 30
+		"does not end at": func(b *provider.Box) { b.Deadline = b.Deadline.Add(time.Hour) },
+	} {
+		w := newWorld(t, nil)
+		first, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		must(t, provider.Change(w.account, func(a *provider.Account) { change(&a.Boxes[1]) }))
+		again, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		if again.Box.ID == first.Box.ID || len(w.living()) != 1 || !strings.Contains(fmt.Sprint(w.told), what) {
+			t.Errorf("%s: box %s is used again; %v live; %v", what, again.Box.ID, w.living(), w.told)
+		}
 	}
 }
 
@@ -430,6 +512,135 @@ func TestComputedCost(t *testing.T) {
 	}
 }
 
+// TestLostEnds: a program that is asked whether the box is there comes to its end when nobody wants to know it any more.
+func TestLostEnds(t *testing.T) {
+	w := newWorld(t, nil)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "plugin")
+	must(t, os.WriteFile(path, []byte("#!/bin/sh\necho > \"$HCL_RENT_DIR/ended\"\n"), 0o700))
+	w.renter.Plugin = &Plugin{Name: "fake", Path: path, Dir: dir}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.renter.Lost(ctx, &Rental{Request: "hcl-1", Plugin: "fake", Box: protocol.Box{ID: "b-1"}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ended")); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBudget: what a lab may have to pay at any time is within its money: what was asked for may be there though nobody knows it.
+func TestBudget(t *testing.T) {
+	w := newWorld(t, nil, provider.LostBefore)
+	w.renter.Sure.Total = time.Millisecond
+	w.ask.MaxMoney = 39
+	if _, err := w.renter.Rent(t.Context(), w.ask); !errors.Is(err, ErrUnsure) {
+		t.Fatal(err)
+	}
+	w.ask.Run, w.ask.Host = "run-2", "other"
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	if want := "max_money is $39.00. This box can cost $20.00, and $20.00 may go to what was rented before (request hcl-"; !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if asked := w.look().Asked[protocol.Create]; asked != 1 {
+		t.Errorf("%d boxes were asked for", asked)
+	}
+	w.ask.MaxMoney = 40
+	if _, err := w.renter.Rent(t.Context(), w.ask); !errors.Is(err, ErrUnsure) {
+		t.Error(err)
+	}
+
+	w = newWorld(t, nil) // what is over has cost the run that had it, and no other
+	w.ask.MaxMoney = 20
+	box, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Release(t.Context(), box))
+	if _, err = w.renter.Rent(t.Context(), w.ask); !errors.Is(err, ErrBudget) {
+		t.Error(err)
+	}
+	w.ask.Run = "run-2"
+	_, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	w.ask.Run, w.ask.Host, w.ask.Lab = "run-3", "other", "another lab"
+	_, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+
+	w = newWorld(t, nil) // of an earlier hcl, which has not noted the most money
+	must(t, w.renter.Journal.Note(&Rental{Request: "hcl-0", Lab: w.ask.Lab, Asked: time.Now(), Deadline: time.Now().Add(2 * time.Hour), Price: 10, Stage: Kept, Host: "other"}))
+	w.ask.MaxMoney = 39
+	if _, err = w.renter.Rent(t.Context(), w.ask); !errors.Is(err, ErrBudget) {
+		t.Error(err)
+	}
+
+	w = newWorld(t, nil) // side by side
+	w.ask.MaxMoney = 50
+	var wg sync.WaitGroup
+	var refused atomic.Int32
+	for i := range 5 {
+		ask := w.ask
+		ask.Host = strconv.Itoa(i)
+		wg.Go(func() {
+			if _, err := w.renter.Rent(t.Context(), ask); errors.Is(err, ErrBudget) {
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if refused.Load() != 3 || len(w.living()) != 2 {
+		t.Errorf("%d were refused, %v live", refused.Load(), w.living())
+	}
+}
+
+// TestAccount: each second of a box is of one run, that in which it was kept of the run that left it; what is billed beyond is of the
+// last; and what the provider says is divided as ours is.
+func TestAccount(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Price = 10 })
+	box, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Keep(t.Context(), box, 10*time.Minute))
+	w.ask.Run = "run-2"
+	box, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Release(t.Context(), box))
+	all, err := w.renter.Journal.Rentals()
+	must(t, err)
+	got := all[0].Account(time.Now().Add(time.Hour)) // when it is long gone
+	if len(got) != 2 || got[0].Run != "run-1" || got[1].Run != "run-2" || !got[0].Until.Equal(got[1].From) || !got[1].Until.Equal(all[0].Ended) ||
+		!got[0].From.Before(got[0].Until) || !got[1].From.Before(got[1].Until) || all[0].ByUs || math.Abs(got[0].Told+got[1].Told-all[0].Cost) > 1e-9 {
+		t.Errorf("%+v of %+v", got, all[0])
+	}
+
+	at := func(minute int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(minute) * time.Minute) }
+	r := &Rental{Stage: Over, Price: 60, Ended: at(60), Cost: 66, Shares: []Share{{Run: "a", From: at(0)}, {Run: "b", From: at(15)}, {Run: "c", From: at(45)}}}
+	for _, want := range []struct {
+		minimum float64 // hours
+		ended   time.Time
+		cost    []float64
+		minutes []float64
+		whole   float64
+	}{
+		{0, at(60), []float64{15, 30, 15}, []float64{15, 30, 15}, 60},
+		{2, at(60), []float64{15, 30, 75}, []float64{15, 30, 15}, 120},
+		{0, at(30), []float64{15, 15, 0}, []float64{15, 15, 0}, 30}, // by a clock that was set meanwhile
+	} {
+		r.Minimum, r.Ended = want.minimum, want.ended
+		for i, s := range r.Account(at(600)) {
+			told := 66 * want.cost[i] / want.whole
+			if math.Abs(s.Cost-want.cost[i]) > 1e-9 || s.Until.Sub(s.From).Minutes() != want.minutes[i] || math.Abs(s.Told-told) > 1e-9 {
+				t.Errorf("share %s of %v has %v, %v USD, %v told", s.Run, want, s.Until.Sub(s.From), s.Cost, s.Told)
+			}
+		}
+	}
+	r = &Rental{Price: 60, Ended: at(60), Shares: []Share{{Run: "a", From: at(30)}, {Run: "b", From: at(10)}}} // taken before it was billed, by a clock that was set
+	if got := r.Account(at(600)); got[0].Cost != 0 || got[1].Cost != 30 {
+		t.Errorf("%+v", got)
+	}
+	r = &Rental{Run: "old", Asked: at(0), Price: 60} // of an earlier hcl
+	if got := r.Costs(at(30)); got != 30 || r.Account(at(30))[0].Run != "old" {
+		t.Errorf("%v: %+v", got, r.Account(at(30)))
+	}
+}
+
 // rents is somebody who rents a box, and gives it back, until he is killed.
 func rents(dir string) {
 	w := &world{account: filepath.Join(dir, "account")}
@@ -532,6 +743,13 @@ func kills(t *testing.T, times int) {
 			}
 		}
 		t.Logf("%+v: %d boxes", can, len(made))
+		rentals, err := w.renter.Journal.Rentals()
+		must(t, err)
+		for _, r := range rentals {
+			if r.Stage == Over && r.Cost > r.Most*1.1 { // the clock was set on by 61 minutes
+				t.Errorf("%s has cost $%.2f, and could cost $%.2f", r, r.Cost, r.Most)
+			}
+		}
 		if len(made) < times/20 {
 			t.Errorf("only %d boxes were made: nothing was tried", len(made))
 		}

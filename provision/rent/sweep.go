@@ -12,6 +12,8 @@ import (
 // Swept is what was found of a provider's boxes.
 type Swept struct {
 	Deleted []protocol.Box // ours, whose time was over
+	Gone    []*Rental      // of the journal, that are gone by themselves
+	Costs   []string       // of Deleted, as [Rental.Money]; nil: nothing was deleted
 	Living  []protocol.Box // ours, whose time is not over
 	Others  []protocol.Box // without our label, or with one that cannot be read: nobody touches them
 	Failed  []protocol.Box // ours, whose time was over, and that are not gone
@@ -25,11 +27,17 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	if err != nil {
 		return s, err
 	}
-	known, err := r.Journal.Rentals()
+	known, err := r.Journal.Open(func(t *Rental) bool { return t.Plugin == r.Plugin.Name && (r.Mine == nil || r.Mine(t)) })
 	if err != nil {
 		return s, err
 	}
-	known = slices.DeleteFunc(known, func(t *Rental) bool { return t.Plugin != r.Plugin.Name || !t.Open() || slices.Contains(r.Not, t.Host) })
+	known = slices.DeleteFunc(known, func(t *Rental) bool {
+		other := r.mine(t, can)
+		if other != nil {
+			r.Tell("%s is not looked at: %v", t, other)
+		}
+		return other != nil
+	})
 	var boxes []protocol.Box
 	if s.Blind = !can.List; can.List {
 		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
@@ -65,20 +73,24 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		case dry:
 			s.Deleted = append(s.Deleted, b)
 		default:
-			t := &Rental{Request: request, Plugin: r.Plugin.Name, Lab: b.Labels[protocol.LabelLab], Run: b.Labels[protocol.LabelRun], Deadline: until, Price: b.PricePerHour}
+			t := &Rental{Request: request, Plugin: r.Plugin.Name, Lab: b.Labels[protocol.LabelLab], Run: b.Labels[protocol.LabelRun], Asked: now.Add(-ahead), Deadline: until, Price: b.PricePerHour}
 			if i >= 0 {
 				t = known[i]
 			}
 			t.Box = b
 			why := r.end(ctx, t, can)
 			if why != nil {
-				s.Failed, err = append(s.Failed, b), errors.Join(err, stillThere(t, why))
+				s.Failed, err = append(s.Failed, b), errors.Join(err, t.StillThere(why))
 				continue
 			}
-			s.Deleted = append(s.Deleted, b)
-			if i >= 0 {
-				err = errors.Join(err, r.over(ctx, t, can, ahead))
+			if r.bill(ctx, t, can, ahead); i >= 0 {
+				err = errors.Join(err, r.Journal.Note(t))
 			}
+			cost := t.Money()
+			if i < 0 && t.ByUs && b.BilledFrom.IsZero() { // nobody knows since when
+				cost = "not known"
+			}
+			s.Deleted, s.Costs = append(s.Deleted, b), append(s.Costs, cost)
 		}
 	}
 	if dry {
@@ -88,6 +100,9 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		there := func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }
 		if t.Open() && !slices.ContainsFunc(boxes, there) && (t.Stage != Asked || now.After(t.Deadline)) {
 			err = errors.Join(err, r.over(ctx, t, can, ahead))
+			if t.Stage == Over {
+				s.Gone = append(s.Gone, t)
+			}
 		}
 	}
 	return s, err

@@ -36,7 +36,8 @@ type Difference struct {
 
 	rowsA, rowsB []results.Row
 	onlyA, onlyB []CellDiff
-	fields       figure.Fields    // that a condition may be about
+	fields       figure.Fields // that a condition may be about
+	scoresA      []results.Scored
 	scores       []results.Scored // of B
 }
 

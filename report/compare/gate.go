@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"hclbench/accuracy"
+	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/number"
 	"hclbench/report/say"
@@ -156,11 +157,12 @@ func (d *Difference) checkCells(l GateLimit, allowed []string, holds where.Condi
 	return checks
 }
 
-// Answers says what the deployments of B were asked, so that [Worse] is also about those that nothing else was measured on.
-func (d *Difference) Answers(b []results.Scored) { d.scores = b }
+// Answers says what the deployments of A and B were asked, so that [Worse] is also about those that nothing else was measured on.
+func (d *Difference) Answers(a, b []results.Scored) { d.scoresA, d.scores = a, b }
 
 // checkAnswers holds what the deployments of B have answered against their baselines, as that was decided where they were asked. Of
-// whom nobody has asked anything the limit says nothing.
+// whom nobody has asked anything the limit says nothing. It passes where the questions are too few to tell; not where something else
+// stands in the way of a verdict, or where A has answers that B lacks.
 func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
 	for _, c := range slices.Concat(d.Cells, d.onlyB) {
 		if len(c.b) == 0 {
@@ -181,21 +183,37 @@ func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
 	}
 	for i := range d.scores {
 		s := &d.scores[i]
-		if slices.ContainsFunc(d.rowsB, func(r results.Row) bool { return r.DeploymentID == s.DeploymentID }) {
-			continue
-		}
-		x := Check{Limit: l.Text, Benchmark: s.Benchmark, Cell: figure.CellName(s.Deployment.Engine, s.Axes), Axes: s.Axes, Result: Pass, Why: string(s.Held.Verdict)}
+		x := answersCheck(l, s)
 		switch {
+		case s.Held.Barred():
+			x.Result, x.Why = Unknown, s.Held.String()
+		case slices.ContainsFunc(d.rowsB, func(r results.Row) bool { return r.DeploymentID == s.DeploymentID }):
+			continue // it is said of its rows
 		case s.Held.Verdict == accuracy.Worse:
 			x.Result, x.Why = Fail, s.Held.String()
-		case s.IsBaseline():
-			x.Why = "baseline"
-		case s.Held.Verdict == accuracy.Unchecked:
+		case s.Standing() == string(accuracy.Unchecked):
 			x.Result, x.Why = Skipped, "its answers are unchecked"
 		}
 		checks = append(checks, x)
 	}
+	for i := range d.scoresA {
+		x := answersCheck(l, &d.scoresA[i])
+		if !slices.ContainsFunc(d.scores, func(s results.Scored) bool {
+			return s.Benchmark == x.Benchmark && x.Cell == figure.CellName(s.Deployment.Engine, s.Axes)
+		}) {
+			x.Result, x.Why = Unknown, "its answers are missing in B"
+			if v := d.scoresA[i].Verdict(); v.Verdict == load.Void {
+				x.Result, x.Why = Skipped, "it is void in A ("+v.Texts()[0]+"), and nobody has asked it in B"
+			}
+			checks = append(checks, x)
+		}
+	}
 	return checks
+}
+
+// answersCheck is the check of a cell that asks questions, passed so far.
+func answersCheck(l GateLimit, s *results.Scored) Check {
+	return Check{Limit: l.Text, Benchmark: s.Benchmark, Cell: figure.CellName(s.Deployment.Engine, s.Axes), Axes: s.Axes, Result: Pass, Why: s.Standing()}
 }
 
 // condition is that of a limit on values. It may be about percentiles that no row has.

@@ -27,7 +27,7 @@ func tunings(all []*figure.Tuning, rows []results.Row, series *figure.Series) Se
 				f.Charts = append(f.Charts, c)
 			}
 		}
-		f.Notes = []string{"Numbers are those of the candidates. Full: the finals, by which nothing was picked. Hollow: before them. Cross: it lost its race."}
+		f.Notes = []string{"Numbers are those of the candidates. Full: the finals, by which nothing was picked. Hollow: before them. Cross: it lost its race, or failed accuracy."}
 		if t.Beaten() > 0 {
 			f.Notes = append(f.Notes, "Dashed: the floor below the best of the finals. What is beyond it is surely worse; what is not may be as good.")
 		}
@@ -86,7 +86,7 @@ func starts(t *figure.Tuning, rows []results.Row, series *figure.Series) *chart.
 		switch {
 		case s.Phase == tune.Final:
 			d.Sign = chart.Full
-		case figure.Came(s) == tune.Beaten:
+		case figure.Came(s) == tune.Beaten, figure.Came(s) == tune.FailedCheck:
 			d.Sign = chart.Crossed
 		}
 		if of[place] == 0 {

@@ -9,9 +9,6 @@ import (
 	"hclbench/results"
 )
 
-// baseline is what a cell is called whose deployment others are held against.
-const baseline = "baseline"
-
 // Check says of each row what the answers of its deployment prove, as package accuracy has decided: by the worst of all that it was
 // asked. Where nobody was asked anything it says nothing. What is worse is suspect for that, so that it leads nothing.
 func (f *Found) Check(rows []results.Row) []results.Row {
@@ -19,21 +16,25 @@ func (f *Found) Check(rows []results.Row) []results.Row {
 		return rows
 	}
 	rows = slices.Clone(rows)
-	worst := []string{string(accuracy.Worse), string(accuracy.NotShown), string(accuracy.Unchecked), string(accuracy.Holds), baseline}
+	var worst []string
+	for _, v := range accuracy.Verdicts() {
+		worst = append(worst, string(v))
+	}
+	worst = append(worst, results.IsBase)
 	for i := range rows {
 		r := &rows[i]
-		r.Checked = ""
+		r.Checked, r.CallF1 = "", nil
 		for j := range f.Scores {
 			s := &f.Scores[j]
-			if s.DeploymentID != r.DeploymentID || s.Run.Command != r.Run.Command || s.Stale || otherImages(&s.Deployment, &r.Deployment) {
+			if s.DeploymentID != r.DeploymentID || s.Run.Command != r.Run.Command || s.Stale || s.Accuracy.Spec.Task == accuracy.NextToken || otherImages(&s.Deployment, &r.Deployment) {
 				continue
 			}
-			verdict := string(s.Held.Verdict)
-			if s.IsBaseline() {
-				verdict = baseline
-			}
+			verdict := s.Standing()
 			if r.Checked == "" || slices.Index(worst, verdict) < slices.Index(worst, r.Checked) {
 				r.Checked = verdict
+			}
+			if f1, ok := s.Held.CallF1(); ok && (r.CallF1 == nil || f1 < *r.CallF1) {
+				r.CallF1 = &f1
 			}
 			if s.Held.Verdict == accuracy.Worse && r.Verdict().Verdict != load.Void {
 				doubted := *r.Summary

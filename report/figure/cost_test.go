@@ -2,6 +2,7 @@ package figure
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -57,11 +58,63 @@ func TestSpent(t *testing.T) {
 		cell("h200", "b", 25, 40), // at the same time as another one
 		rehearsed, unpriced,
 		offline, cell("both", "e", 10, 30),
-	})
+	}, nil)
 	want := []Spending{
-		{Run: "20261121-142501-k3f9", Host: "h200", Price: 60, Held: 3600, Starting: 1200, Measuring: 1800, Idle: 600, Cost: 60, IdleCost: 10},
+		{Run: "20261121-142501-k3f9", Host: "h200", Price: 60, Held: 3600, Starting: 600, Measuring: 1800, Idle: 1200, Cost: 60, IdleCost: 20},
 		{Run: "20261121-142501-k3f9", Host: "own", Held: 1200, Starting: 600, Measuring: 600},
 		{Run: "20261121-142501-k3f9", Host: "both", Price: 60, Held: 4800, Starting: 1320, Measuring: 1680, Idle: 1800, Cost: 80, IdleCost: 30},
 	}
 	reporttest.Check(t, "spent", want, got, cmpopts.EquateApprox(1e-9, 0))
+}
+
+// TestParts: whole seconds add up to the whole, and none is a second off.
+func TestParts(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		s := Spending{Box: "b", Booting: 200 * random.Float64(), Preparing: random.Float64(), Starting: 100 * random.Float64(), Measuring: 7000 * random.Float64(), Idle: random.Float64()}
+		if random.IntN(2) == 0 {
+			s.Box, s.Booting = "", 0
+		}
+		s.Held = s.Booting + s.Preparing + s.Starting + s.Measuring + s.Idle
+		parts, held := s.Parts()
+		times, sum := []float64{s.Booting, s.Preparing, s.Starting, s.Measuring, s.Idle}, time.Duration(0)
+		for i, p := range parts {
+			sum += p.Took
+			if off := p.Took.Seconds() - times[len(times)-len(parts)+i]; math.Abs(off) >= 1 {
+				t.Errorf("%+v: %s is %v s off", s, p.Name, off)
+			}
+		}
+		if sum != held || math.Abs(held.Seconds()-s.Held) > 0.5 {
+			t.Errorf("%+v: the parts are %s of %s", s, sum, held)
+		}
+	}
+}
+
+// TestSpentRented: each second of a rented box is in one part, also when an engine was started twice; a run that measured nothing
+// has cost too; and what is billed beyond the time is idle.
+func TestSpentRented(t *testing.T) {
+	at := func(minutes float64) time.Time {
+		return reporttest.Start.Add(time.Duration(minutes * float64(time.Minute)))
+	}
+	cell := func(deployment string, begun, started, from, to float64) results.Row {
+		r := reporttest.Row("vllm.box", 4, 100, 20)
+		r.Started, r.Finished = at(from), at(to)
+		r.Deployment.ID, r.Deployment.Host, r.Deployment.PricePerHour = deployment, "box", 60
+		r.Deployment.Begun, r.Deployment.Started, r.Deployment.Ready, r.Deployment.Stopped = at(begun), at(started), 300, at(to+1)
+		return r
+	}
+	rows := []results.Row{cell("a", 12, 15, 20, 30), cell("a", 12, 15, 31, 40), cell("b", 42, 42, 47, 50)}
+	run := rows[0].RunID
+	stay := results.Stay{RunID: run, Request: "hcl-1", Host: "box", Plugin: "fake", Box: "b-1", Price: 60, Began: at(0), Up: at(8), Ready: at(10), Ended: at(70),
+		Closed: true, Cost: 70, Told: 72}
+	failed := results.Stay{RunID: "r0", Request: "hcl-0", Host: "box", Plugin: "fake", Box: "b-0", Price: 60, Began: at(-90), Ended: at(-80), Closed: true, Cost: 60}
+	want := []Spending{
+		{Run: run, Host: "box", Box: "b-1 of fake", Price: 60, Held: 4200, Booting: 480, Preparing: 300, Starting: 600, Measuring: 1320, Idle: 1500, Cost: 70, IdleCost: 25, Told: 72},
+		{Run: "r0", Host: "box", Box: "b-0 of fake", Price: 60, Held: 600, Booting: 600, Cost: 60, IdleCost: 50},
+	}
+	reporttest.Check(t, "spent", want, Spent(rows, []results.Stay{failed, stay}), cmpopts.EquateApprox(1e-9, 0))
+	stay.Ended, stay.Closed, stay.Cost, stay.Told = at(10), false, 10, 0 // it was killed, and nobody has looked since
+	got := Spent(rows, []results.Stay{stay})
+	reporttest.Check(t, "of one that was killed", []Spending{{Run: run, Host: "box", Box: "b-1 of fake", Price: 60, Held: 3060, Booting: 480, Preparing: 300, Starting: 600,
+		Measuring: 1320, Idle: 360, Cost: 51, IdleCost: 6, Open: true}}, got, cmpopts.EquateApprox(1e-9, 0))
 }

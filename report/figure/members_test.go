@@ -59,7 +59,7 @@ func TestPerRole(t *testing.T) {
 // TestMembersSpent: every host of a group was held, and paid for.
 func TestMembersSpent(t *testing.T) {
 	var spent []string
-	for _, s := range Spent(slices.Concat(reporttest.FourHosts(), reporttest.OneHost())) {
+	for _, s := range Spent(slices.Concat(reporttest.FourHosts(), reporttest.OneHost()), nil) {
 		spent = append(spent, fmt.Sprintf("%s %g %g", s.Host, s.Price, s.Held))
 	}
 	if got, want := strings.Join(spent, ", "), "n0 30 3660, n1 30 3660, n2 30 3660, n3 0.5 3660"; got != want {

@@ -100,10 +100,16 @@ func columnsOf(rows []results.Row) Fields {
 		return func(r *results.Row) (any, bool) { s := of(r); return s, s != "" }
 	}
 	all := Fields{
-		"dataset":    text(dataset),
-		"verdict":    text(func(r *results.Row) string { return r.Verdict().Verdict }),
-		"slo":        text(MetText),
-		"accuracy":   text(func(r *results.Row) string { return r.Checked }),
+		"dataset":  text(dataset),
+		"verdict":  text(func(r *results.Row) string { return r.Verdict().Verdict }),
+		"slo":      text(MetText),
+		"accuracy": text(func(r *results.Row) string { return r.Checked }),
+		"tool_call_f1": func(r *results.Row) (any, bool) {
+			if r.CallF1 == nil {
+				return nil, false
+			}
+			return *r.CallF1, true
+		},
 		"repetition": func(r *results.Row) (any, bool) { return float64(r.Repetition), true },
 	}
 	for _, word := range TextColumns {

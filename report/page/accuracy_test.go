@@ -20,6 +20,13 @@ func TestAccuracy(t *testing.T) {
 		{"a filter", `(() => { const f = document.getElementById("filter"); f.value = "accuracy=worse"; f.dispatchEvent(new Event("input"));
 			return document.getElementById("count").textContent; })()`, "1 of 4 cells"},
 	})
+	called, asked := reporttest.Called()
+	about = figure.About{Title: "chat", Found: figure.Found{Scores: asked}}
+	steps(t, about.Check(called), about, [][3]string{
+		{"F1 beside speed", `[...document.querySelectorAll("#cells tbody tr")].map(r => r.innerText).join("\n")`, "0.89"},
+		{"the calls", `document.querySelector("#accuracy table").innerText.replace(/\s+/g, " ")`, "8 75.0 % 0.89"},
+		{"a line names no verdict as its load", `String([...document.querySelectorAll("#cells .stay .load")].some(e => e.textContent.includes("not shown")))`, "false"},
+	})
 	steps(t, rows, figure.About{Title: "chat"}, [][3]string{
 		{"where nobody was asked", `String(document.getElementById("accuracy")) + document.querySelector("#cells thead").innerText.includes("accuracy")`, "nullfalse"},
 	})

@@ -289,7 +289,7 @@ func (d *data) top(rows []results.Row) {
 
 // ownColumns are the page's beside figures: an axis of the lab that is called so has a number.
 var ownColumns = []string{"series", "verdict", "benchmark", "repetition", "engine", "kind", "host", "gpus", "model", "run",
-	"id", "started", "capacity", "accuracy", "slo", "clients", "adapters", "unbounded"}
+	"id", "started", "capacity", "accuracy", "tool_call_f1", "slo", "clients", "adapters", "unbounded"}
 
 // columns are who and where a row is, and every figure that any of the rows has.
 func (d *data) columns(rows []results.Row, all *figure.Series, about *figure.About, found []*figure.Capacity) {
@@ -345,6 +345,12 @@ func (d *data) columns(rows []results.Row, all *figure.Series, about *figure.Abo
 		return ""
 	})
 	text("accuracy", slices.ContainsFunc(rows, func(r results.Row) bool { return r.Checked != "" }), func(r *results.Row) string { return r.Checked })
+	text("tool_call_f1", slices.ContainsFunc(rows, func(r results.Row) bool { return r.CallF1 != nil }), func(r *results.Row) string {
+		if r.CallF1 == nil {
+			return ""
+		}
+		return table.Ratio(*r.CallF1)
+	})
 	text("slo", slices.ContainsFunc(rows, func(r results.Row) bool { return figure.MetText(&r) != "" }),
 		func(r *results.Row) string {
 			_, missed, _ := figure.Attained(r)

@@ -114,7 +114,7 @@ func TestPage(t *testing.T) {
 // aboutMeasured is what a report tells beside those rows.
 func aboutMeasured(rows []results.Row) figure.About {
 	about := figure.About{Title: "DeepSeek-R1 on two boxes", Description: "Which engine serves best, and at what price",
-		Version: "1.2.3", Spending: figure.Spent(rows)}
+		Version: "1.2.3", Spending: figure.Spent(rows, nil)}
 	for i := range rows {
 		about.Planned = append(about.Planned, figure.Planned{Benchmark: rows[i].Benchmark, ID: rows[i].ID, Axes: rows[i].Axes})
 	}

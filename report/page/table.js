@@ -101,7 +101,7 @@ const kindOf = verdict => verdict.split(/[ ,]/)[0];
 const worst = texts => ranks.map(v => texts.find(t => t.startsWith(v))).find(Boolean) ?? texts[0];
 const shownColumns = () => D.columns.filter(c => c.shown);
 
-const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "slo", "kind", "unbounded", "outcome", "gate", "side"].includes(c.key));
+const loadColumns = D.columns.filter(c => c.texts && !["series", "verdict", "repetition", "engine", "host", "gpus", "model", "run", "id", "started", "capacity", "accuracy", "tool_call_f1", "slo", "clients", "adapters", "kind", "unbounded", "outcome", "gate", "side"].includes(c.key));
 // A line says its load where it stays in sight: how hard it is pushed, or else the first column of its load.
 const pushed = ["concurrency", "rate", "batch"].map(k => places.get(k)).filter(c => new Set(c.values).size > 1);
 const loadOf = row => {

@@ -30,15 +30,27 @@ func Bounds(o *capacity.Outcome) string {
 	case o.Holds == nil && o.Breaks == nil:
 		return "nothing is certain"
 	case o.Holds == nil && *o.Breaks == o.Least:
-		return "no load meets the SLO: breaks by " + number.Exact(*o.Breaks) + sure + ", the least of the range"
+		return "no load meets the SLO: " + Certain(nil, o.Breaks) + sure + ", the least of the range"
 	case o.Holds == nil:
-		return "breaks by " + number.Exact(*o.Breaks) + sure + "; no load is certain to hold"
+		return Certain(nil, o.Breaks) + sure + "; no load is certain to hold"
 	case o.Breaks == nil && o.AtLeast:
 		return "holds at least " + number.Exact(*o.Holds) + sure + ", the most of the range"
 	case o.Breaks == nil:
-		return "holds " + number.Exact(*o.Holds) + sure + "; no load is certain to break"
+		return Certain(o.Holds, nil) + sure + "; no load is certain to break"
 	}
-	return fmt.Sprintf("holds %s, breaks by %s%s", number.Exact(*o.Holds), number.Exact(*o.Breaks), sure)
+	return Certain(o.Holds, o.Breaks) + sure
+}
+
+// Certain are two bounds as far as they are certain: "holds 83, breaks by 113"; empty: neither is.
+func Certain(holds, breaks *float64) string {
+	var parts [2]string
+	if holds != nil {
+		parts[0] = "holds " + number.Exact(*holds)
+	}
+	if breaks != nil {
+		parts[1] = "breaks by " + number.Exact(*breaks)
+	}
+	return figure.ListedWith(", ", parts[:]...)
 }
 
 // Capacity is the answer of a search in a line: its bounds, the loop that they are for, what binds, and what it took.

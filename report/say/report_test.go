@@ -28,11 +28,18 @@ func TestDoubts(t *testing.T) {
 
 func TestSpent(t *testing.T) {
 	s := figure.Spending{Run: "r1", Host: "h200", Price: 28, Held: 7200, Starting: 1800, Measuring: 4320, Idle: 1080, Cost: 56, IdleCost: 8.4}
-	want := "run r1 held host h200 for 2h0m0s: 25 % starting engines, 60 % measuring, 15 % idle; 56.00 USD, 8.40 USD of that while idle"
+	want := "run r1 held host h200 for 2h0m0s: 0s preparing, 30m0s starting engines, 1h12m0s measuring, 18m0s idle; 56.00 USD, 8.40 USD of that while idle"
 	if got := Spent(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	s.Price = 0
+	s = figure.Spending{Run: "r1", Host: "h", Box: "b-3 of fake", Price: 36, Held: 600, Booting: 99.4, Preparing: 0.4, Starting: 100.4, Measuring: 299.9, Idle: 99.9,
+		Cost: 6, IdleCost: 0.999, Told: 5.5, Open: true}
+	want = "run r1 rented b-3 of fake as host h for 10m0s: 1m40s booting, 0s preparing, 1m40s starting engines, 5m0s measuring, 1m40s idle; 6.00 USD, " +
+		"1.00 USD of that while idle; 5.50 USD by its provider; it was rented still"
+	if got := Spent(s); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	s.Price, s.Told = 0, 0
 	if got := Spent(s); strings.Contains(got, "USD") {
 		t.Errorf("without a price: %s", got)
 	}

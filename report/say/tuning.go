@@ -1,7 +1,9 @@
 package say
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"hclbench/plain"
@@ -36,6 +38,9 @@ func TuningVerdict(s *tune.Summary) string {
 		}
 		text = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100**s.Floor)
 	}
+	if s.Winner != nil && s.Candidates[s.Place(*s.Winner)-1].Unproved != "" {
+		text += " That its answers hold is not shown."
+	}
 	if s.Winner == nil && s.Leader != nil {
 		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", s.Leader.Settings(), 100*s.Lead)
 	}
@@ -48,6 +53,23 @@ func TuningVerdict(s *tune.Summary) string {
 		text += fmt.Sprintf(", $%.2f", s.Cost)
 	}
 	return text + "."
+}
+
+// Why is why a candidate has its fate, as far as there is more to say than that, and what is not shown of its accuracy.
+func Why(c *tune.Standing) string {
+	if c.Unproved == "" {
+		return c.Why
+	}
+	return figure.ListedWith("; ", c.Why, "accuracy "+c.Accuracy+", which excludes nobody: "+c.Unproved)
+}
+
+// ChecksText is what the answers of a start prove, at each concurrency at which it was asked: "holds, not shown".
+func ChecksText(s results.Tried) string {
+	var all []string
+	for _, c := range s.Checks {
+		all = append(all, cmp.Or(string(c.Verdict), tune.Baseline))
+	}
+	return strings.Join(all, ", ")
 }
 
 // EstimateText is a figure with its interval, "917 (916 to 918)"; empty: there is none. Few starts that lie far apart bound nothing: so

@@ -354,11 +354,23 @@ func Spread(s figure.Spread) string {
 
 // Spent is what a run had of a host, in a line.
 func Spent(s figure.Spending) string {
-	part := func(v float64) string { return fmt.Sprintf("%.0f %%", 100*v/max(s.Held, 1e-9)) }
-	line := fmt.Sprintf("run %s held host %s for %s: %s starting engines, %s measuring, %s idle",
-		s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle))
+	parts, held := s.Parts()
+	var times []string
+	for _, p := range parts {
+		times = append(times, fmt.Sprintf("%s %s", p.Took, p.Name))
+	}
+	line := fmt.Sprintf("run %s held host %s for %s: %s", s.Run, s.Host, held, strings.Join(times, ", "))
+	if s.Box != "" {
+		line = fmt.Sprintf("run %s rented %s as host %s for %s: %s", s.Run, s.Box, s.Host, held, strings.Join(times, ", "))
+	}
 	if s.Price > 0 {
 		line += fmt.Sprintf("; %.2f USD, %.2f USD of that while idle", s.Cost, s.IdleCost)
+	}
+	if s.Told > 0 {
+		line += fmt.Sprintf("; %.2f USD by its provider", s.Told)
+	}
+	if s.Open {
+		line += "; it was rented still"
 	}
 	return line
 }

@@ -2,12 +2,16 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hclbench/accuracy"
+	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/report/figure"
+	"hclbench/report/number"
 	"hclbench/results"
 )
 
@@ -15,8 +19,10 @@ import (
 func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 	for _, of := range figure.Grouped(all, func(s results.Scored) string { return s.Benchmark }) {
 		sheet, below := ScoreSheet(of)
-		sheet.Fit(width)
-		blocks = append(blocks, plain.Wrap(Asked(&of[0]), ", ", width), sheet.Lines())
+		if dropped := sheet.Fit(width); len(dropped) > 0 {
+			below = append(below, fmt.Sprintf("Left out to fit %d columns: %s", width, strings.Join(dropped, ", ")))
+		}
+		blocks = append(blocks, plain.Wrap(titled(&of[0]), ", ", width), sheet.Lines())
 		for _, text := range below {
 			blocks = append(blocks, plain.Wrap(plain.Words(text), " ", width))
 		}
@@ -28,7 +34,7 @@ func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 	for _, of := range figure.Grouped(all, func(s results.Scored) string { return s.Benchmark }) {
 		sheet, below := ScoreSheet(of)
-		for i, text := range Asked(&of[0]) {
+		for i, text := range titled(&of[0]) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
@@ -43,10 +49,15 @@ func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 	}
 }
 
-// Asked are the words for what a cell was asked.
+// titled are the words for a block, and for what it asks.
+func titled(s *results.Scored) []string {
+	return append([]string{"accuracy " + s.Benchmark}, Asked(s)...)
+}
+
+// Asked are the words for what a cell was asked, but for its block.
 func Asked(s *results.Scored) []string {
 	p := s.Accuracy.Spec
-	words := []string{"accuracy " + s.Benchmark, p.Task + " as " + p.Protocol + " asks it"}
+	words := []string{p.Task + " as " + p.Protocol + " asks it"}
 	if p.Scoring != "" {
 		words = append(words, p.Scoring+" answers")
 	}
@@ -56,63 +67,136 @@ func Asked(s *results.Scored) []string {
 	if p.Samples > 1 {
 		words = append(words, fmt.Sprintf("%d samples of each question", p.Samples))
 	}
+	if p.MaxTokens > 1 {
+		words = append(words, "answers of up to "+number.Whole(int64(p.MaxTokens))+" tokens")
+	}
 	if b := s.Accuracy.Baseline; b != "" {
-		words = append(words, fmt.Sprintf("held against %s with a margin of %s", b, accuracy.Points(s.Accuracy.Margin)))
+		words = append(words, "held against "+b)
+		if s.Accuracy.Margin > 0 {
+			words[len(words)-1] += " with a margin of " + accuracy.Points(s.Accuracy.Margin)
+		}
 	}
 	return append(words, s.Accuracy.Notes...)
 }
 
 // ScoreSheet is the table of a block's cells, and what they prove, in words.
 func ScoreSheet(of []results.Scored) (*Sheet, []string) {
-	count := func(name string, of []results.Scored, n func(accuracy.Score) int) Column {
-		return Column{Name: name, weight: 50}.filled(len(of), func(i int) string {
-			if of[i].Summary == nil {
-				return "-"
-			}
-			return fmt.Sprint(n(of[i].Accuracy.Score))
-		})
-	}
-	var below []string
+	var below, models []string
 	for i := range of {
 		s := &of[i]
 		name := s.Deployment.Engine
 		if at, ok := s.Axes.Value("concurrency"); ok {
 			name = fmt.Sprintf("%s at %v", name, at)
 		}
+		if at, ok := s.Axes.Value("concurrency"); ok && s.Summary != nil && s.Summary.MeanConcurrency > 0 {
+			if n, ok := at.(int64); ok && 2*s.Summary.MeanConcurrency < float64(n) {
+				below = append(below, fmt.Sprintf("%s: answers came too fast to keep %d requests in flight: there were %.1f on average", name, n, s.Summary.MeanConcurrency))
+			}
+		}
 		switch {
-		case s.Summary == nil:
+		case s.Summary == nil && s.Held.Why == nil:
 			below = append(below, name+": no score: "+s.Verdict().Texts()[0])
-		case s.Held.Verdict != accuracy.Unchecked, s.Held.Why != nil:
+		case s.Verdict().Verdict == load.Suspect:
+			below = append(below, name+": "+s.Verdict().String())
+		}
+		if s.Held.Verdict != accuracy.Unchecked || s.Held.Why != nil || s.Held.Divergence != nil {
 			below = append(below, name+": "+s.Held.String())
 		}
+		if models = append(models, s.Deployment.Model); slices.Index(models, s.Deployment.Model) == i {
+			for _, p := range s.Accuracy.Spec.Beside(s.Deployment.Model) {
+				below = append(below, "Published, which is no verdict: "+p.String())
+			}
+		}
+	}
+	known := func(name string, weight int, say func(s *results.Scored) string) Column {
+		return Column{Name: name, weight: weight}.filled(len(of), func(i int) string {
+			if of[i].Summary == nil {
+				return ""
+			}
+			return say(&of[i])
+		})
+	}
+	count := func(name string, n func(accuracy.Score) int) Column {
+		return known(name, 50, func(s *results.Scored) string { return fmt.Sprint(n(s.Accuracy.Score)) })
 	}
 	columns := []Column{
 		Column{Name: "engine", Left: true, weight: 100}.filled(len(of), func(i int) string { return of[i].Deployment.Engine }),
 		Column{Name: "concurrency", weight: 90}.filled(len(of), func(i int) string {
-			at, _ := of[i].Axes.Value("concurrency")
-			return fmt.Sprint(at)
+			if at, ok := of[i].Axes.Value("concurrency"); ok {
+				return fmt.Sprint(at)
+			}
+			return "" // others have asked, and do not say
 		}),
 	}
-	return &Sheet{Rows: len(of), Columns: slices.Concat(columns, []Column{
-		Column{Name: "right", weight: 95}.filled(len(of), func(i int) string { return share(of[i].Summary != nil, of[i].Accuracy.Score) }),
-		count("asked", of, func(s accuracy.Score) int { return s.Asked }),
-		count("wrong", of, func(s accuracy.Score) int { return s.Wrong }),
-		count("invalid", of, func(s accuracy.Score) int { return s.Invalid }),
-		count("cut", of, func(s accuracy.Score) int { return s.Cut }),
-		count("failed", of, func(s accuracy.Score) int { return s.Failed }),
-		Column{Name: "verdict", Left: true, weight: 94}.filled(len(of), func(i int) string {
-			if of[i].IsBaseline() {
-				return "baseline"
+	if of[0].Accuracy.Spec.Task == accuracy.NextToken {
+		lies := func(name string, weight int, say func(accuracy.Divergence) string) Column {
+			return known(name, weight, func(s *results.Scored) string {
+				if s.Held.Divergence == nil {
+					return ""
+				}
+				return say(*s.Held.Divergence)
+			})
+		}
+		return &Sheet{Rows: len(of), Columns: append(columns,
+			lies("KL, nats at least", 98, func(d accuracy.Divergence) string { return fmt.Sprintf("%.2g", d.Mean) }),
+			lies("same likeliest", 95, func(d accuracy.Divergence) string { return fmt.Sprintf("%.1f %%", 100*d.Same) }),
+			lies("positions", 60, func(d accuracy.Divergence) string { return fmt.Sprint(d.Positions) }),
+			count("texts", func(s accuracy.Score) int { return s.Asked }),
+			count("told", func(s accuracy.Score) int { return s.Right }),
+			count("invalid", func(s accuracy.Score) int { return s.Invalid }),
+			count("failed", func(s accuracy.Score) int { return s.Failed }))}, below
+	}
+	columns = append(columns,
+		Column{Name: "verdict", Left: true, weight: 98}.With(len(of), func(i int) Entry {
+			e := Entry{Text: of[i].Standing()}
+			if e.Text == string(accuracy.Worse) {
+				e.Class = load.Suspect
 			}
-			return string(of[i].Held.Verdict)
+			return e
 		}),
-	})}, below
+		known("right", 95, func(s *results.Scored) string { return share(s.Accuracy.Score) }))
+	if of[0].Accuracy.Spec.Task == accuracy.ToolCalls {
+		calls := func(s *results.Scored) accuracy.CallScore {
+			return *cmp.Or(s.Accuracy.Score.Calls, &accuracy.CallScore{})
+		}
+		columns = append(columns,
+			known("called", 92, func(s *results.Scored) string { return fmt.Sprint(calls(s).Called) }),
+			known("calls valid", 94, func(s *results.Scored) string {
+				if valid, ok := calls(s).Accuracy(); ok {
+					return fmt.Sprintf("%.1f %%", 100*valid)
+				}
+				return ""
+			}),
+			known("calls F1", 93, func(s *results.Scored) string {
+				if f1, ok := s.Held.CallF1(); ok {
+					return Ratio(f1)
+				}
+				return ""
+			}))
+	}
+	columns = append(columns,
+		count("asked", func(s accuracy.Score) int { return s.Asked }),
+		count("wrong", func(s accuracy.Score) int { return s.Wrong }),
+		count("invalid", func(s accuracy.Score) int { return s.Invalid }),
+		count("cut", func(s accuracy.Score) int { return s.Cut }),
+		count("failed", func(s accuracy.Score) int { return s.Failed }),
+		known("tok/answer", 40, func(s *results.Scored) string {
+			x := s.Accuracy.Score
+			if x.OutputTokens == 0 || x.Failed >= x.Asked {
+				return "" // the server has not counted, or there is no answer
+			}
+			return fmt.Sprintf("%.0f", float64(x.OutputTokens)/float64(x.Asked-x.Failed))
+		}))
+	if slices.ContainsFunc(of, func(s results.Scored) bool { return s.Accuracy.Score.Reasoned > 0 }) {
+		columns = append(columns, count("reasoned", func(s accuracy.Score) int { return s.Reasoned }))
+	}
+	return &Sheet{Rows: len(of), Columns: columns}, below
 }
 
+// Ratio is a part of 1, as F1 is written: "0.97".
+func Ratio(part float64) string { return fmt.Sprintf("%.2f", part) }
+
 // share is how many answers are right, with where the truth lies in 95 of 100 runs: "92.0 % (90.2 to 93.6)".
-func share(known bool, of accuracy.Score) string {
-	if !known {
-		return "-"
-	}
+func share(of accuracy.Score) string {
 	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*of.Share, 100*of.Low, 100*of.High)
 }

@@ -2,9 +2,12 @@ package table
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"hclbench/accuracy"
+	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
 )
@@ -30,5 +33,112 @@ func TestAccuracyColumn(t *testing.T) {
 	}
 	if text := reporttest.Written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 100}) }); strings.Contains(text, "accuracy") {
 		t.Errorf("nobody was asked, and yet:\n%s", text)
+	}
+}
+
+// TestCallColumns: where tool calls were asked for, F1 stands beside speed, in the table and in CSV, and the scores say how many answers call, and how many
+// of those are valid; else there are no such columns.
+func TestCallColumns(t *testing.T) {
+	rows, scores := reporttest.Called()
+	found := figure.Found{Scores: scores}
+	checked := found.Check(rows)
+	text := reporttest.Written(t, func(w io.Writer) error { return Table(w, checked, Options{Width: 200, Found: found}) })
+	csv := reporttest.Written(t, func(w io.Writer) error { return CSV(w, checked, figure.About{}) })
+	var lines []string
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[0] == "vllm.hasty" && fields[1] != "at" {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	// 2·8/(8+10) = 0.889
+	if len(lines) != 2 || !strings.HasSuffix(lines[0], " not shown 0.89") || !strings.HasSuffix(lines[1], "8 75.0 % 0.89 20 2 0 0 0 30") {
+		t.Errorf("lines %q of\n%s", lines, text)
+	}
+	if !strings.Contains(text, "answers of up to 4,096 tokens") || !strings.Contains(csv, "tool_call_f1") || !strings.Contains(csv, "0.888888888888888") {
+		t.Errorf("what is missing?\n%s%s", text, csv)
+	}
+	other, scores := reporttest.Scored()
+	found = figure.Found{Scores: scores}
+	if text := reporttest.Written(t, func(w io.Writer) error { return Table(w, found.Check(other), Options{Width: 200, Found: found}) }); strings.Contains(text, "calls") {
+		t.Errorf("nobody was asked to call anything, and yet:\n%s", text)
+	}
+}
+
+// TestPublishedBeside: a score that others expect of the model by the same protocol stands below, and none where the examples are others.
+func TestPublishedBeside(t *testing.T) {
+	_, scores := reporttest.Scored()
+	five, three := 5, 3
+	for _, x := range []struct {
+		spec  accuracy.Spec
+		model string
+		says  string
+	}{
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM, Shots: &five}, "deepseek-ai/DeepSeek-R1", "95.0 % of deepseek-ai/DeepSeek-R1 is expected, and 87.0 % passes"},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "deepseek-ai/DeepSeek-R1-0528", "91.0 % of deepseek-ai/DeepSeek-R1-0528 passes (Semi"},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "zai-org/GLM-5.1-FP8", "93.0 % of zai-org/GLM-5.1 passes, of which zai-org/GLM-5.1-FP8 is a variant by its name"},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM, Shots: &five}, "deepseek-ai/DeepSeek-R1-0528", ""},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", ""},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "Qwen/Qwen3.5-0.8B", ""},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "openai/gpt-oss-20b", ""},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.InferenceX, Shots: &five}, "QWEN/qwen3.5-397b-a17b", "94.0 % of Qwen/Qwen3.5-397B-A17B passes (Semi"},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM, Shots: &three}, "deepseek-ai/DeepSeek-R1", ""},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.SGLang, Shots: &five}, "deepseek-ai/DeepSeek-R1", ""},
+	} {
+		spec, err := x.spec.Check()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range scores {
+			scores[i].Accuracy.Spec, scores[i].Deployment.Model = spec, x.model
+		}
+		_, below := ScoreSheet(scores)
+		got := below[slices.IndexFunc(append(below, "Published"), func(s string) bool { return strings.HasPrefix(s, "Published") }):]
+		if text := strings.Join(got, "; "); x.says == "" && text != "" || !strings.Contains(text, x.says) || strings.Count(text, "Published") > 1 {
+			t.Errorf("%s by %s: %q, want %q once", x.model, spec.Protocol, text, x.says)
+		}
+	}
+}
+
+// TestNoTokens: where all answers have failed there is no answer of some length, and of tool calls no part of them.
+func TestNoTokens(t *testing.T) {
+	_, scores := reporttest.Scored()
+	for _, score := range []accuracy.Score{accuracy.Sum([]accuracy.Answer{{Mark: accuracy.Failed, OutputTokens: 9}}), {Asked: 1, Failed: 1, OutputTokens: 9}} {
+		scores[0].Accuracy.Score = score
+		sheet, _ := ScoreSheet(scores[:1])
+		if text := strings.Join(sheet.Lines(), "\n"); strings.Contains(text, "Inf") || strings.Contains(text, "NaN") {
+			t.Error(text)
+		}
+	}
+	if got := accuracy.Sum([]accuracy.Answer{{Mark: accuracy.Failed, OutputTokens: 9}, {Mark: accuracy.Right, OutputTokens: 3}}); got.OutputTokens != 3 {
+		t.Errorf("%d tokens of answers", got.OutputTokens)
+	}
+}
+
+// TestFewInFlight: a score whose answers came faster than questions were asked says so, and is in no doubt for it.
+func TestFewInFlight(t *testing.T) {
+	_, scores := reporttest.Scored()
+	scores[0].Summary.MeanConcurrency = 1.5
+	_, below := ScoreSheet(scores)
+	if text := strings.Join(below, "\n"); strings.Count(text, "vllm.bf16 at 8: answers came too fast to keep 8 requests in flight: there were 1.5 on average") != 1 || strings.Count(text, "too fast") != 1 {
+		t.Error(text)
+	}
+}
+
+// TestDoubtedScores: why a score is doubted stands below it, and answers with reasoning are counted.
+func TestDoubtedScores(t *testing.T) {
+	_, scores := reporttest.Scored()
+	s := &scores[0]
+	s.Summary.Verdict = load.Verdict{Verdict: load.Suspect, Reasons: load.Because(load.CodeCutShort, "30 of 1000 answers were cut: raise max_tokens")}
+	s.Accuracy.Score.Reasoned = 700
+	sheet, below := ScoreSheet(scores)
+	text := strings.Join(append(sheet.Lines(), below...), "\n")
+	for _, want := range []string{"vllm.bf16 at 8: suspect: 30 of 1000 answers were cut: raise max_tokens", "reasoned", " 700\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	scores[0].Accuracy.Score.Reasoned = 0
+	if sheet, _ := ScoreSheet(scores); strings.Contains(strings.Join(sheet.Lines(), ""), "reasoned") {
+		t.Errorf("nobody has reasoned, and yet:\n%s", strings.Join(sheet.Lines(), "\n"))
 	}
 }

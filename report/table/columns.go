@@ -224,7 +224,20 @@ func sloColumn(rows []results.Row) []Column {
 	return []Column{c}
 }
 
-// verdictColumn says whether a line can be trusted. A doubt stands in its line.
+// callColumn says how far each cell's deployment calls tools where its baseline does; nil: nobody was asked to.
+func callColumn(rows []results.Row) []Column {
+	c := Column{Key: "tool_call_f1", Name: "calls F1", weight: 96}.With(len(rows), func(i int) Entry {
+		if rows[i].CallF1 == nil {
+			return Entry{}
+		}
+		return Entry{Text: Ratio(*rows[i].CallF1), Exact: number.Exact(*rows[i].CallF1)}
+	})
+	if !c.Known() {
+		return nil
+	}
+	return []Column{c}
+}
+
 // accuracyColumn says what the answers of each cell's deployment prove; nil: nobody was asked anything.
 func accuracyColumn(rows []results.Row) []Column {
 	c := Column{Key: "accuracy", Name: "accuracy", weight: 97, Left: true, constant: func(text string) string { return "accuracy " + text }}.With(len(rows),

@@ -63,6 +63,7 @@ func CSV(w io.Writer, rows []results.Row, about figure.About) error {
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Checked != "" }) {
 		text("accuracy", func(r *results.Row) string { return r.Checked })
 	}
+	s.Columns = append(s.Columns, callColumn(rows)...)
 	if slices.ContainsFunc(rows, func(r results.Row) bool { return r.Stale }) {
 		text("stale", func(r *results.Row) string { return strconv.FormatBool(r.Stale) })
 	}
@@ -86,7 +87,7 @@ func membersText(r *results.Row) string {
 
 // FormatVersion is the version of what JSON writes. Its second number grows when
 // members are added, its first when any changes its meaning or goes.
-const FormatVersion = "1.10"
+const FormatVersion = "1.11"
 
 // JSON writes every row with exact numbers, published figures beside measured
 // ones, and what runs had of their hosts; docs/results.md lists the members.

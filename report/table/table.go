@@ -106,7 +106,7 @@ func newSheets(parted [][]results.Row, layout *figure.Layout, notes say.Doubts, 
 			s.Columns = append(s.Columns, Column{Key: "id", Name: "cell", Left: true, weight: ofID}.filled(len(of),
 				func(i int) string { return begin(of[i].ID) }))
 		}
-		s.Columns = slices.Concat(s.Columns, capacityColumn(of, capacities), accuracyColumn(of), verdictColumn(of, notes))
+		s.Columns = slices.Concat(s.Columns, capacityColumn(of, capacities), accuracyColumn(of), callColumn(of), verdictColumn(of, notes))
 		s.common = s.Project()
 		all = append(all, s)
 	}
@@ -163,6 +163,10 @@ func Markdown(w io.Writer, rows []results.Row, about figure.About) error {
 		}
 	}
 	scoreMarkdown(&b, about.Scores)
+	if paid := figure.Paid(about.Spending); len(paid) > 0 {
+		b.WriteByte('\n')
+		SpendingSheet(paid).Markdown(&b)
+	}
 	for _, of := range ByReference(about.References) {
 		if len(rows) > 0 {
 			b.WriteByte('\n')
@@ -224,26 +228,47 @@ func Together(w io.Writer, rows []results.Row) error {
 
 // SpendingSheet is what runs had of hosts.
 func SpendingSheet(all []figure.Spending) *Sheet {
+	rented := slices.ContainsFunc(all, func(s figure.Spending) bool { return s.Box != "" })
+	columns := []Column{{Name: "Run", Left: true}, {Name: "Host", Left: true}, {Name: "Held"}, {Group: "Of that", Name: "preparing"},
+		{Group: "Of that", Name: "starting"}, {Group: "Of that", Name: "measuring"}, {Group: "Of that", Name: "idle"},
+		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "idle"}}
+	if rented {
+		columns = slices.Insert(columns, 3, Column{Group: "Of that", Name: "booting"})
+		columns = append(slices.Insert(columns, 2, Column{Name: "Box", Left: true}), Column{Group: "USD", Name: "by the provider"})
+	}
 	var lines [][]string
 	for _, s := range all {
-		part := func(v float64) string {
-			if s.Held <= 0 {
-				return ""
-			}
-			return number.Text(100 * v / s.Held)
-		}
 		money := func(v float64) string {
-			if s.Price <= 0 {
+			if v <= 0 && s.Price <= 0 {
 				return ""
 			}
 			return fmt.Sprintf("%.2f", v)
 		}
-		lines = append(lines, []string{s.Run, s.Host, s.HeldText(), part(s.Starting), part(s.Measuring), part(s.Idle),
-			money(s.Price), money(s.Cost), money(s.IdleCost)})
+		parts, held := s.Parts()
+		line, box, told := []string{s.Run, s.Host}, s.Box, ""
+		if s.Open {
+			box += ", rented still"
+		}
+		if s.Told > 0 {
+			told = money(s.Told)
+		}
+		if rented {
+			line = append(line, box)
+		}
+		line = append(line, held.String())
+		if rented && s.Box == "" {
+			line = append(line, "")
+		}
+		for _, p := range parts {
+			line = append(line, p.Took.String())
+		}
+		line = append(line, money(s.Price), money(s.Cost), money(s.IdleCost))
+		if rented {
+			line = append(line, told)
+		}
+		lines = append(lines, line)
 	}
-	return Tabulate([]Column{{Name: "Run", Left: true}, {Name: "Host", Left: true}, {Name: "Held"},
-		{Group: "% of the time", Name: "Starting"}, {Group: "% of the time", Name: "Measuring"}, {Group: "% of the time", Name: "Idle"},
-		{Group: "USD", Name: "per hour"}, {Group: "USD", Name: "in all"}, {Group: "USD", Name: "idle"}}, lines)
+	return Tabulate(columns, lines)
 }
 
 // ReferenceSheet has a column for each axis and three for each metric, or one where

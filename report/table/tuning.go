@@ -79,7 +79,13 @@ func CandidateSheet(s *tune.Summary) *Sheet {
 	}
 	add("searched", false, func(c *tune.Standing) string { return say.EstimateText(c.Searched) })
 	add(fmt.Sprintf("finals, %s %%", number.Short(100*s.Confidence)), false, func(c *tune.Standing) string { return say.EstimateText(c.Finals) })
-	add("why", true, func(c *tune.Standing) string { return c.Why })
+	if slices.ContainsFunc(s.Candidates, func(c tune.Standing) bool { return c.Holds != nil || c.Breaks != nil }) {
+		add("certainly, each start", true, func(c *tune.Standing) string { return say.Certain(c.Holds, c.Breaks) })
+	}
+	if slices.ContainsFunc(s.Candidates, func(c tune.Standing) bool { return c.Accuracy != "" }) {
+		add("accuracy", true, func(c *tune.Standing) string { return c.Accuracy })
+	}
+	add("why", true, say.Why)
 	return sheet
 }
 
@@ -89,7 +95,7 @@ func StartSheet(t *figure.Tuning) *Sheet {
 	column := func(name string, left bool, of func(s results.Tried) string) Column {
 		return Column{Key: name, Name: name, Left: left, Blank: true}.filled(n, func(i int) string { return of(t.Starts[i]) })
 	}
-	return &Sheet{Rows: n, Columns: []Column{
+	sheet := &Sheet{Rows: n, Columns: []Column{
 		column("start", false, func(s results.Tried) string { return strconv.Itoa(s.Number) }),
 		column("phase", true, say.PhaseText),
 		column("candidate", false, func(s results.Tried) string {
@@ -113,4 +119,16 @@ func StartSheet(t *figure.Tuning) *Sheet {
 		}),
 		column("took", false, func(s results.Tried) string { return s.Cost.Time.Round(time.Second).String() }),
 	}}
+	if slices.ContainsFunc(t.Starts, func(s results.Tried) bool { return len(s.Loads) > 0 && s.Loads[0].Capacity != nil }) {
+		sheet.Columns = append(sheet.Columns, column("certainly", true, func(s results.Tried) string {
+			if len(s.Loads) == 0 || s.Loads[0].Capacity == nil {
+				return ""
+			}
+			return say.Certain(s.Loads[0].Capacity.Holds, s.Loads[0].Capacity.Breaks)
+		}))
+	}
+	if slices.ContainsFunc(t.Starts, func(s results.Tried) bool { return len(s.Checks) > 0 }) {
+		sheet.Columns = append(sheet.Columns, column("accuracy", true, say.ChecksText))
+	}
+	return sheet
 }

@@ -449,6 +449,46 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
+// TestStays: what a run has had of rented boxes goes with it, unless it shows no prices; what cannot be does not come in.
+func TestStays(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(s *results.Stay)
+		why    string // empty: it comes in
+	}{
+		"whole":          {func(s *results.Stay) {}, ""},
+		"cost below 0":   {func(s *results.Stay) { s.Cost = -1 }, "its price cannot be -1"},
+		"ends before":    {func(s *results.Stay) { s.Ended = s.Began.Add(-time.Second) }, "its time cannot be"},
+		"of a long name": {func(s *results.Stay) { s.Box = strings.Repeat("x", 1<<20) }, "a name has"},
+	} {
+		from := open(t, t.TempDir())
+		all := owned(t)
+		measure(t, from, all)
+		at := all.Run.Started.UTC()
+		stay := results.Stay{RunID: ownRun, Request: "hcl-1", Host: "h200", Plugin: "fake", Box: "b-1", Price: 20, Began: at, Up: at.Add(time.Minute),
+			Ready: at.Add(2 * time.Minute), Ended: at.Add(time.Hour), Closed: true, Cost: 20, Told: 21}
+		c.change(&stay)
+		check(t, from.PutStay(t.Context(), stay))
+		for _, prices := range []bool{true, false} {
+			var b bytes.Buffer
+			check(t, Write(t.Context(), &b, from, ownRun, prices, nil))
+			to := open(t, t.TempDir())
+			_, err := importInto(t.Context(), to, bytes.NewReader(b.Bytes()))
+			if c.why != "" && prices {
+				if err == nil || !strings.Contains(err.Error(), c.why) {
+					t.Errorf("%s: %v, want %q", name, err, c.why)
+				}
+				continue
+			}
+			check(t, err)
+			got, err := to.Stays(t.Context(), ownRun)
+			check(t, err)
+			if want := []results.Stay{stay}; prices && !slices.Equal(got, want) || !prices && got != nil {
+				t.Errorf("%s: with prices %v there is %+v", name, prices, got)
+			}
+		}
+	}
+}
+
 // TestProof: a run that has proved a box goes as any other.
 func TestProof(t *testing.T) {
 	from, to := open(t, t.TempDir()), open(t, t.TempDir())

@@ -257,7 +257,7 @@ func footprint(r *load.Record) int64 {
 func (in *Incoming) look() error {
 	in.cells = map[string]bool{}
 	asked := map[string]bool{}
-	deployments, capacities, recorded, events := map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
+	deployments, capacities, stays, recorded, events := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
 	// once notes an id, which may be there once; things are not more than there is room for.
 	once := func(seen map[string]bool, id, twice string) error {
 		if seen[id] {
@@ -284,6 +284,7 @@ func (in *Incoming) look() error {
 		},
 		event:    func(results.Event) error { events++; return in.room(events) },
 		capacity: func(c results.Capacity) error { return once(capacities, c.ID, "it has capacity %s twice") },
+		stay:     func(s results.Stay) error { return once(stays, s.Request, "it has the box of request %s twice") },
 	})
 	if err != nil {
 		return err
@@ -315,6 +316,7 @@ type visitor struct {
 	recorded   func(id string) error
 	event      func(results.Event) error
 	capacity   func(results.Capacity) error
+	stay       func(results.Stay) error
 }
 
 // each reads bundle.json, one thing after the other, each made fit to be kept.
@@ -352,6 +354,9 @@ func (in *Incoming) each(v visitor) error {
 		case "capacities":
 			check := func(c *results.Capacity) error { return door.Capacity(c, run.ID) }
 			return door.Each(d, func(x *results.Capacity) error { return visit(x, check, v.capacity) })
+		case "stays":
+			check := func(s *results.Stay) error { return door.Stay(s, run.ID) }
+			return door.Each(d, func(x *results.Stay) error { return visit(x, check, v.stay) })
 		}
 		return d.Next(new(json.RawMessage))
 	})
@@ -394,6 +399,7 @@ func (in *Incoming) Keep(ctx context.Context) error {
 			recorded:   func(string) error { return nil },
 			event:      rows.Event,
 			capacity:   rows.Capacity,
+			stay:       rows.Stay,
 		})
 		for name, file := range in.inputs {
 			var content []byte

@@ -35,6 +35,7 @@ type contents struct {
 	Recorded    []string             `json:"recorded"` // ids of the cells with a file in records/
 	Events      []results.Event      `json:"events"`
 	Capacities  []results.Capacity   `json:"capacities,omitempty"`
+	Stays       []results.Stay       `json:"stays,omitempty"` // what it has had of rented boxes
 
 	Noise []results.Noise `json:"-"` // of its boxes: an input
 }
@@ -71,6 +72,9 @@ func write(ctx context.Context, w io.Writer, store *results.Store, run string, p
 		if !prices {
 			all.Deployments[i] = d.WithoutPrices()
 		}
+	}
+	if !prices {
+		all.Stays = nil
 	}
 	inputs, err := store.Inputs(ctx, run)
 	if err != nil {
@@ -149,6 +153,9 @@ func read(ctx context.Context, store *results.Store, run string) (all contents, 
 		return all, err
 	}
 	if all.Capacities, err = store.Capacities(ctx, results.Query{Run: run}); err != nil {
+		return all, err
+	}
+	if all.Stays, err = store.Stays(ctx, run); err != nil {
 		return all, err
 	}
 	rows, err := store.Rows(ctx, results.Query{Run: run})

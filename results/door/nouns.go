@@ -38,7 +38,7 @@ func Deployment(d *results.Deployment, run string) error {
 	if !IsThingID(d.ID) {
 		return fmt.Errorf("%q is not the id of a deployment", plain.Cut(d.ID, 40))
 	}
-	err := errors.Join(ofRun(d.RunID, run), dated(d.Started, d.Stopped), gpus(d.GPUCount), counted("price", d.PricePerHour),
+	err := errors.Join(ofRun(d.RunID, run), dated(d.Started, d.Stopped, d.Begun), gpus(d.GPUCount), counted("price", d.PricePerHour),
 		counted("time to get ready", d.Ready), Lines(&d.Engine, &d.Kind, &d.Host, &d.GPUs, &d.Model, &d.Image, &d.Digest, &d.CompileCache))
 	for i := range d.Members {
 		m := &d.Members[i]
@@ -165,6 +165,16 @@ func Capacity(c *results.Capacity, run string) error {
 	return nil
 }
 
+// Stay makes what a run elsewhere has had of a rented box fit to be kept with it.
+func Stay(s *results.Stay, run string) error {
+	err := errors.Join(ofRun(s.RunID, run), dated(s.Began, s.Up, s.Ready, s.Ended), counted("price", s.Price, s.Cost, s.Told),
+		counted("time", s.Ended.Sub(s.Began)), Lines(&s.Request, &s.Host, &s.Plugin, &s.Box))
+	if err != nil {
+		return fmt.Errorf("box %s: %w", plain.Cut(s.Box, 40), err)
+	}
+	return nil
+}
+
 // Answer makes an answer from elsewhere fit to be kept.
 func Answer(a *accuracy.Answer) error {
 	err := errors.Join(oneOf("mark", string(a.Mark), string(accuracy.Right), string(accuracy.Wrong), string(accuracy.Invalid), string(accuracy.Cut),
@@ -186,6 +196,10 @@ func Ledger(l *results.Ledger) error {
 		if r := s.Result; r != nil {
 			err = errors.Join(err, oneOf("outcome", string(r.Outcome), words(tune.Outcomes())...), counted("score", r.Score.Value, r.Score.Error),
 				Lines(&r.At))
+		}
+		for j := range s.Checks {
+			c := &s.Checks[j]
+			err = errors.Join(err, Axes(c.Axes), oneOf("verdict", string(c.Verdict), append(words(accuracy.Verdicts()), "")...), asker(c.Asker))
 		}
 		for j := range s.Loads {
 			if err = errors.Join(err, Axes(s.Loads[j].Axes)); !IsThingID(s.Loads[j].Cell) {
@@ -212,7 +226,13 @@ func Ledger(l *results.Ledger) error {
 		}
 		for i := range s.Candidates {
 			c := &s.Candidates[i]
-			err = errors.Join(err, oneOf("fate", string(c.Fate), words(tune.Fates())...), counted("number", c.Starts, c.Overrides), counted("score", c.Predicted))
+			err = errors.Join(err, oneOf("fate", string(c.Fate), words(tune.Fates())...), counted("number", c.Starts, c.Overrides), counted("score", c.Predicted),
+				oneOf("verdict", c.Accuracy, append(words(accuracy.Verdicts()), tune.Baseline, "")...))
+			for _, bound := range []*float64{c.Holds, c.Breaks} {
+				if bound != nil {
+					err = errors.Join(err, counted("load", *bound))
+				}
+			}
 			for _, e := range []*tune.Estimate{c.Searched, c.Finals} {
 				if e != nil {
 					err = errors.Join(err, counted("score", e.Value, e.Low, e.High), counted("number", e.Starts))
@@ -242,10 +262,21 @@ func Accuracy(a *results.Accuracy) error {
 	for i := range a.Notes {
 		err = errors.Join(err, Lines(&a.Notes[i]))
 	}
+	for _, of := range a.Against {
+		err = errors.Join(err, asker(of))
+	}
 	if s.Right+s.Wrong+s.Invalid+s.Cut+s.Failed != s.Asked || max(s.Share, s.Low, s.High, a.Margin) > 1 {
 		err = errors.Join(err, errors.New("its score does not add up"))
 	}
 	return err
+}
+
+// asker refuses a cell that none can be.
+func asker(a results.Asker) error {
+	if !IsThingID(a.Cell) || !results.IsRunID(a.Run) {
+		return fmt.Errorf("%q of run %q is not a cell that has asked", plain.Cut(a.Cell, 40), plain.Cut(a.Run, 40))
+	}
+	return nil
 }
 
 func verdicts() []string { return []string{load.Valid, load.Imported, load.Suspect, load.Void} }

@@ -36,7 +36,7 @@ type Result struct {
 // objects of --save-result and --append-result, lines of --output-file (where a bare
 // Infinity or NaN is understood), an array of such objects, or text with result
 // blocks in it. It also reads rows of InferenceX, Benchmark Reports, AIPerf's summary
-// and GuideLLM's benchmarks.
+// and GuideLLM's benchmarks, and the answers that K2VV's and MiniMax's verifiers have written.
 //
 // The summary has the figures that the format has, and names those that it has not
 // in [load.Summary.Unknown]; docs/method.md says where they mean something else than
@@ -52,6 +52,13 @@ func Read(r io.Reader) (all []Result, unused []string, err error) {
 		return nil, nil, fmt.Errorf("read results: %w", err)
 	}
 	text = bytes.TrimSpace(text)
+	if first, ok := readVerified(text); ok {
+		one, err := verifierResult(text, first)
+		if err != nil {
+			return nil, nil, fmt.Errorf("read results: %w", err)
+		}
+		return []Result{one}, nil, nil
+	}
 	if isReport(text) {
 		if text, err = reportObjects(text); err != nil {
 			return nil, nil, fmt.Errorf("read results: %w", err)

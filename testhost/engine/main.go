@@ -16,6 +16,7 @@
 //	  hang-after=N    after N requests falls silent in the middle of streams
 //	  grow-after=N    from the request after N on takes ever more memory, once it has a limit
 //	  ignore-term     ends neither on SIGTERM nor on SIGINT
+//	  miss-term       does not end on its first SIGTERM
 //	  fatal-log       logs that CUDA is out of memory, and lives on without listening
 //	  busy=N          keeps N threads busy for ever
 //	  memory          has a file in /dev/shm, and leaves it there
@@ -98,15 +99,15 @@ func runRest(args []string) {
 }
 
 type faults struct {
-	exit, neverReady, ignoreTerm, fatalLog, memory bool
-	exitAfter, hangAfter, growAfter                int64 // requests; -1: never
-	busy                                           int64 // threads
-	slowStart                                      time.Duration
+	exit, neverReady, ignoreTerm, missTerm, fatalLog, memory bool
+	exitAfter, hangAfter, growAfter                          int64 // requests; -1: never
+	busy                                                     int64 // threads
+	slowStart                                                time.Duration
 }
 
 func parseFaults(s string) (faults, error) {
 	f := faults{exitAfter: -1, hangAfter: -1, growAfter: -1}
-	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "fatal-log": &f.fatalLog, "memory": &f.memory}
+	flags := map[string]*bool{"exit": &f.exit, "never-ready": &f.neverReady, "ignore-term": &f.ignoreTerm, "miss-term": &f.missTerm, "fatal-log": &f.fatalLog, "memory": &f.memory}
 	after := map[string]*int64{"exit-after": &f.exitAfter, "hang-after": &f.hangAfter, "grow-after": &f.growAfter, "busy": &f.busy}
 	for word := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
@@ -156,8 +157,17 @@ func run(args, environ []string) error {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 	} else {
 		var stop context.CancelFunc
-		ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+		ctx, stop = context.WithCancel(ctx)
 		defer stop()
+		signals := make(chan os.Signal, 2)
+		signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+		go func() {
+			if f.missTerm {
+				<-signals
+			}
+			<-signals
+			stop()
+		}()
 	}
 	if f.exit {
 		for _, line := range failedStart {

@@ -28,10 +28,11 @@ const (
 type Account struct {
 	Token    string
 	Ahead    time.Duration // its clock, before this machine's
-	Address  string        // of the boxes that run; of more than one, the addresses with commas between, each given to one box
+	Address  string        // of the boxes that run; of more than one, the addresses with commas between, given to one box after the other
+	Private  string        // likewise, in a network between them; empty: not told
 	User     string
 	HostKeys []string
-	LetIn    string // a file of authorized_keys, which gets the key of each box; empty: none does
+	LetIn    string // a file of authorized_keys, which gets the key of each box; empty: none does; of more than one box, as Address
 	GPUs     string
 	Price    float64
 	Minimum  float64 // hours that are billed at least
@@ -58,6 +59,8 @@ const (
 	Late          = "a box is in the list only when it was looked for twice"
 	Quota         = "create says refused"
 	Dearer        = "a box is dearer than its offer"
+	DearerLater   = "a box is dearer once it runs"
+	LaterEnd      = "the deadline of a box is another once it runs"
 	NoEnd         = "a box has no deadline"
 	NeverBoots    = "a box stays pending"
 	BootFails     = "a box fails"
@@ -189,8 +192,13 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 			b.State = protocol.Failed
 		case b.State == protocol.Pending && b.Questions > acc.Boots && !has(NeverBoots):
 			b.State, b.User, b.HostKeys = protocol.Running, acc.User, acc.HostKeys
-			addresses := strings.Split(acc.Address, ",")
-			b.Address = addresses[at%len(addresses)]
+			if has(DearerLater) {
+				b.PricePerHour *= 2
+			}
+			if has(LaterEnd) {
+				b.Deadline = b.Deadline.Add(24 * time.Hour)
+			}
+			b.Address, b.Private = of(acc.Address, at), of(acc.Private, at)
 		}
 		a.Box = &b.Box
 	case protocol.Delete:
@@ -225,6 +233,12 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 	return a, nil
 }
 
+// of is what of a list with commas is given to a box.
+func of(list string, box int) string {
+	all := strings.Split(list, ",")
+	return all[box%len(all)]
+}
+
 func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time, has func(string) bool) (protocol.Answer, error) {
 	silent := errors.New("read tcp 127.0.0.1: connection reset by peer")
 	switch {
@@ -233,8 +247,8 @@ func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time,
 	case has(LostBefore):
 		return a, silent
 	}
-	if acc.LetIn != "" {
-		f, err := os.OpenFile(acc.LetIn, os.O_WRONLY|os.O_APPEND, 0)
+	if letIn := of(acc.LetIn, len(acc.Boxes)); letIn != "" {
+		f, err := os.OpenFile(letIn, os.O_WRONLY|os.O_APPEND, 0)
 		if err == nil {
 			_, err = f.WriteString("\n" + q.PublicKey + "\n")
 			err = errors.Join(err, f.Close())

@@ -83,7 +83,7 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := environment(t, "vllm-"+version, examples.VLLMForCPU, onDisk, "VERSION="+version, "TOKENIZER="+tokenizer, "MORE=nixl==1.5.1")
+	dir := environment(t, "vllm-"+version, examples.VLLMForCPU+nixlSleeps, onDisk, "VERSION="+version, "TOKENIZER="+tokenizer, "MORE=nixl==1.5.1")
 	return Engine{
 		Version: version, Bin: filepath.Join(dir, "env", "bin"), Model: filepath.Join(dir, "model"),
 		Env: map[string]string{
@@ -95,6 +95,12 @@ func VLLM(t testing.TB, version, tokenizer string) Engine {
 		},
 	}
 }
+
+// nixlSleeps has NIXL's progress thread sleep for a millisecond between two looks. Its package has that spin: it takes a processor
+// for each of prefill and decode, idle or not, and where these have all of them, whatever else is there stands still for seconds.
+const nixlSleeps = `
+sed -i 's/pthrDelay = 0$/pthrDelay = 1000/' "$DIR"/env/lib/python3*/site-packages/nixl_cu*/_api.py
+`
 
 // SGLang is [VLLM] for SGLang, which has no packages for processors: a stand-in takes the place of its kernels. It
 // serves the model of the vLLM that tests take.

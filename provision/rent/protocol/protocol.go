@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 )
@@ -68,6 +69,9 @@ type Capabilities struct {
 	List      bool `json:"list"`        // it can tell of all boxes, with labels
 	Extend    bool `json:"extend"`
 	Cost      bool `json:"cost"`
+	// Account is what the provider calls the account that the key is of: no secret. Where it is told, a box is believed to be gone
+	// only by the account that it was rented in.
+	Account string `json:"account,omitempty"`
 }
 
 // Offer is a box that can be had.
@@ -99,12 +103,19 @@ type Box struct {
 	Request      string            `json:"request,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	State        State             `json:"state"`
-	Address      string            `json:"address,omitempty"` // "host" or "host:port"; empty: it has none yet
+	Address      string            `json:"address,omitempty"`         // "host" or "host:port"; empty: it has none yet
+	Private      string            `json:"private_address,omitempty"` // an IP address at which other boxes of the account reach it; empty: not told
 	User         string            `json:"user,omitempty"`
 	HostKeys     []string          `json:"host_keys,omitempty"` // as in known_hosts, without the host; empty: not told
 	PricePerHour float64           `json:"price_per_hour,omitempty"`
 	BilledFrom   time.Time         `json:"billed_from,omitzero"`
 	Deadline     time.Time         `json:"deadline,omitzero"` // at which the provider ends it; zero: it does not
+}
+
+// IsPrivate reports whether a text may be a private_address: an IP address at which other hosts can find one.
+func IsPrivate(text string) bool {
+	ip := net.ParseIP(text)
+	return ip != nil && !ip.IsLoopback() && !ip.IsUnspecified() && !ip.IsMulticast()
 }
 
 // Error is why a verb was not done.

@@ -1,0 +1,49 @@
+package apply
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"hclbench/accuracy"
+	"hclbench/load"
+	"hclbench/plain"
+	"hclbench/plan"
+	"hclbench/results"
+)
+
+// TestMark: no half of a secret stays where an answer is cut to be kept, and an answer whose end is not known is failed, not marked.
+func TestMark(t *testing.T) {
+	const secret = "sk-0123456789abcdef"
+	set, err := accuracy.New(accuracy.Spec{Task: accuracy.JSONL, Path: "q.jsonl"}, strings.NewReader(`{"question": "?", "answer": "7"}`+"\n"+`{"question": "!", "answer": "7"}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &run{keep: &keeper{secrets: plain.NewSecrets(secret)}}
+	m := &measurement{t: &trial{run: run}, cell: &plan.Cell{Task: &plan.Eval{}}, tell: teller{to: func(Event) {}}}
+	m.out.Accuracy, m.out.Summary = &results.Accuracy{}, &load.Summary{}
+	text := strings.Repeat("x", accuracy.MaxText/4-8) + secret + strings.Repeat("y", accuracy.MaxText)
+	doubts := (&asking{set: set}).mark(m, []load.Record{{Said: &load.Said{Text: text}}, {Seq: 1, Said: &load.Said{Text: "7", Cut: true}}})
+	answers := m.out.Accuracy.Answers
+	if len(answers) != 2 || doubts != nil || !answers[0].Short || strings.Contains(answers[0].Text, "sk-") {
+		t.Fatalf("it keeps %d answers, doubts %v, around the cut %.80q", len(answers), doubts, answers[0].Text[accuracy.MaxText/4-20:])
+	}
+	if a := answers[1]; a.Mark != accuracy.Failed || !strings.Contains(a.Error, "4 MiB") {
+		t.Errorf("an answer without an end is %s: %q", a.Mark, a.Error)
+	}
+	if slices.ContainsFunc(answers, func(a accuracy.Answer) bool { return a.Mark == accuracy.Right }) {
+		t.Error("one of them is right")
+	}
+}
+
+// TestOfAnswers: how fast a generator was says nothing of answers; that some are missing does.
+func TestOfAnswers(t *testing.T) {
+	v := load.Verdict{Verdict: load.Suspect, Reasons: []load.Reason{{Code: "starved"}, {Code: "read-lag", Metrics: []string{"ttft"}}, {Code: load.CodeFailed}}}
+	if ofAnswers(&v); v.Verdict != load.Suspect || len(v.Reasons) != 1 || v.Reasons[0].Code != load.CodeFailed {
+		t.Errorf("got %+v, want what failed alone", v)
+	}
+	v.Reasons = []load.Reason{{Code: "fell-behind"}}
+	if ofAnswers(&v); v.Verdict != load.Valid || len(v.Reasons) != 0 {
+		t.Errorf("got %+v, want no doubt", v)
+	}
+}

@@ -1,0 +1,94 @@
+package apply
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"hclbench/apply/place"
+	"hclbench/plan"
+	"hclbench/provision"
+	"hclbench/provision/rent"
+	"hclbench/provision/rent/protocol"
+)
+
+// ToRent are the hosts that a plan has to rent.
+func ToRent(p *plan.Plan) (hosts []*provision.Host) {
+	add := func(all []*provision.Host) {
+		for _, h := range all {
+			if h.Rent != nil && !slices.Contains(hosts, h) {
+				hosts = append(hosts, h)
+			}
+		}
+	}
+	for _, d := range p.Deployments {
+		if len(d.ToDo()) > 0 {
+			add(d.Needs())
+		}
+	}
+	for _, t := range p.Tunes {
+		if t.ToDo() {
+			add(t.Hosts)
+		}
+	}
+	return hosts
+}
+
+// Offers are what a plan rents of whom, and what that costs; nil: it rents nothing. all are the lab's hosts. Nothing is rented.
+func Offers(ctx context.Context, p *plan.Plan, all []*provision.Host, opt place.Options) (*plan.Rented, error) {
+	hosts, now := ToRent(p), time.Now()
+	left, err := opt.Left(p.Lab.Name, all, hosts)
+	if err != nil || len(hosts)+len(left) == 0 {
+		return nil, err
+	}
+	out := &plan.Rented{}
+	for _, t := range left {
+		out.Left = append(out.Left, Box(t, now))
+	}
+	known := true
+	for _, r := range place.Offered(ctx, p.Lab.Name, hosts, opt) {
+		want := r.Host.Rent
+		h := plan.RentedHost{
+			Host: r.Host.Name, Plugin: want.Plugin, TTL: want.TTL.Seconds(), MaxPrice: want.MaxPrice, Offers: append([]protocol.Offer{}, r.Offers...), Most: want.MostMoney(), Ends: ends(r),
+		}
+		if r.Box != nil {
+			box := Box(r.Box, now)
+			h.Box = &box
+		}
+		if r.Err != nil {
+			h.Error, h.Ends = r.Err.Error(), nil
+		} else if o, err := rent.Choose(r.Offers, want, r.Host.GPUs.String(), now.Add(r.Ahead)); err != nil {
+			h.None = err.Error()
+		} else {
+			h.Chosen, h.Least = o.ID, p.AtLeast(r.Host, o)
+		}
+		known = known && h.Least > 0
+		out.Least, out.Most, out.Hosts = out.Least+h.Least, out.Most+h.Most, append(out.Hosts, h)
+	}
+	if !known {
+		out.Least = 0
+	}
+	return out, nil
+}
+
+// Box is a rental, as plans and people see it at a time.
+func Box(t *rent.Rental, now time.Time) plan.RentedBox {
+	return plan.RentedBox{
+		Box: t.Box.ID, Plugin: t.Plugin, Host: t.Host, Run: t.Run, Kept: t.Stage == rent.Kept, Price: t.PerHour(), Since: t.Since(), Until: t.Deadline,
+		Cost: t.Costs(now),
+	}
+}
+
+// ends are those of a box of a provider, the surest first.
+func ends(r place.Rental) (all []string) {
+	if r.Can.Deadline {
+		all = append(all, plan.EndProvider)
+	}
+	if r.Can.OffIsFree {
+		all = append(all, plan.EndItself)
+	}
+	if all = append(all, plan.EndHere); r.Can.List {
+		all = append(all, plan.EndSweep)
+	}
+	return all
+}

@@ -1,0 +1,548 @@
+// Command hcl-rent-tofu rents a box with OpenTofu (https://opentofu.org), so of any provider that has a module. It wants the
+// program tofu in PATH. What the module's providers need to log in stands in env of the rent block, and in no file of this program's.
+//
+// In spec stand module, a source as OpenTofu has it or a path ("../../../box": as from HCL_RENT_DIR), version, of a module out of
+// a registry, price_per_hour, in USD, and gpus ("8xMI300X"). All else in it are variables of the module. The module has a variable
+// hcl, an object with the request, the public_key that is to be let in, the labels and the deadline, and the outputs address,
+// and where they are known private_address, user, host_keys (a list) and price_per_hour.
+//
+// Each request has a directory of its own in HCL_RENT_DIR, with a root module that is written here, and its own state. The state
+// is all that is known of the box: whoever loses it has to look at the provider. A tofu that was killed while it applied may have
+// made what its state has not. Such a request is never said to be gone, but its state is destroyed; the file "applying" in its
+// directory says so, and is removed by who has looked.
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"hclbench/plain"
+	"hclbench/plugins/api"
+	"hclbench/provision/rent/protocol"
+)
+
+func main() { protocol.Main(answer) }
+
+func answer(q protocol.Request) (a protocol.Answer, err error) {
+	switch q.Verb {
+	case protocol.Capable:
+		a.Capabilities = &protocol.Capabilities{}
+		if _, err = exec.LookPath("tofu"); err != nil {
+			err = refused("there is no program tofu in PATH: install OpenTofu, 1.6 or newer")
+		}
+	case protocol.Offers:
+		var w wanted
+		w, err = read(q.Spec)
+		a.Offers = []protocol.Offer{{ID: plain.Cut(plain.Line(w.module), 200), GPUs: w.gpus, PricePerHour: w.price}}
+	case protocol.Create:
+		a.Box, err = create(q)
+	case protocol.Status:
+		a.Box, err = status(q)
+	case protocol.Delete:
+		err = destroy(q)
+	default:
+		err = refused("hcl-rent-tofu cannot %q", q.Verb)
+	}
+	return a, err
+}
+
+func refused(format string, args ...any) error {
+	return &protocol.Error{Code: protocol.Refused, Message: fmt.Sprintf(format, args...)}
+}
+
+// wanted is what a spec asks for.
+type wanted struct {
+	module, version, gpus string
+	price                 float64 // USD an hour
+	variables             map[string]string
+}
+
+var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
+
+func read(spec map[string]string) (w wanted, err error) {
+	w = wanted{module: spec["module"], version: spec["version"], gpus: spec["gpus"], variables: maps.Clone(spec)}
+	maps.DeleteFunc(w.variables, func(name, _ string) bool {
+		return slices.Contains([]string{"module", "version", "gpus", "price_per_hour"}, name)
+	})
+	if w.price, err = strconv.ParseFloat(spec["price_per_hour"], 64); w.module == "" || err != nil || !(w.price > 0 && w.price <= 1e6) {
+		return w, refused("spec of OpenTofu has module, the source of one, and price_per_hour, what its box costs in USD, such as \"25.5\"")
+	}
+	for name := range w.variables {
+		if slices.Contains([]string{"hcl", "source", "providers", "count", "for_each", "depends_on"}, name) || !variable.MatchString(name) {
+			return w, refused("spec sets %q, which is no variable that a module may have", plain.Cut(plain.Line(name), 80))
+		}
+	}
+	return w, nil
+}
+
+// request is the directory of a request: root is OpenTofu's, with the state; the file "asked" has what was asked for; "applying"
+// is there while tofu applies, and stays where it was killed then; "made" has what was made, once tofu has ended by itself, and
+// "state" the state as it was then; "refreshed" is written after each refresh; and "gone" says that nothing is left.
+type request struct {
+	dir   string
+	asked protocol.Request
+	want  wanted
+	lock  *os.File // held until the process ends
+}
+
+// made is what tofu has made, by its address in the state.
+type made struct {
+	All    []string
+	Failed bool // it did not get to its end
+}
+
+var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,80}$`)
+
+// errNone says that nothing was made for a request, errBusy that another process is at it.
+var (
+	errNone = errors.New("nothing was made for it")
+	errBusy = errors.New("tofu is at work on it")
+)
+
+func at(id string) (*request, error) {
+	if !name.MatchString(id) {
+		return nil, refused("%q is no request of hcl's", plain.Cut(plain.Line(id), 80))
+	}
+	return &request{dir: filepath.Join(os.Getenv("HCL_RENT_DIR"), id)}, nil
+}
+
+// open takes a request that was asked for before.
+func open(q protocol.Request) (r *request, err error) {
+	if r, err = at(cmp.Or(q.ID, q.Request)); err != nil {
+		return nil, err
+	}
+	switch _, err = os.Stat(r.dir); {
+	case errors.Is(err, fs.ErrNotExist) && q.ID == "":
+		return nil, errNone
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the directory %s, with the state of the box, is not there any more: look at the provider for %s", r.dir, q.ID)
+	case err != nil:
+		return nil, err
+	}
+	if err := r.take(); err != nil {
+		return nil, err
+	}
+	if !r.has("applying") && !r.has("made") && !r.has("root/tofu.tfstate") { // this program was killed before
+		return nil, errNone
+	}
+	if r.has("state") && !r.has("gone") {
+		if err := r.restore(); err != nil {
+			return nil, err
+		}
+	}
+	text, err := os.ReadFile(r.path("asked"))
+	if err == nil {
+		err = json.Unmarshal(text, &r.asked)
+	}
+	if err == nil {
+		r.want, err = read(r.asked.Spec)
+	}
+	return r, err
+}
+
+func (r *request) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *request) has(name string) bool {
+	_, err := os.Lstat(r.path(name))
+	return err == nil
+}
+
+func (r *request) take() (err error) {
+	if r.lock, err = os.OpenFile(r.path("lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err = syscall.Flock(int(r.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		return errBusy
+	}
+	return err
+}
+
+// keep writes a file of the directory, and returns when it is on the disk.
+func (r *request) keep(name string, what any) (err error) {
+	text, err := json.MarshalIndent(what, "", "  ") // tofu shows the line of a mistake
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := f.Write(text); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// restore brings the state back as it was when the box was made, if a tofu was killed while it wrote it: that begins with no state, and
+// none says that there is no box.
+func (r *request) restore() error {
+	text, err := os.ReadFile(r.path("root/tofu.tfstate"))
+	if err == nil && json.Valid(text) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if text, err = os.ReadFile(r.path("state")); err != nil {
+		return err
+	}
+	return r.keep("root/tofu.tfstate", json.RawMessage(text))
+}
+
+// tofu runs one command of OpenTofu, and returns what it prints. It stays in the process group of this program, which is ended
+// with all that is in it, and is not ended for what it prints.
+func (r *request) tofu(words ...string) (string, error) {
+	cmd := exec.Command("tofu", words...)
+	cmd.Dir, cmd.Env = r.path("root"), append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1")
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	if err != nil {
+		text := said.String()
+		if at := strings.Index(text, "Error:"); at >= 0 {
+			text = text[at:]
+		}
+		err = fmt.Errorf("tofu %s: %w: %s", words[0], err, plain.Cut(plain.Line(text), 700))
+	}
+	return out.String(), err
+}
+
+// literal is a text as the JSON of OpenTofu has it, where it is no template.
+func literal(s string) string {
+	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(s)
+}
+
+// plan writes the root module, and has OpenTofu say what it would make of it. Nothing is made.
+func (r *request) plan() error {
+	labels := map[string]string{}
+	for label, value := range r.asked.Labels {
+		labels[label] = literal(value)
+	}
+	call := map[string]any{"source": literal(r.want.module), "hcl": map[string]any{
+		"request": literal(r.asked.Request), "public_key": literal(r.asked.PublicKey), "labels": labels, "deadline": r.asked.Deadline.UTC().Format(time.RFC3339),
+	}}
+	if strings.HasPrefix(r.want.module, ".") {
+		path, err := filepath.Abs(filepath.Join(os.Getenv("HCL_RENT_DIR"), r.want.module))
+		if err != nil {
+			return err
+		}
+		call["source"] = literal(path)
+	}
+	if r.want.version != "" {
+		call["version"] = r.want.version
+	}
+	for name, value := range r.want.variables {
+		call[name] = literal(value)
+	}
+	if err := os.Mkdir(r.path("root"), 0o700); err != nil {
+		return err
+	}
+	err := r.keep("root/main.tf.json", map[string]any{
+		"terraform": map[string]any{"backend": map[string]any{"local": map[string]string{"path": "tofu.tfstate"}}},
+		"module":    map[string]any{"box": call},
+		"output":    map[string]any{"box": map[string]any{"value": "${module.box}", "sensitive": true}},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err = r.tofu("init", "-no-color", "-input=false"); err != nil {
+		return err
+	}
+	if _, err = r.tofu("plan", "-no-color", "-input=false", "-out=plan"); err != nil {
+		return err
+	}
+	text, err := r.tofu("show", "-no-color", "-json", "plan")
+	if err != nil {
+		return err
+	}
+	var planned struct {
+		Configuration struct {
+			Root struct {
+				Calls map[string]struct {
+					Module struct{ Outputs map[string]any }
+				} `json:"module_calls"`
+			} `json:"root_module"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &planned); err != nil {
+		return fmt.Errorf("what tofu says of its plan cannot be read: %w", err)
+	}
+	if outputs := planned.Configuration.Root.Calls["box"].Module.Outputs; outputs["address"] == nil {
+		return refused("the module has no output address; its outputs are %s", cmp.Or(strings.Join(slices.Sorted(maps.Keys(outputs)), ", "), "none"))
+	}
+	return nil
+}
+
+func create(q protocol.Request) (*protocol.Box, error) {
+	want, err := read(q.Spec)
+	if err != nil {
+		return nil, err
+	}
+	r, err := at(q.Request)
+	if err != nil {
+		return nil, err
+	}
+	r.asked, r.want = q, want
+	if err := os.Mkdir(r.dir, 0o700); err != nil { // nothing is asked for twice
+		return nil, err
+	}
+	if err = r.take(); err == nil {
+		err = r.keep("asked", q)
+	}
+	if err == nil {
+		err = r.plan()
+	}
+	if err == nil {
+		err = r.keep("applying", q.Request)
+	}
+	if err != nil {
+		return nil, api.Before(errors.Join(err, os.RemoveAll(r.dir)))
+	}
+	_, err = r.tofu("apply", "-no-color", "-input=false", "plan")
+	if ended, is := errors.AsType[*exec.ExitError](err); err != nil && (!is || !ended.Exited() || r.has("root/errored.tfstate")) {
+		return nil, err // it was killed, or could not write down what it has made
+	}
+	s, why := r.state()
+	if why == nil && len(s.all) > 0 {
+		var text []byte
+		if text, why = os.ReadFile(r.path("root/tofu.tfstate")); why == nil {
+			why = r.keep("state", json.RawMessage(text))
+		}
+	}
+	if why == nil {
+		why = r.keep("made", made{s.all, err != nil})
+	}
+	if why == nil {
+		why = errors.Join(os.Remove(r.path("applying")), os.Remove(r.path("root/plan"))) // which has all values in clear
+	}
+	if err = errors.Join(err, why); err != nil {
+		return nil, err
+	}
+	return r.box(s)
+}
+
+// state is what OpenTofu knows of a box.
+type state struct {
+	all     []string // addresses of what it has made and still has
+	outputs map[string]any
+}
+
+// resources are those of a module, and of those below it.
+type resources struct {
+	Resources []struct{ Address, Mode string }
+	Children  []resources `json:"child_modules"`
+}
+
+func (m resources) made() (all []string) {
+	for _, one := range m.Resources {
+		if one.Mode == "managed" {
+			all = append(all, one.Address)
+		}
+	}
+	for _, child := range m.Children {
+		all = append(all, child.made()...)
+	}
+	return all
+}
+
+func (r *request) state() (s state, err error) {
+	text, err := r.tofu("show", "-no-color", "-json")
+	if err != nil {
+		return s, err
+	}
+	var known struct {
+		Values struct {
+			Outputs struct {
+				Box struct{ Value map[string]any }
+			}
+			Root resources `json:"root_module"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &known); err != nil {
+		return s, fmt.Errorf("what tofu says of its state cannot be read: %w", err)
+	}
+	return state{known.Values.Root.made(), known.Values.Outputs.Box.Value}, nil
+}
+
+var (
+	address = regexp.MustCompile(`^[A-Za-z0-9:][A-Za-z0-9.:_-]{0,253}$|^\[[0-9A-Fa-f.:]+\]:[0-9]{1,5}$`)
+	user    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+	hostKey = regexp.MustCompile(`^[a-z0-9@.-]+ [A-Za-z0-9+/]+=*( .*)?$`)
+)
+
+// box is the box of a state. One of which something is missing, or that has no address, will never run; why is told, too.
+func (r *request) box(s state) (*protocol.Box, error) {
+	b := &protocol.Box{ID: r.asked.Request, Request: r.asked.Request, Labels: r.asked.Labels, State: protocol.Gone, PricePerHour: r.want.price}
+	if len(s.all) == 0 {
+		return b, nil
+	}
+	b.State = protocol.Failed
+	var first made
+	text, err := os.ReadFile(r.path("made"))
+	if err == nil {
+		err = json.Unmarshal(text, &first)
+	}
+	missing := slices.DeleteFunc(first.All, func(address string) bool { return slices.Contains(s.all, address) })
+	switch {
+	case err != nil:
+		return b, err
+	case first.Failed || r.has("applying"):
+		return b, errors.New("tofu apply did not get to its end")
+	case len(missing) > 0:
+		return b, fmt.Errorf("of what tofu apply has made is missing %s", plain.Cut(plain.Line(strings.Join(missing, ", ")), 300))
+	}
+	if err := tell(b, s.outputs); err != nil {
+		return b, err
+	}
+	b.State = protocol.Running
+	return b, nil
+}
+
+// tell has a box be what the outputs of its module say.
+func tell(b *protocol.Box, outputs map[string]any) error {
+	odd := func(name string, form string) error {
+		return fmt.Errorf("output %s of the module is %s, and should be %s", name, plain.Cut(plain.Line(fmt.Sprintf("%#v", outputs[name])), 80), form)
+	}
+	text := func(name string) string { text, _ := outputs[name].(string); return text }
+	b.Address = text("address")
+	if host, _, err := net.SplitHostPort(b.Address); !address.MatchString(b.Address) || err == nil && !address.MatchString(host) {
+		b.Address = ""
+		return odd("address", `a text, "host" or "host:port"`)
+	}
+	if b.Private = text("private_address"); outputs["private_address"] != nil && !protocol.IsPrivate(b.Private) {
+		b.Private = ""
+		return odd("private_address", "an IP address in a network between boxes")
+	}
+	if b.User = text("user"); outputs["user"] != nil && !user.MatchString(b.User) {
+		b.User = ""
+		return odd("user", "the name of a user")
+	}
+	if price := outputs["price_per_hour"]; price != nil {
+		usd, is := price.(float64)
+		if !is || usd < 0 || usd > 1e6 {
+			return odd("price_per_hour", "a number, in USD")
+		}
+		b.PricePerHour = usd
+	}
+	keys, is := outputs["host_keys"].([]any)
+	for _, key := range keys {
+		line, _ := key.(string)
+		if line = strings.TrimSpace(line); !isHostKey(line) {
+			is = false
+		}
+		b.HostKeys = append(b.HostKeys, line)
+	}
+	if outputs["host_keys"] != nil && !is {
+		b.HostKeys = nil
+		return odd("host_keys", `a list of public keys, such as ["ssh-ed25519 AAAA..."]`)
+	}
+	return nil
+}
+
+// isHostKey reports whether hcl can read a key: with one that it cannot it would not hear of the box at all, and so not end it.
+func isHostKey(line string) bool {
+	kind, rest, _ := strings.Cut(line, " ")
+	text, _, _ := strings.Cut(rest, " ")
+	key, err := base64.StdEncoding.DecodeString(text)
+	parts := 0
+	for ; len(key) >= 4; parts++ {
+		n := uint64(binary.BigEndian.Uint32(key))
+		if n > uint64(len(key)-4) || parts == 0 && string(key[4:4+n]) != kind {
+			return false
+		}
+		key = key[4+n:]
+	}
+	return err == nil && parts > 1 && len(key) == 0 && hostKey.MatchString(line)
+}
+
+// killed is why nobody can say that a box is gone.
+func (r *request) killed() error {
+	return fmt.Errorf("tofu was killed while it made %s, and may have made what its state does not have: look at the provider, "+
+		"delete there what bears this name, and then remove %s", r.asked.Request, r.path("applying"))
+}
+
+// refresh is for how long a state is as good as a new one: hcl asks for the status every few seconds while it waits for a box.
+const refresh = 30 * time.Second
+
+func status(q protocol.Request) (*protocol.Box, error) {
+	r, err := open(q)
+	switch {
+	case errors.Is(err, errNone):
+		return nil, &protocol.Error{Code: protocol.NotFound, Message: err.Error()}
+	case errors.Is(err, errBusy):
+		id := cmp.Or(q.ID, q.Request)
+		return &protocol.Box{ID: id, Request: id, State: protocol.Pending}, nil
+	case err != nil:
+		return nil, err
+	case r.has("gone"):
+		return r.box(state{})
+	}
+	if at, err := os.Stat(r.path("refreshed")); err != nil || time.Since(at.ModTime()).Abs() >= refresh {
+		if _, err := r.tofu("apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"); err != nil {
+			return nil, err
+		}
+		if err := r.keep("refreshed", time.Now()); err != nil {
+			return nil, err
+		}
+	}
+	s, err := r.state()
+	if err == nil && len(s.all) == 0 && r.has("applying") {
+		err = r.killed()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, _ := r.box(s)
+	return b, nil
+}
+
+// destroy ends all that the state has. Only then, and if the state has all that was made, is the box gone.
+func destroy(q protocol.Request) error {
+	r, err := open(q)
+	switch {
+	case errors.Is(err, errNone):
+		return nil
+	case errors.Is(err, errBusy):
+		return &protocol.Error{Code: protocol.Busy, Message: err.Error()}
+	case err != nil:
+		return err
+	case r.has("gone"):
+		return r.forget()
+	}
+	if _, err := r.tofu("destroy", "-auto-approve", "-no-color", "-input=false"); err != nil {
+		return err
+	}
+	s, err := r.state()
+	switch {
+	case err != nil:
+		return err
+	case len(s.all) > 0:
+		return fmt.Errorf("after tofu destroy there is %s", plain.Cut(plain.Line(strings.Join(s.all, ", ")), 300))
+	case r.has("applying"):
+		return r.killed()
+	}
+	if err := r.keep("gone", time.Now()); err != nil {
+		return err
+	}
+	return r.forget()
+}
+
+// forget removes what has values of a box that is gone.
+func (r *request) forget() error {
+	return errors.Join(os.RemoveAll(r.path("state")), os.RemoveAll(r.path("root"))) // with the providers
+}
