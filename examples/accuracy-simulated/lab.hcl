@@ -2,6 +2,7 @@
 #
 #     hcl plan  examples/accuracy-simulated     what would be asked, and what that can show
 #     hcl apply examples/accuracy-simulated     ask it: under a minute
+#     hcl tune  examples/accuracy-simulated     which of them is best, if it has to be right
 #
 # Each engine answers from a table, so that it is known what comes out: "full" has 264 of 300 answers right.
 # "close" loses one of them and gains another, which is less than the margin for certain: it holds. "coarse"
@@ -56,4 +57,17 @@ accuracy "books" {
   baseline = engine.sim.full   # question by question
   margin   = 0.03              # of 300 answers, 9 may be lost
   at       = [16]
+}
+
+# Which is fastest, of those that are right? Each start is asked after its loads, and who is worse than the first is out.
+tune "precision" {
+  objective = benchmark.online
+  start     = engine.sim.full
+  accuracy  = accuracy.books
+
+  stage "engine" { engines = [engine.sim.close, engine.sim.coarse] }
+
+  keep   = 1
+  finals = 2
+  budget { starts = 10 }
 }

@@ -6,6 +6,7 @@
 #     engines.hcl    what is started on them
 #     online.hcl     requests to a server
 #     throughput.hcl the engines' own throughput benchmarks, without a server
+#     accuracy.hcl   GSM8K, which the study did not ask
 #     report.hcl     the charts that the study drew
 #     lab.hclvars    your addresses and images
 
