@@ -7,16 +7,19 @@
 // and where they are known private_address, user, host_keys (a list) and price_per_hour.
 //
 // Each request has a directory of its own in HCL_RENT_DIR, with a root module that is written here, and its own state. The state
-// is all that is known of the box: whoever loses it has to look at the provider. A tofu that was killed while it applied may have
+// is all that is known of the box: whoever loses it has to look at the provider. A module that is a directory is copied there: what
+// was made is destroyed by what has made it. A tofu that was killed while it applied may have
 // made what its state has not. Such a request is never said to be gone, but its state is destroyed; the file "applying" in its
-// directory says so, and is removed by who has looked.
+// directory says so, and is removed by who has looked. Nor is a box gone because another login does not find it: see [request.believe].
 package main
 
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -94,7 +97,8 @@ func read(spec map[string]string) (w wanted, err error) {
 
 // request is the directory of a request: root is OpenTofu's, with the state; the file "asked" has what was asked for; "applying"
 // is there while tofu applies, and stays where it was killed then; "made" has what was made, once tofu has ended by itself, and
-// "state" the state as it was then; "refreshed" is written after each refresh; and "gone" says that nothing is left.
+// "state" the state as it was then; "logins" are those that may say what is gone; "refreshed" is written after each refresh; and
+// "gone" says that nothing is left, nor anything else in the directory.
 type request struct {
 	dir   string
 	asked protocol.Request
@@ -139,10 +143,14 @@ func open(q protocol.Request) (r *request, err error) {
 	if err := r.take(); err != nil {
 		return nil, err
 	}
+	if r.has("gone") {
+		r.asked.Request = filepath.Base(r.dir)
+		return r, nil
+	}
 	if !r.has("applying") && !r.has("made") && !r.has("root/tofu.tfstate") { // this program was killed before
 		return nil, errNone
 	}
-	if r.has("state") && !r.has("gone") {
+	if r.has("state") {
 		if err := r.restore(); err != nil {
 			return nil, err
 		}
@@ -174,21 +182,21 @@ func (r *request) take() (err error) {
 	return err
 }
 
-// keep writes a file of the directory, and returns when it is on the disk.
+// keep writes a file of the directory, whole or not at all, and returns when it is on the disk.
 func (r *request) keep(name string, what any) (err error) {
 	text, err := json.MarshalIndent(what, "", "  ") // tofu shows the line of a mistake
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(r.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(r.path(name+".new"), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(text); err != nil {
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return f.Sync()
+	return os.Rename(f.Name(), r.path(name))
 }
 
 // restore brings the state back as it was when the box was made, if a tofu was killed while it wrote it: that begins with no state, and
@@ -236,21 +244,23 @@ func (r *request) plan() error {
 	call := map[string]any{"source": literal(r.want.module), "hcl": map[string]any{
 		"request": literal(r.asked.Request), "public_key": literal(r.asked.PublicKey), "labels": labels, "deadline": r.asked.Deadline.UTC().Format(time.RFC3339),
 	}}
-	if strings.HasPrefix(r.want.module, ".") {
-		path, err := filepath.Abs(filepath.Join(os.Getenv("HCL_RENT_DIR"), r.want.module))
-		if err != nil {
-			return err
+	if err := os.Mkdir(r.path("root"), 0o700); err != nil {
+		return err
+	}
+	if from := r.want.module; strings.HasPrefix(from, ".") || filepath.IsAbs(from) {
+		if !filepath.IsAbs(from) {
+			from = filepath.Join(os.Getenv("HCL_RENT_DIR"), from)
 		}
-		call["source"] = literal(path)
+		if err := copyModule(r.path("root/module"), from); err != nil {
+			return fmt.Errorf("copy the module %s: %w", from, err)
+		}
+		call["source"] = "./module"
 	}
 	if r.want.version != "" {
 		call["version"] = r.want.version
 	}
 	for name, value := range r.want.variables {
 		call[name] = literal(value)
-	}
-	if err := os.Mkdir(r.path("root"), 0o700); err != nil {
-		return err
 	}
 	err := r.keep("root/main.tf.json", map[string]any{
 		"terraform": map[string]any{"backend": map[string]any{"local": map[string]string{"path": "tofu.tfstate"}}},
@@ -288,6 +298,50 @@ func (r *request) plan() error {
 	return nil
 }
 
+// mostFiles is how many files a module may have: it is copied for each request.
+const mostFiles = 1000
+
+// copyModule copies a module's directory, what its links lead to in it, but not what somebody who has tried it by hand has left there.
+func copyModule(to, from string) error {
+	files := 0
+	var all func(to, from string) error
+	all = func(to, from string) error {
+		found, err := os.ReadDir(from)
+		if err != nil {
+			return err
+		}
+		if err := os.Mkdir(to, 0o700); err != nil {
+			return err
+		}
+		for _, one := range found {
+			source, copied := filepath.Join(from, one.Name()), filepath.Join(to, one.Name())
+			if name := one.Name(); name == ".terraform" || name == ".git" || strings.Contains(name, ".tfstate") {
+				continue
+			}
+			if files++; files > mostFiles {
+				return refused("it has over %d files", mostFiles)
+			}
+			info, err := os.Stat(source)
+			switch {
+			case err != nil:
+				return err
+			case info.IsDir():
+				err = all(copied, source)
+			case info.Mode().IsRegular():
+				var text []byte
+				if text, err = os.ReadFile(source); err == nil {
+					err = os.WriteFile(copied, text, info.Mode().Perm()&0o700|0o600)
+				}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return all(to, from)
+}
+
 func create(q protocol.Request) (*protocol.Box, error) {
 	want, err := read(q.Spec)
 	if err != nil {
@@ -308,7 +362,7 @@ func create(q protocol.Request) (*protocol.Box, error) {
 		err = r.plan()
 	}
 	if err == nil {
-		err = r.keep("applying", q.Request)
+		err = errors.Join(r.keep("logins", []string{r.login()}), r.keep("applying", q.Request))
 	}
 	if err != nil {
 		return nil, api.Before(errors.Join(err, os.RemoveAll(r.dir)))
@@ -360,8 +414,9 @@ func (m resources) made() (all []string) {
 	return all
 }
 
-func (r *request) state() (s state, err error) {
-	text, err := r.tofu("show", "-no-color", "-json")
+// state reads the state, or another one of a file.
+func (r *request) state(file ...string) (s state, err error) {
+	text, err := r.tofu(append([]string{"show", "-no-color", "-json"}, file...)...)
 	if err != nil {
 		return s, err
 	}
@@ -397,20 +452,29 @@ func (r *request) box(s state) (*protocol.Box, error) {
 	if err == nil {
 		err = json.Unmarshal(text, &first)
 	}
-	missing := slices.DeleteFunc(first.All, func(address string) bool { return slices.Contains(s.all, address) })
+	missing := without(first.All, s.all)
 	switch {
 	case err != nil:
 		return b, err
-	case first.Failed || r.has("applying"):
+	case first.Failed:
 		return b, errors.New("tofu apply did not get to its end")
 	case len(missing) > 0:
-		return b, fmt.Errorf("of what tofu apply has made is missing %s", plain.Cut(plain.Line(strings.Join(missing, ", ")), 300))
+		return b, fmt.Errorf("of what tofu apply has made is missing %s", listed(missing))
 	}
 	if err := tell(b, s.outputs); err != nil {
 		return b, err
 	}
 	b.State = protocol.Running
 	return b, nil
+}
+
+// without are the addresses of some that others lack.
+func without(some, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(some), func(address string) bool { return slices.Contains(others, address) })
+}
+
+func listed(addresses []string) string {
+	return plain.Cut(plain.Line(strings.Join(addresses, ", ")), 300)
 }
 
 // tell has a box be what the outputs of its module say.
@@ -470,10 +534,59 @@ func isHostKey(line string) bool {
 	return err == nil && parts > 1 && len(key) == 0 && hostKey.MatchString(line)
 }
 
-// killed is why nobody can say that a box is gone.
+// killed is why nobody can say that a box is gone; nil: tofu has come to its end.
 func (r *request) killed() error {
+	if !r.has("applying") || r.has("made") {
+		return nil
+	}
 	return fmt.Errorf("tofu was killed while it made %s, and may have made what its state does not have: look at the provider, "+
 		"delete there what bears this name, and then remove %s", r.asked.Request, r.path("applying"))
+}
+
+// known are the variables that say nothing of who logs in. HOME may have files that do.
+var known = []string{
+	"PATH", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "VIRTUAL_ENV", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "HCL_RENT_DIR",
+	"PWD", "OLDPWD", "SHLVL", "_",
+}
+
+// login tells one login from another, as far as the environment does, and tells neither.
+func (r *request) login() string {
+	all := slices.DeleteFunc(os.Environ(), func(v string) bool { name, _, _ := strings.Cut(v, "="); return slices.Contains(known, name) })
+	slices.Sort(all)
+	sum := sha256.Sum256([]byte(r.asked.Request + "\x00" + strings.Join(all, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// believe is an error if this login must not say what is gone: providers say "not found" of what another account has, and OpenTofu
+// takes it out of its state then. The login that has made the box may, and one that has found all of it.
+func (r *request) believe() error {
+	var logins []string
+	text, err := os.ReadFile(r.path("logins"))
+	if errors.Is(err, fs.ErrNotExist) { // somebody who has looked has removed it
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &logins)
+	}
+	if err != nil || slices.Contains(logins, r.login()) {
+		return err
+	}
+	before, err := r.state()
+	if err != nil || len(before.all) == 0 {
+		return err
+	}
+	if _, err = r.tofu("apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false", "-state-out=seen.tfstate"); err != nil {
+		return err
+	}
+	seen, err := r.state("seen.tfstate")
+	if err != nil {
+		return err
+	}
+	if missing := without(before.all, seen.all); len(missing) > 0 {
+		return fmt.Errorf("another login than the one that has made %s does not find %s, which says nothing: log in as then, or look at the provider, "+
+			"and remove %s when it is gone there", r.asked.Request, listed(missing), r.path("logins"))
+	}
+	return r.keep("logins", append(logins, r.login()))
 }
 
 // refresh is for how long a state is as good as a new one: hcl asks for the status every few seconds while it waits for a box.
@@ -492,6 +605,9 @@ func status(q protocol.Request) (*protocol.Box, error) {
 	case r.has("gone"):
 		return r.box(state{})
 	}
+	if err := r.believe(); err != nil {
+		return nil, err
+	}
 	if at, err := os.Stat(r.path("refreshed")); err != nil || time.Since(at.ModTime()).Abs() >= refresh {
 		if _, err := r.tofu("apply", "-refresh-only", "-auto-approve", "-no-color", "-input=false"); err != nil {
 			return nil, err
@@ -501,14 +617,17 @@ func status(q protocol.Request) (*protocol.Box, error) {
 		}
 	}
 	s, err := r.state()
-	if err == nil && len(s.all) == 0 && r.has("applying") {
+	if err == nil && len(s.all) == 0 {
 		err = r.killed()
 	}
 	if err != nil {
 		return nil, err
 	}
 	b, _ := r.box(s)
-	return b, nil
+	if b.State == protocol.Gone { // and nobody will ask for its end
+		err = r.forget()
+	}
+	return b, err
 }
 
 // destroy ends all that the state has. Only then, and if the state has all that was made, is the box gone.
@@ -524,6 +643,9 @@ func destroy(q protocol.Request) error {
 	case r.has("gone"):
 		return r.forget()
 	}
+	if err := r.believe(); err != nil {
+		return err
+	}
 	if _, err := r.tofu("destroy", "-auto-approve", "-no-color", "-input=false"); err != nil {
 		return err
 	}
@@ -532,17 +654,24 @@ func destroy(q protocol.Request) error {
 	case err != nil:
 		return err
 	case len(s.all) > 0:
-		return fmt.Errorf("after tofu destroy there is %s", plain.Cut(plain.Line(strings.Join(s.all, ", ")), 300))
-	case r.has("applying"):
-		return r.killed()
+		return fmt.Errorf("after tofu destroy there is %s", listed(s.all))
 	}
-	if err := r.keep("gone", time.Now()); err != nil {
+	if err := r.killed(); err != nil {
 		return err
 	}
 	return r.forget()
 }
 
-// forget removes what has values of a box that is gone.
+// forget notes that the box is gone, and removes all else: what was asked for has values, and root the providers.
 func (r *request) forget() error {
-	return errors.Join(os.RemoveAll(r.path("state")), os.RemoveAll(r.path("root"))) // with the providers
+	if err := r.keep("gone", time.Now()); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(r.dir)
+	for _, one := range found {
+		if one.Name() != "gone" && one.Name() != "lock" {
+			err = errors.Join(err, os.RemoveAll(r.path(one.Name())))
+		}
+	}
+	return err
 }

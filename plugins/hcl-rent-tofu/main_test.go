@@ -45,7 +45,7 @@ func (c *cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	name := strings.TrimPrefix(r.URL.Path, "/boxes/")
 	hold := c.hold
-	if r.Header.Get("Authorization") != "Bearer token-canary" || c.fails {
+	if token := r.Header.Get("Authorization"); token != "Bearer token-canary" && token != "Bearer token-canary-renewed" || c.fails {
 		http.Error(w, "the quota of token-canary is used up", http.StatusForbidden)
 		c.mu.Unlock()
 		return
@@ -238,18 +238,129 @@ func TestSlowRent(t *testing.T) {
 	w.want(1)
 	must(t, w.renter.Release(t.Context(), third))
 	w.want(0)
-	err = filepath.WalkDir(w.renter.Plugin.Dir, func(path string, d os.DirEntry, err error) error {
-		if err == nil && !d.IsDir() {
-			text, why := os.ReadFile(path)
-			if err = why; strings.Contains(string(text), "token-canary") || strings.Contains(path, "/root/") {
-				t.Errorf("%s is left: %s", path, text)
-			}
+	if w.nothingLeft(); w.stage() != rent.Over {
+		t.Errorf("it is %s", w.stage())
+	}
+}
+
+// nothingLeft sees that of requests whose boxes are gone only that is kept.
+func (w *world) nothingLeft() {
+	w.Helper()
+	must(w.T, filepath.WalkDir(w.renter.Plugin.Dir, func(path string, d os.DirEntry, err error) error {
+		if name := d.Name(); err == nil && !d.IsDir() && name != "gone" && name != "lock" {
+			w.Errorf("%s is left", path)
 		}
 		return err
-	})
+	}))
+}
+
+// TestSlowAnotherLogin: that another login does not find a box, which OpenTofu takes for gone, says nothing; one that finds it may end it.
+func TestSlowAnotherLogin(t *testing.T) {
+	w := newWorld(t, module+outputs)
+	dir, tofu := t.TempDir(), filepath.Join(testhost.Tofu(t), "tofu")
+	script := `#!/bin/sh
+# A provider that says "not found" to the login "of-somebody-else": what has a state is no more in it then.
+all="module.box.terraform_data.net module.box.terraform_data.box"
+if [ "$CLOUD_TOKEN" = of-somebody-else ]; then
+	case "$*" in
+	destroy*) ` + tofu + ` state rm $all >&2 || exit ;;
+	*-state-out=seen.tfstate*) ` + tofu + ` "$@" && exec ` + tofu + ` state rm -state=seen.tfstate $all >&2 ;;
+	*-refresh-only*) ` + tofu + ` "$@" && exec ` + tofu + ` state rm $all >&2 ;;
+	esac
+fi
+exec ` + tofu + ` "$@"
+`
+	must(t, os.WriteFile(filepath.Join(dir, "tofu"), []byte(script), 0o755))
+	env := w.renter.Plugin.Env
+	env[1].Value = provision.Plain(dir + ":" + env[1].Value.Reveal())
+	rental, err := w.renter.Rent(t.Context(), w.ask)
 	must(t, err)
-	if _, err := os.Stat(root); !errors.Is(err, os.ErrNotExist) || w.stage() != rent.Over {
-		t.Errorf("%v, %s", err, w.stage())
+	state := filepath.Join(w.renter.Plugin.Dir, rental.Request)
+	old := func() { must(t, os.Chtimes(filepath.Join(state, "refreshed"), time.Time{}, time.Now().Add(-refresh))) }
+
+	env[0].Value = provision.Secret("of-somebody-else")
+	w.renter.Poll.Total = time.Millisecond
+	old()
+	must(t, w.renter.Lost(t.Context(), rental))
+	if err := w.renter.Release(t.Context(), rental); err == nil || !strings.Contains(err.Error(), "another login than the one that has made "+rental.Request) {
+		t.Error(err)
+	}
+	w.want(1)
+	env[0].Value = provision.Secret("token-canary-renewed")
+	w.renter.Poll.Total = time.Minute
+	old()
+	must(t, w.renter.Lost(t.Context(), rental))
+	must(t, w.renter.Release(t.Context(), rental))
+	w.want(0)
+	w.nothingLeft()
+}
+
+// TestSlowModuleChanged: a box is ended by the module that has made it, wherever that is now and whatever stands in it; and of one that
+// is gone by itself nothing is left here either.
+func TestSlowModuleChanged(t *testing.T) {
+	for what, change := range map[string]func(path string) error{
+		"moved": func(path string) error { return os.Rename(path, path+"-2") },
+		"changed": func(path string) error {
+			return os.WriteFile(filepath.Join(path, "main.tf"), []byte(strings.Replace(module+outputs, "-X DELETE", "-X PUT", 1)), 0o600)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, module+outputs)
+			rental, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			must(t, change(filepath.Join(w.renter.Plugin.Dir, "..", "..", "box")))
+			must(t, w.renter.Release(t.Context(), rental))
+			w.want(0)
+			w.nothingLeft()
+		})
+	}
+	t.Run("gone by itself", func(t *testing.T) {
+		w := newWorld(t, module+outputs)
+		rental, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		root := filepath.Join(w.renter.Plugin.Dir, rental.Request, "root")
+		lose := exec.Command(filepath.Join(testhost.Tofu(t), "tofu"), "state", "rm", "module.box.terraform_data.net", "module.box.terraform_data.box")
+		lose.Dir = root
+		if out, err := lose.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if err := w.renter.Lost(t.Context(), rental); !errors.Is(err, rent.ErrLost) {
+			t.Error(err)
+		}
+		w.nothingLeft()
+		must(t, w.renter.Settle(t.Context(), rental))
+	})
+}
+
+// TestCopyModule: a module is copied with what its links lead to, and without what somebody who has tried it has left there.
+func TestCopyModule(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"box/main.tf", "box/net/main.tf", "box/terraform.tfstate", "box/terraform.tfstate.backup", "box/.terraform/modules.json", "user.yaml", "shared/disk.tf"} {
+		must(t, os.MkdirAll(filepath.Dir(at(name)), 0o700))
+		must(t, os.WriteFile(at(name), []byte(name), 0o600))
+	}
+	must(t, os.Symlink("../user.yaml", at("box/user.yaml")))
+	must(t, os.Symlink(at("shared"), at("box/shared")))
+	must(t, copyModule(at("copy"), at("box")))
+	must(t, os.RemoveAll(at("shared")))
+	must(t, os.Remove(at("user.yaml")))
+	var found []string
+	must(t, filepath.WalkDir(at("copy"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			text, why := os.ReadFile(path)
+			found, err = append(found, string(text)), why
+		}
+		return err
+	}))
+	if got := strings.Join(found, " "); got != "box/main.tf box/net/main.tf shared/disk.tf user.yaml" {
+		t.Error(got)
+	}
+	must(t, os.Remove(at("box/shared")))
+	must(t, os.Remove(at("box/user.yaml")))
+	must(t, os.Symlink("..", at("box/round")))
+	if err := copyModule(at("round"), at("box")); err == nil {
+		t.Error("a module that contains itself is copied")
 	}
 }
 
@@ -313,7 +424,7 @@ func TestSlowFails(t *testing.T) {
 		cloud  func(*cloud)
 		told   string
 	}{
-		"no such module":     {module: module + outputs, spec: map[string]string{"module": "../../bax"}, told: "no box was asked for: tofu init"},
+		"no such module":     {module: module + outputs, spec: map[string]string{"module": "../../bax"}, told: "no box was asked for: copy the module"},
 		"no such variable":   {module: module + outputs, spec: map[string]string{"sice": "5"}, told: `No argument or block type is named "sice"`},
 		"no number":          {module: module + outputs, spec: map[string]string{"size": "large"}, told: "no box was asked for: tofu plan"},
 		"no output":          {module: module + `output "ip" { value = "192.0.2.9" }`, told: "the module has no output address; its outputs are ip"},
@@ -410,7 +521,7 @@ func TestRefused(t *testing.T) {
 		`"../hcl-1" is no request of hcl's`:                  {Verb: protocol.Create, Request: "../hcl-1", Spec: good},
 		`"hcl-1/.." is no request of hcl's`:                  {Verb: protocol.Delete, ID: "hcl-1/.."},
 		"hcl-rent-tofu cannot \"extend\"":                    {Verb: protocol.Extend, ID: "hcl-1"},
-		"no box was asked for: tofu init":                    {Verb: protocol.Create, Request: "hcl-1", Spec: good},
+		"no box was asked for: copy the module":              {Verb: protocol.Create, Request: "hcl-1", Spec: good},
 	} {
 		_, err := answer(q)
 		told, is := errors.AsType[*protocol.Error](err)
