@@ -119,6 +119,10 @@ type Engine struct {
 	Build        *Build // nil: the model is served as it is
 	Pos          string
 
+	// Without is the setting that forces acceptance, where the lab's engine has it and this one is a start of it for questions alone,
+	// see [Unforced]; empty: it is as the lab says.
+	Without string
+
 	Transfer string   // of a group: how the KV cache goes from prefill to decode; empty: in the engine's usual way
 	Router   bool     // it gives requests to others, and needs no GPU
 	Words    []string // of a member that is a router: what its command has before flags

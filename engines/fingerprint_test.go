@@ -78,6 +78,7 @@ var counts = map[string]bool{
 	"APIKey":       false, // it opens a door and steers nothing
 	"Ready":        false, // how long to wait
 	"CompileCache": false, // a start is faster with it
+	"Without":      false, // what the others lack then says it
 	"Manifests":    false, // of an engine of manifests only: TestFingerprintOfManifests
 	"URL":          false, // of an external engine only: TestFingerprintOfExternal
 	"URLs":         false,

@@ -146,7 +146,7 @@ func Simulated(e *Engine, place func(*provision.Host) *provision.Host, port int,
 func (e *Engine) standIn(speed float64) *Engine {
 	s := &Engine{
 		Kind: Sim, Declared: cmp.Or(e.Declared, e.Kind), Name: e.Name, Instance: e.Instance, Description: e.Description,
-		Model: e.Model, Ready: e.Ready, Pos: e.Pos, Router: e.Router,
+		Model: e.Model, Ready: e.Ready, Pos: e.Pos, Router: e.Router, Without: e.Without,
 	}
 	if e.Kind == GroupKind {
 		s.Kind, s.Transfer = GroupKind, e.Transfer

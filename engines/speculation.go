@@ -1,13 +1,16 @@
 package engines
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"hclbench/engines/setting"
+	"hclbench/provision"
 	"hclbench/telemetry"
 )
 
@@ -56,6 +59,77 @@ func Draft(e *Engine) *Model {
 func ForcesAcceptance(e *Engine) string {
 	_, by := telemetry.ForcedAcceptance(generationSettings(e))
 	return by
+}
+
+// Unforced is the engine as it answers as its model does: without what has it accept drafted tokens whatever they are, and [Engine.Without]
+// says so. It is the engine itself where nothing does. What stands neither in flags nor in variables nor in the configuration cannot be taken away.
+func Unforced(e *Engine) (*Engine, error) {
+	by := ForcesAcceptance(e)
+	if by == "" {
+		return e, nil
+	}
+	out := *e.With(func(_ string, recipe *Engine) *Engine {
+		r := *recipe
+		r.Config = withoutForcing(r.Config)
+		r.Env = slices.DeleteFunc(slices.Clone(r.Env), func(v provision.EnvVar) bool { return telemetry.Forces(v.Name, v.Value.Reveal()) })
+		r.Flags = slices.DeleteFunc(slices.Clone(r.Flags), func(f Flag) bool {
+			return telemetry.Forces(f.Name[strings.LastIndex(f.Name, ".")+1:], f.text().Reveal())
+		})
+		for i, f := range r.Flags {
+			if f.Value != nil {
+				r.Flags[i].Value = new(withoutForcing(*f.Value))
+			}
+		}
+		return &r
+	})
+	if left := ForcesAcceptance(&out); left != "" {
+		return nil, fmt.Errorf("%s has %s where it cannot be taken away for a start: write it in flags, env or config", e.Address(), left)
+	}
+	out.Without = by
+	return &out, nil
+}
+
+// withoutForcing is a text without the members that force acceptance, where it is a JSON object; else the text.
+func withoutForcing(t provision.Text) provision.Text {
+	shown := string(unforcedJSON([]byte(t.String())))
+	if shown == t.String() {
+		return t
+	}
+	return provision.Partly(string(unforcedJSON([]byte(t.Reveal()))), shown, t.Secrets())
+}
+
+func unforcedJSON(text []byte) []byte {
+	marshal := func(v any) []byte {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false) // secrets stay as they are, so that they are found and hidden
+		_ = enc.Encode(v)        // it came from JSON
+		return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return text
+	}
+	changed := false
+	for name, was := range members {
+		var word string
+		is := was
+		if json.Unmarshal(was, &word) != nil {
+			is = unforcedJSON(was)
+		} else if inside := string(unforcedJSON([]byte(word))); inside != word { // JSON as a text
+			is = marshal(inside)
+		}
+		if telemetry.Forces(name, word) {
+			delete(members, name)
+			changed = true
+		} else if !bytes.Equal(was, is) {
+			members[name], changed = is, true
+		}
+	}
+	if changed { // else not a blank of it is another
+		text = marshal(members)
+	}
+	return text
 }
 
 // generationSettings is what the part of an engine that generates is told, as in [Fingerprint].

@@ -87,8 +87,24 @@ var (
 // maxAtOnce is the highest concurrency at which questions are asked.
 const maxAtOnce = 100_000
 
+// askers are the engines that answer in the place of those that accept drafted tokens whatever they are: each is one start, whichever blocks
+// ask it.
+type askers map[*engines.Engine]*engines.Engine
+
+// of is the engine that answers in the place of one: as a rule itself.
+func (a askers) of(e *engines.Engine) (*engines.Engine, error) {
+	if a[e] == nil {
+		asked, err := engines.Unforced(e)
+		if err != nil {
+			return nil, err
+		}
+		a[e] = asked
+	}
+	return a[e], nil
+}
+
 // readAccuracy reads an accuracy block, and makes a cell of each engine at each concurrency.
-func readAccuracy(b *lang.Block, c *Config) Benchmark {
+func readAccuracy(b *lang.Block, c *Config, asked askers) Benchmark {
 	d := accuracyDraft{Benchmark: Benchmark{Name: b.Label, Repeat: 1, Percentiles: load.DefaultPercentiles(), Pos: b.Header.String()}}
 	d.Margin = defaultMargin
 	read := b.Read(&d, nil)
@@ -107,7 +123,7 @@ func readAccuracy(b *lang.Block, c *Config) Benchmark {
 		read.Fail(read.At("baseline"), "Baseline not asked", "%s is asked nothing in this block, so that there are no answers of it. Add it to engine.", d.baseline.Address())
 	}
 	for i, e := range d.engines {
-		checkAsked(read, &d, i, e)
+		checkAsked(read, &d, i, e, asked)
 	}
 	for i, at := range d.at {
 		if slices.Contains(d.at[:i], at) {
@@ -128,9 +144,13 @@ func readAccuracy(b *lang.Block, c *Config) Benchmark {
 		if asks.Spec.Task == accuracy.NextToken && !read.Arg("endpoint").IsSet() && e.Kind == engines.SGLang {
 			asks.Spec.Endpoint = load.Generate // which alone tells of given texts
 		}
+		who, err := asked.of(e)
+		if err != nil {
+			panic(fmt.Sprintf("ask %s: %v, which was checked. This is a bug in hcl.", e, err))
+		}
 		for _, n := range at {
 			d.Cells = append(d.Cells, Cell{
-				Axes: []Axis{{"engine", e.Label()}, {"concurrency", int64(n)}}, Engine: e, Asks: &asks,
+				Axes: []Axis{{"engine", e.Label()}, {"concurrency", int64(n)}}, Engine: who, Asks: &asks,
 				Workload: load.Workload{Concurrency: n, Endpoint: asks.Spec.Endpoint, Dataset: load.Dataset{Kind: load.JSONL, Questions: true,
 					Path: d.Spec.Path, SHA256: d.Spec.SHA256, Shots: d.Spec.ShotsPath, ShotsSHA256: d.Spec.ShotsSHA256}},
 			})
@@ -179,8 +199,8 @@ func checkTask(b *lang.Block, d *accuracyDraft) {
 	}
 }
 
-// checkAsked: who is asked runs somewhere, and has room for the answers.
-func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
+// checkAsked: who is asked runs somewhere, answers as its model does, and has room for the answers.
+func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine, asked askers) {
 	if e == nil {
 		return
 	}
@@ -188,7 +208,8 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
 	if len(d.engines) > 1 {
 		at = b.Element("engine", i)
 	}
-	argument, why := unaskable(e, d.Spec)
+	why := tooLong(e, d.Spec)
+	_, err := asked.of(e)
 	switch {
 	case slices.Contains(d.engines[:i], e):
 		b.Fail(at, "Engine given twice", "%s is asked already. Remove one.", e.Address())
@@ -196,23 +217,27 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine) {
 		b.Fail(at, "Wrong value", onlyRecipe, e.Address())
 	case b.UsesMatrix(e.Address()):
 		b.Fail(at, "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
-	case why != "" && argument != "":
-		b.Fail(b.At(argument), "Context too short", "%s", why)
 	case why != "":
-		b.Fail(at, "Answers are not the model's", "%s", why)
+		b.Fail(b.At("max_tokens"), "Context too short", "%s", why)
+	case err != nil:
+		b.Fail(at, "Answers are not the model's", "It accepts drafted tokens whatever they are, and is asked on a start without that: %v.", err)
 	}
 }
 
-// unaskable is why nobody asks an engine such questions, and the argument that is to blame where it is not the engine; both empty: it can be asked.
-func unaskable(e *engines.Engine, s accuracy.Spec) (argument, why string) {
+// unaskable is why nobody asks an engine such questions on the start on which its loads are measured; empty: it can be asked.
+func unaskable(e *engines.Engine, s accuracy.Spec) (why string) {
 	if how := engines.ForcesAcceptance(e); how != "" {
-		return "", fmt.Sprintf("%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does. "+
-			"Ask an engine without it, which is a start of its own.", e.Address(), how)
+		return fmt.Sprintf("%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does", e.Address(), how)
 	}
+	return tooLong(e, s)
+}
+
+// tooLong is why an answer does not go into an engine's context; empty: it does, as far as the engine says.
+func tooLong(e *engines.Engine, s accuracy.Spec) (why string) {
 	if most, flag, said := engines.MaxContext(e); said && s.MaxTokens >= most {
-		return "max_tokens", fmt.Sprintf("An answer may have %d tokens, and %s of %s allows %d with its question. Raise it, or ask for less.", s.MaxTokens, flag, e.Address(), most)
+		return fmt.Sprintf("An answer may have %d tokens, and %s of %s allows %d with its question. Raise it, or ask for less.", s.MaxTokens, flag, e.Address(), most)
 	}
-	return "", ""
+	return ""
 }
 
 // concurrenciesOf are those at which an engine is asked where nobody says it: the highest that it is measured at, and 1.

@@ -25,8 +25,9 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 		c.Benchmarks = append(c.Benchmarks, readBenchmark(b))
 	}
 	var asks []Benchmark
+	asked := askers{}
 	for _, b := range r.Blocks("accuracy") {
-		asks = append(asks, readAccuracy(b, c))
+		asks = append(asks, readAccuracy(b, c, asked))
 	}
 	for _, b := range r.Blocks("tune") {
 		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks, asks))

@@ -425,6 +425,11 @@ func checkGuard(b *lang.Block, t *Tune, asks []Benchmark) {
 		b.Incomplete = true // which is told where it is written
 		return
 	}
+	if engines.ForcesAcceptance(t.Start) != "" {
+		b.Fail(b.At("start"), "Answers are not the model's", "%s, and a tuning asks on the very starts that it measures. Tune without that, or leave out accuracy.",
+			unaskable(t.Start, asks[i].Cells[0].Asks.Spec))
+		return
+	}
 	for _, c := range asks[i].Cells {
 		if c.Engine == t.Start {
 			t.Checks = append(t.Checks, c)
@@ -675,36 +680,38 @@ func (t *Tune) Pace(options []string) float64 {
 // Made is what overrides make of an engine.
 func (t *Tune) Made(base *engines.Engine, all ...engines.Override) Candidate {
 	c := Candidate{Engine: base, Base: base, Over: engines.Joined(base.Kind, all...)}
-	if c.Over.Empty() {
-		return c
-	}
-	if base.Kind == engines.GroupKind {
-		c.Cannot = "the flags and variables of a group are those of its engines"
-		return c
-	}
-	c.Engine, _ = engines.Overridden(base, c.Over)
-	c.Engine = engines.Variant(c.Engine, c.Over.String())
-	if strange := t.strangeFlag(base, c.Over); strange != "" {
-		c.Cannot = strings.TrimSuffix(strange, ".")
-		return c
-	}
-	if found := engines.Check(c.Engine); len(found) > 0 {
-		c.Cannot = strings.TrimSuffix(found[0].Detail, ".")
-		return c
-	}
-	for _, at := range t.Loads {
-		if why, _ := contextTooShort(c.Engine, at.Workload); why != "" {
-			c.Cannot = strings.TrimSuffix(why, ".")
+	if !c.Over.Empty() {
+		if c.Cannot = t.overridden(&c); c.Cannot != "" {
 			return c
 		}
 	}
 	for _, at := range t.Checks {
-		_, why := unaskable(c.Engine, at.Asks.Spec)
-		if c.Cannot = strings.TrimSuffix(why, "."); why != "" {
+		if c.Cannot = strings.TrimSuffix(unaskable(c.Engine, at.Asks.Spec), "."); c.Cannot != "" {
 			return c
 		}
 	}
 	return c
+}
+
+// overridden lays the overrides of a candidate over its base, and says why that cannot be started; empty: it can.
+func (t *Tune) overridden(c *Candidate) (cannot string) {
+	if c.Base.Kind == engines.GroupKind {
+		return "the flags and variables of a group are those of its engines"
+	}
+	c.Engine, _ = engines.Overridden(c.Base, c.Over)
+	c.Engine = engines.Variant(c.Engine, c.Over.String())
+	if strange := t.strangeFlag(c.Base, c.Over); strange != "" {
+		return strings.TrimSuffix(strange, ".")
+	}
+	if found := engines.Check(c.Engine); len(found) > 0 {
+		return strings.TrimSuffix(found[0].Detail, ".")
+	}
+	for _, at := range t.Loads {
+		if why, _ := contextTooShort(c.Engine, at.Workload); why != "" {
+			return strings.TrimSuffix(why, ".")
+		}
+	}
+	return ""
 }
 
 // Text is the candidate as an engine block of that name, below a comment. One whose settings have a secret cannot be written.

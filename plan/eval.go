@@ -15,8 +15,9 @@ import (
 type Eval struct {
 	Load
 	hcl.Asking
-	Against   []results.Asker // whose answers its own are held against, where the very starts are known
-	Questions int             // as many as the file has, where somebody has read it; 0: nobody has
+	Against   []results.Asker   // whose answers its own are held against, where the very starts are known
+	Own       *results.OwnStart // that it is asked on; nil: it is asked on that of its loads
+	Questions int               // as many as the file has, where somebody has read it; 0: nobody has
 	// Changed is the part of the answers that were right of one of the two alone when they were asked last; nil: they were not.
 	Changed *float64
 }
@@ -42,7 +43,7 @@ func asked(s accuracy.Spec) map[string]string {
 
 // Accuracy is the task as results keep it, without answers.
 func (e *Eval) Accuracy() *results.Accuracy {
-	return &results.Accuracy{Spec: e.Spec, Baseline: e.Baseline, Margin: e.Margin, Against: e.Against}
+	return &results.Accuracy{Spec: e.Spec, Baseline: e.Baseline, Margin: e.Margin, Against: e.Against, Own: e.Own}
 }
 
 // words implement [Task].

@@ -3,9 +3,11 @@ package plan
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"hclbench/accuracy"
 	"hclbench/hcl"
+	"hclbench/results"
 )
 
 // TestEvalPower: the plan says what its questions can show, and how many it takes.
@@ -28,5 +30,82 @@ func TestEvalPower(t *testing.T) {
 		if got := e.String(); !strings.Contains(got, x.says) {
 			t.Errorf("got %q, want %q", got, x.says)
 		}
+	}
+}
+
+// TestOwnStart: questions to an engine that is timed with forced acceptance are asked on a start of its own without that, one for all blocks. A cell
+// knows for which deployment it answers; a rehearsal does the same. Once the lab forces nothing, the answers are there.
+func TestOwnStart(t *testing.T) {
+	lab := func(env string) *hcl.Config {
+		asks := func(name string) string {
+			return `
+accuracy "` + name + `" {
+  engine   = [engine.vllm.plain, engine.vllm.drafts]
+  task     = "jsonl"
+  path     = "` + name + `.jsonl"
+  scoring  = "exact"
+  baseline = engine.vllm.plain
+  at       = [1]
+}`
+		}
+		engine := func(name, more string) string {
+			return `
+engine "vllm" "` + name + `" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.20.0"
+  ` + more + `
+}`
+		}
+		return readLab(t, `
+host "h" { address = "10.0.0.1" }
+model "m" { repo = "m" }
+dataset "random" "d" { input_tokens = 16 }
+benchmark "chat" {
+  matrix { engine = [engine.vllm.plain, engine.vllm.drafts] }
+  engine   = matrix.engine
+  dataset  = dataset.random.d
+  requests = 8
+  load {
+    concurrency   = 4
+    output_tokens = 16
+  }
+}`+engine("plain", "")+engine("drafts", env)+asks("one")+asks("two"))
+	}
+	const forced = "flags = { speculative-config = jsonencode({ method = \"mtp\", num_speculative_tokens = 3, rejection_sample_method = \"synthetic\", synthetic_acceptance_length = 3.1 }) }"
+	const free = "flags = { speculative-config = jsonencode({ method = \"mtp\", num_speculative_tokens = 3 }) }"
+	p := New(lab(forced), Options{})
+	rehearsed, err := Rehearse(lab(forced), 1, Here{Free: func(int) bool { return true }, There: func(string) bool { return true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*Plan{p, rehearsed} {
+		if n := p.Count(); n.Deployments != 3 || n.Starts != 3 || n.Cells != 6 {
+			t.Fatalf("there are %+v", n)
+		}
+		timed, asked := p.Deployments[1], p.Deployments[2]
+		if len(timed.Cells) != 1 || len(asked.Cells) != 2 || asked.Engine.Label() != "vllm.drafts" || asked.ID == timed.ID {
+			t.Errorf("%s has %d cells, %s of %s has %d", timed.ID, len(timed.Cells), asked.ID, asked.Engine.Label(), len(asked.Cells))
+		}
+		for _, c := range asked.Cells {
+			if own := c.Eval().Accuracy().Own; own == nil || *own != (results.OwnStart{Without: "synthetic_acceptance_length", For: timed.ID}) {
+				t.Errorf("cell %s is of %+v", c.ID, own)
+			}
+		}
+		for _, c := range p.Deployments[0].Cells {
+			if e := c.Eval(); e != nil && e.Own != nil {
+				t.Errorf("%s has a start of its own: %+v", p.Deployments[0].Engine.Label(), e.Own)
+			}
+		}
+		if text := printed(t, p, false); strings.Count(text, "a start of its own, for questions alone: without synthetic_acceptance_length") != 1 {
+			t.Errorf("it says:\n%s", text)
+		}
+	}
+	known := map[string]results.Known{}
+	for _, c := range p.Deployments[2].Cells {
+		known[c.ID] = results.Known{RunID: "run", Identity: c.Identity(), Verdict: "valid", Engine: "vllm.drafts", Finished: time.Now()}
+	}
+	if n := New(lab(free), Options{Known: known}).Count(); n.Deployments != 2 || n.Done != 2 {
+		t.Errorf("where nothing is forced there are %+v", n)
 	}
 }

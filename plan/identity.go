@@ -153,6 +153,23 @@ func (p *Plan) identify(known map[string]results.Known) {
 	for _, d := range p.Deployments {
 		d.identify(p.Lab.Name)
 	}
+	for _, d := range p.Deployments {
+		if d.Engine.Without == "" {
+			continue
+		}
+		own := &results.OwnStart{Without: d.Engine.Without}
+		if i := slices.IndexFunc(p.Deployments, d.answersFor); i >= 0 {
+			own.For = p.Deployments[i].ID
+		}
+		for _, c := range d.Cells {
+			c.Eval().Own = own
+		}
+	}
+}
+
+// answersFor reports whether the deployment is a start for questions alone of what another one is.
+func (d *Deployment) answersFor(timed *Deployment) bool {
+	return d.Engine.Without != "" && timed.Engine.Without == "" && timed.Engine.Label() == d.Engine.Label()
 }
 
 // namesOf are the names that tell equal deployments apart: their labels, and of those

@@ -70,6 +70,7 @@ type jsonDeployment struct {
 	Engine    string               `json:"engine"`
 	Image     string               `json:"image,omitempty"`
 	URL       string               `json:"url,omitempty"`
+	Without   string               `json:"without,omitempty"` // of a start for questions alone: the setting that forces acceptance
 	Command   []provision.Text     `json:"command,omitempty"`
 	Container *provision.Container `json:"container,omitempty"`
 	Members   []jsonMember         `json:"members,omitempty"`
@@ -171,7 +172,7 @@ func (p *Plan) JSON(w io.Writer) error {
 
 func (d *Deployment) json() jsonDeployment {
 	e := d.Engine
-	out := jsonDeployment{ID: d.ID, Host: d.Host.Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Cells: []jsonCell{}}
+	out := jsonDeployment{ID: d.ID, Host: d.Host.Name, Engine: e.Label(), Image: e.Image, URL: e.URL, Without: e.Without, Cells: []jsonCell{}}
 	for _, m := range d.Members {
 		out.Members = append(out.Members, m.json())
 	}

@@ -194,6 +194,9 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 		t.printf("  %s", what)
 	}
 	t.printf("\n")
+	if without := d.Engine.Without; without != "" {
+		t.printf("    a start of its own, for questions alone: without %s\n", without)
+	}
 	t.fetched(d.Engine)
 	t.objects(d)
 	if d.hasTopology() {

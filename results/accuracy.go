@@ -23,10 +23,23 @@ type Accuracy struct {
 	// Against are the very cells whose answers they are held against, where starts of one engine are told apart, as a tuning does: the first
 	// start of the baseline, and the second. Empty: the newest of Baseline.
 	Against []Asker `json:"against,omitempty"`
+	// Own says that nothing but questions was sent to the start on which it was asked; nil: it is that of the deployment's loads.
+	Own *OwnStart `json:"own_start,omitempty"`
 
 	// Answers are kept with the cell, and read by [Store.Answers].
 	Answers []accuracy.Answer `json:"-"`
 	packed  []byte            // they, as a bundle has brought them
+}
+
+// OwnStart is a start for questions alone, of a deployment that accepts drafted tokens whatever they are and so does not answer as its model does.
+type OwnStart struct {
+	Without string `json:"without"`       // the setting that it was started without: "synthetic_acceptance_length"
+	For     string `json:"for,omitempty"` // the deployment that is timed with it; empty: the lab has no loads for it
+}
+
+// String is what a reader of the score has to know.
+func (o *OwnStart) String() string {
+	return "asked on a start of its own without " + o.Without + ", which has it accept drafted tokens whatever they are"
 }
 
 // Asker is a cell of a run that has asked questions.

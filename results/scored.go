@@ -26,6 +26,11 @@ func (s *Scored) IsBaseline() bool {
 	return s.Accuracy.Baseline != "" && (s.Accuracy.Baseline == s.Deployment.Engine || s.Accuracy.Baseline == s.RunID)
 }
 
+// IsOf reports whether the cell's answers are those of a deployment, be it the one that has given them or one that was asked on a start of its own.
+func (s *Scored) IsOf(deployment string) bool {
+	return s.DeploymentID == deployment || s.Accuracy.Own != nil && s.Accuracy.Own.For == deployment
+}
+
 // IsBase is what the cell is in [Scored.Standing] where others are held against it.
 const IsBase = "baseline"
 
@@ -48,7 +53,7 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 		for _, r := range all {
 			if is, known := now[r.ID]; known {
 				r.Benchmark, r.Axes = is.Benchmark, is.Axes
-				r.Accuracy.Baseline, r.Accuracy.Margin = is.Accuracy.Baseline, is.Accuracy.Margin
+				r.Accuracy.Baseline, r.Accuracy.Margin, r.Accuracy.Own = is.Accuracy.Baseline, is.Accuracy.Margin, is.Accuracy.Own
 			} else if now != nil && !stale {
 				continue
 			}

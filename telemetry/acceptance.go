@@ -35,6 +35,15 @@ var forcings = []forcing{
 // drafting is the setting that says how many tokens are drafted at a time.
 const drafting = "num_speculative_tokens"
 
+// sampling is vLLM's member that has it accept by what the forcings say, by its value synthetic. Without them the server refuses that.
+const sampling = "rejection_sample_method"
+
+// Forces reports whether a member or a variable of that name and value is there to force acceptance, and for nothing else.
+func Forces(name, value string) bool {
+	name = strings.ReplaceAll(name, "-", "_")
+	return name == sampling && value == "synthetic" || slices.ContainsFunc(forcings, func(f forcing) bool { return f.name == name })
+}
+
 // comments are those of a shell, as far as no quote stands before them in their line.
 var comments = regexp.MustCompile(`(?m)^([^"'\n]*[\s;])?#.*$`)
 

@@ -221,6 +221,80 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
+// TestForcedAcceptance: an engine that is timed with forced acceptance is asked on a start of its own without that, which the plan counts and says. What
+// it answers there stands beside its loads, is never asked again, and is the same elsewhere.
+func TestForcedAcceptance(t *testing.T) {
+	t.Parallel()
+	lab := accuracyLab
+	for _, name := range []string{"PORT1", "PORT2"} {
+		port, err := freePort()
+		must(t, err)
+		lab = strings.Replace(lab, name, strconv.Itoa(port), 1)
+	}
+	i := strings.Index(lab, `engine "sim" "coarse"`)
+	lab = lab[:i] + strings.Replace(lab[i:], "  port  =", "  env   = { SGLANG_SIMULATE_ACC_LEN = \"3\" }\n  port  =", 1) + `
+dataset "random" "short" { input_tokens = 16 }
+benchmark "load" {
+  engine   = engine.sim.coarse
+  dataset  = dataset.random.short
+  requests = 8
+  load {
+    concurrency   = 2
+    output_tokens = 16
+  }
+}
+`
+	u := newLocal(t, lab)
+	right := func(i int) bool { return i%10 != 0 }
+	sums(t, u.lab, map[string]func(int) bool{"full": right, "coarse": right})
+	plan, said, code := u.run("plan")
+	for _, want := range []string{"3 deployments", "a start of its own, for questions alone: without SGLANG_SIMULATE_ACC_LEN", "3 to measure, 0 up to date; 3 starts of an engine"} {
+		if code != 0 || !strings.Contains(plan, want) {
+			t.Errorf("the plan does not say %q, exit code %d:\n%s%s", want, code, plan, said)
+		}
+	}
+	u.tells("apply --auto-approve", applied)
+	shown := func(u *person, args ...string) (text string, of struct {
+		Rows   []results.Row
+		Scores []results.Scored
+	}) {
+		t.Helper()
+		u.json(&of, append([]string{"report", "--json"}, args...)...)
+		out, _, _ := u.run(append([]string{"report"}, args...)...)
+		return strings.Join(strings.Fields(out), " "), of
+	}
+	text, of := shown(u)
+	if len(of.Rows) != 1 || len(of.Scores) != 2 {
+		t.Fatalf("%d rows and %d scores:\n%s", len(of.Rows), len(of.Scores), text)
+	}
+	load, asked := of.Rows[0], of.Scores[slices.IndexFunc(of.Scores, func(s results.Scored) bool { return s.Deployment.Engine == "sim.coarse" })]
+	if own := asked.Accuracy.Own; own == nil || own.Without != "SGLANG_SIMULATE_ACC_LEN" || own.For != load.DeploymentID || asked.DeploymentID == load.DeploymentID {
+		t.Errorf("it was asked on %s, and timed on %s: %+v", asked.DeploymentID, load.DeploymentID, own)
+	}
+	const variable = "env SGLANG_SIMULATE_ACC_LEN"
+	if load.Deployment.Identity[variable] != "3" || asked.Deployment.Identity[variable] != "" {
+		t.Errorf("timed with %q, and asked with %q", load.Deployment.Identity[variable], asked.Deployment.Identity[variable])
+	}
+	if load.Checked != string(asked.Held.Verdict) || load.Checked == "" {
+		t.Errorf("its load says %q, and its answers %q", load.Checked, asked.Held.Verdict)
+	}
+	const note = "sim.coarse at 4: asked on a start of its own without SGLANG_SIMULATE_ACC_LEN, which has it accept drafted tokens whatever they are"
+	if strings.Count(text, note) != 1 {
+		t.Errorf("it does not say once %q:\n%s", note, text)
+	}
+	if out, _, _ := u.run("plan"); !strings.Contains(out, "Up to date: all 3 cells are measured") {
+		t.Errorf("something is left to do:\n%s", out)
+	}
+	file := filepath.Join(t.TempDir(), "run.hclbundle")
+	u.tells("bundle "+load.RunID+" --output "+file, exitDone)
+	other := newLocal(t, "lab \"elsewhere\" {}\n")
+	other.tells("import "+file, exitDone)
+	there, same := shown(other, "--run", load.RunID)
+	if strings.Count(there, note) != 1 || len(same.Rows) != 1 || same.Rows[0].Checked != load.Checked {
+		t.Errorf("elsewhere it says %v:\n%s", same.Rows, there)
+	}
+}
+
 // TestPublishedCalls: answers that others have published, as K2VV's verifier writes them, are imported, and an engine's own are held against them.
 func TestPublishedCalls(t *testing.T) {
 	t.Parallel()

@@ -187,7 +187,7 @@ func (d *Difference) checkAnswers(l GateLimit) (checks []Check) {
 		switch {
 		case s.Held.Barred():
 			x.Result, x.Why = Unknown, s.Held.String()
-		case slices.ContainsFunc(d.rowsB, func(r results.Row) bool { return r.DeploymentID == s.DeploymentID }):
+		case slices.ContainsFunc(d.rowsB, func(r results.Row) bool { return s.IsOf(r.DeploymentID) }):
 			continue // it is said of its rows
 		case s.Held.Verdict == accuracy.Worse:
 			x.Result, x.Why = Fail, s.Held.String()

@@ -262,6 +262,11 @@ func Accuracy(a *results.Accuracy) error {
 	for i := range a.Notes {
 		err = errors.Join(err, Lines(&a.Notes[i]))
 	}
+	if o := a.Own; o != nil {
+		if err = errors.Join(err, Lines(&o.Without)); o.For != "" && !IsThingID(o.For) {
+			err = errors.Join(err, fmt.Errorf("%q is not the id of a deployment", plain.Cut(o.For, 40)))
+		}
+	}
 	for _, of := range a.Against {
 		err = errors.Join(err, asker(of))
 	}

@@ -1,0 +1,28 @@
+package hcl
+
+import (
+	"strings"
+	"testing"
+
+	"hclbench/hcl/lang"
+)
+
+// TestAskedUnforced: an engine whose acceptance is forced is asked without that, by all blocks the same; where that cannot be taken away, the lab is refused.
+func TestAskedUnforced(t *testing.T) {
+	lab := func(engine string) string {
+		asks := func(name string) string {
+			return "\naccuracy \"" + name + "\" {\n  engine  = engine.sim.e\n  task    = \"jsonl\"\n  path    = \"q.jsonl\"\n  scoring = \"exact\"\n  at = [1]\n}\n"
+		}
+		return "host \"h\" {\n  address = \"local\"\n  runtime = \"process\"\n}\nengine \"sim\" \"e\" {\n  host = host.h\n" + engine + "\n}\n" + asks("one") + asks("two")
+	}
+	cfg := mustLoad(t, lab(`  env = { SGLANG_SIMULATE_ACC_LEN = "3", A = "1" }`), lang.Vars{})
+	first, second := cfg.Benchmarks[0].Cells[0].Engine, cfg.Benchmarks[1].Cells[0].Engine
+	if first != second || first.Without != "SGLANG_SIMULATE_ACC_LEN" || len(first.Env) != 1 || first.Label() != "sim.e" || len(cfg.Engines[0].Env) != 2 {
+		t.Errorf("asked are %+v and %+v of %+v", first, second, cfg.Engines[0])
+	}
+	_, problems := loadText(t, lab(`  setup = ["export SGLANG_SIMULATE_ACC_LEN=3"]`), lang.Vars{})
+	const want = "engine.sim.e has SGLANG_SIMULATE_ACC_LEN where it cannot be taken away for a start: write it in flags, env or config"
+	if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
