@@ -163,7 +163,7 @@ func newPage(rows []results.Row, about figure.About) *page {
 	}
 	for _, of := range figure.Grouped(about.Scores, func(s results.Scored) string { return s.Benchmark }) {
 		sheet, proved := table.ScoreSheet(of)
-		p.Accuracy = append(p.Accuracy, pageAccuracy{of[0].Benchmark, strings.Join(table.Asked(&of[0]), ", "), printed(sheet), proved})
+		p.Accuracy = append(p.Accuracy, pageAccuracy{of[0].Benchmark, strings.Join(table.Asked(of), ", "), printed(sheet), proved})
 	}
 	for _, s := range p.Sections {
 		if len(s.Figures) > 0 && p.Front == nil {

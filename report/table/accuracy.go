@@ -22,7 +22,7 @@ func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 		if dropped := sheet.Fit(width); len(dropped) > 0 {
 			below = append(below, fmt.Sprintf("Left out to fit %d columns: %s", width, strings.Join(dropped, ", ")))
 		}
-		blocks = append(blocks, plain.Wrap(titled(&of[0]), ", ", width), sheet.Lines())
+		blocks = append(blocks, plain.Wrap(titled(of), ", ", width), sheet.Lines())
 		for _, text := range below {
 			blocks = append(blocks, plain.Wrap(plain.Words(text), " ", width))
 		}
@@ -34,7 +34,7 @@ func scoreLines(all []results.Scored, width int) (blocks [][]string) {
 func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 	for _, of := range figure.Grouped(all, func(s results.Scored) string { return s.Benchmark }) {
 		sheet, below := ScoreSheet(of)
-		for i, text := range titled(&of[0]) {
+		for i, text := range titled(of) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
@@ -50,12 +50,13 @@ func scoreMarkdown(b *bytes.Buffer, all []results.Scored) {
 }
 
 // titled are the words for a block, and for what it asks.
-func titled(s *results.Scored) []string {
-	return append([]string{"accuracy " + s.Benchmark}, Asked(s)...)
+func titled(of []results.Scored) []string {
+	return append([]string{"accuracy " + of[0].Benchmark}, Asked(of)...)
 }
 
-// Asked are the words for what a cell was asked, but for its block.
-func Asked(s *results.Scored) []string {
+// Asked are the words for what the cells of a block were asked, but for its name, and what a reader has to know of all of them.
+func Asked(of []results.Scored) []string {
+	s := &of[0]
 	p := s.Accuracy.Spec
 	words := []string{p.Task + " as " + p.Protocol + " asks it"}
 	if p.Scoring != "" {
@@ -76,18 +77,56 @@ func Asked(s *results.Scored) []string {
 			words[len(words)-1] += " with a margin of " + accuracy.Points(s.Accuracy.Margin)
 		}
 	}
-	return append(words, s.Accuracy.Notes...)
+	ofAll, _ := notes(of)
+	return append(words, ofAll...)
+}
+
+// notes are what a reader has to know of scores: of all of a block, and of some, with whose they are. Each stands once.
+func notes(of []results.Scored) (ofAll, ofSome []string) {
+	var order []string
+	whose, met, scored := map[string][]string{}, map[string]int{}, 0
+	for i := range of {
+		s := &of[i]
+		if s.Summary == nil {
+			continue // nobody has answered
+		}
+		scored++
+		said := slices.Clone(s.Accuracy.Notes)
+		if own := s.Accuracy.Own; own != nil {
+			said = append(said, own.String())
+		}
+		for _, note := range figure.Once(nil, said...) {
+			if met[note]++; met[note] == 1 {
+				order = append(order, note)
+			}
+			whose[note] = figure.Once(whose[note], cellName(s))
+		}
+	}
+	for _, note := range order {
+		if met[note] == scored {
+			ofAll = append(ofAll, note)
+		} else {
+			ofSome = append(ofSome, plain.List(whose[note], "and")+": "+note)
+		}
+	}
+	return ofAll, ofSome
+}
+
+// cellName is "vllm.fp8 at 64".
+func cellName(s *results.Scored) string {
+	if at, ok := s.Axes.Value("concurrency"); ok {
+		return fmt.Sprintf("%s at %v", s.Deployment.Engine, at)
+	}
+	return s.Deployment.Engine // others have asked, and do not say
 }
 
 // ScoreSheet is the table of a block's cells, and what they prove, in words.
 func ScoreSheet(of []results.Scored) (*Sheet, []string) {
-	var below, models []string
+	var models []string
+	_, below := notes(of)
 	for i := range of {
 		s := &of[i]
-		name := s.Deployment.Engine
-		if at, ok := s.Axes.Value("concurrency"); ok {
-			name = fmt.Sprintf("%s at %v", name, at)
-		}
+		name := cellName(s)
 		if at, ok := s.Axes.Value("concurrency"); ok && s.Summary != nil && s.Summary.MeanConcurrency > 0 {
 			if n, ok := at.(int64); ok && 2*s.Summary.MeanConcurrency < float64(n) {
 				below = append(below, fmt.Sprintf("%s: answers came too fast to keep %d requests in flight: there were %.1f on average", name, n, s.Summary.MeanConcurrency))
@@ -127,6 +166,14 @@ func ScoreSheet(of []results.Scored) (*Sheet, []string) {
 			}
 			return "" // others have asked, and do not say
 		}),
+	}
+	if slices.ContainsFunc(of, func(s results.Scored) bool { return s.Accuracy.Own != nil }) {
+		columns = append(columns, Column{Name: "start", Left: true, weight: 85}.filled(len(of), func(i int) string {
+			if of[i].Accuracy.Own != nil {
+				return "its own"
+			}
+			return ""
+		}))
 	}
 	if of[0].Accuracy.Spec.Task == accuracy.NextToken {
 		lies := func(name string, weight int, say func(accuracy.Divergence) string) Column {

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"io"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"hclbench/load"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
+	"hclbench/results"
 )
 
 // TestAccuracyColumn: where anybody was asked, each cell says what its answers prove, or that they are unchecked; else there is no column.
@@ -140,5 +142,40 @@ func TestDoubtedScores(t *testing.T) {
 	scores[0].Accuracy.Score.Reasoned = 0
 	if sheet, _ := ScoreSheet(scores); strings.Contains(strings.Join(sheet.Lines(), ""), "reasoned") {
 		t.Errorf("nobody has reasoned, and yet:\n%s", strings.Join(sheet.Lines(), "\n"))
+	}
+}
+
+// TestNotesOfScores: what a reader has to know stands once: above the table where it holds of all scores, else below it with whose they are. A score of a
+// start of its own says so in its row, too.
+func TestNotesOfScores(t *testing.T) {
+	_, scores := reporttest.Scored()
+	const all, some, none = "the examples leak", "messages \"tools\" are not asked", "nobody has answered this"
+	for i := range scores {
+		scores[i].Accuracy.Notes = []string{all, all}
+	}
+	scores[1].Accuracy.Notes = append(scores[1].Accuracy.Notes, some)
+	scores[2].Accuracy.Notes = append(scores[2].Accuracy.Notes, some)
+	scores[2].Accuracy.Own = &results.OwnStart{Without: "SGLANG_SIMULATE_ACC_LEN", For: "d-vllm.int8"}
+	void := scores[0]
+	its := *void.Accuracy
+	void.Summary, void.Error, void.Accuracy, its.Notes = nil, "it did not start", &its, []string{none}
+	scores = append(scores, void)
+	text := strings.Join(slices.Concat(scoreLines(scores, 400)...), "\n")
+	markdown := bytes.Buffer{}
+	scoreMarkdown(&markdown, scores)
+	for _, text := range []string{text, strings.ReplaceAll(markdown.String(), "\\", "")} {
+		for _, once := range []string{", " + all, "vllm.fp8 at 8 and vllm.int8 at 8: " + some,
+			"vllm.int8 at 8: asked on a start of its own without SGLANG"} {
+			if strings.Count(text, once) != 1 || strings.Count(text, all) != 1 || strings.Contains(text, none) {
+				t.Errorf("it does not say %q once:\n%s", once, text)
+			}
+		}
+	}
+	if row := text[strings.Index(text, "\nvllm.int8"):]; !strings.HasPrefix(strings.Join(strings.Fields(row), " "), "vllm.int8 8 its own holds") {
+		t.Errorf("the row is %q", row)
+	}
+	scores[2].Accuracy.Own = nil
+	if text := strings.Join(slices.Concat(scoreLines(scores, 400)...), "\n"); strings.Contains(text, " start ") {
+		t.Errorf("no score is of a start of its own, and yet:\n%s", text)
 	}
 }
