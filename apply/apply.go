@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -254,6 +255,23 @@ func (t *trial) settle(ctx context.Context, err error) {
 	}
 }
 
+// renew asks for all leases anew before the engine is blamed: it has not failed if it was taken down because the leases ran out, while this
+// machine slept, or with a box that was taken away. Whoever knows says so, which ends ctx.
+func (t *trial) renew(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	flow.Each(slices.Collect(maps.Values(t.at)), func(_ int, s *place.Session) error {
+		s.Renew(ctx)
+		return nil
+	})
+	for h, s := range t.at {
+		if s.Held.Err() != nil && slices.Contains(t.d.Hosts, h) {
+			<-ctx.Done() // see [engine.held]
+		}
+	}
+}
+
 func (t *trial) giveUp(ctx context.Context, cells []*plan.Cell, why error) error {
 	if err := t.keepRow(ctx); err != nil {
 		return err
@@ -333,7 +351,11 @@ func (t *trial) cell(ctx context.Context, c *plan.Cell, how func(*measurement, c
 		m.tell.tell(Event{Type: Begin})
 	}
 	var more []error
-	for _, f := range failures(how(m, ctx), ofCell) {
+	err := how(m, ctx)
+	if err != nil {
+		t.renew(ctx)
+	}
+	for _, f := range failures(err, ofCell) {
 		switch f.scope {
 		case ofStart:
 			tail := t.tail(ctx)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -60,9 +59,7 @@ func (m *measurement) load(ctx context.Context) error {
 	m.collect(after, got.Telemetry, beside, from[0], got.Window())
 	m.out.Finished, m.out.Telemetry, m.records = time.Now(), got.Telemetry, got.Records
 	if !whole {
-		// An engine that was taken down because the leases ran out, while this machine slept, has not failed: whoever
-		// has a host now says so, which ends the work there.
-		flow.Each(slices.Collect(maps.Values(m.t.at)), func(_ int, s *place.Session) error { return s.Renew(ctx) })
+		m.t.renew(ctx)
 		if gone := m.gone(from); gone != nil && ctx.Err() == nil { // which says nothing of the engine
 			return m.t.blame(gone, context.Cause(gone.Held))
 		}

@@ -76,15 +76,20 @@ func (s *Session) rentBox(ctx context.Context) error {
 	return err
 }
 
-// watchBox ends the work on a box that its provider has taken away, as often as the lease is renewed: nobody else would tell before it
-// runs out.
+// watchBox asks the provider of a box as often as the lease is renewed: nobody else would tell before it runs out.
 func (s *Session) watchBox(ctx context.Context) {
-	for flow.Pause(ctx, s.lease.every()) {
-		if err := s.lost(ctx); err != nil && ctx.Err() == nil {
-			s.lease.lose(&placeLost{fmt.Errorf("%s: %w; what is not measured yet is measured by the next apply", s.Host, err)})
-			return
-		}
+	for flow.Pause(ctx, s.lease.every()) && s.boxThere(ctx) {
 	}
+}
+
+// boxThere reports whether the box is not taken away. If it is, the work there ends, with what its provider says.
+func (s *Session) boxThere(ctx context.Context) bool {
+	err := s.lost(ctx)
+	if err == nil || ctx.Err() != nil {
+		return true
+	}
+	s.lease.lose(&placeLost{fmt.Errorf("%s: %w; what is not measured yet is measured by the next apply", s.Host, err)})
+	return false
 }
 
 // giveBackTime is how long before its hard end a box is given back, which takes a while: its provider may not end it.

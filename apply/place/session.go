@@ -407,8 +407,13 @@ func (s *Session) Gone() bool {
 	return s.lease.unreachable() || errors.As(context.Cause(s.Held), new(*agent.HeldError))
 }
 
-// Renew asks for the lease anew: whoever has the place now says so, which ends the work there.
-func (s *Session) Renew(ctx context.Context) error { return s.lease.renew(ctx, lateRenewal) }
+// Renew asks for the lease anew: whoever has the place now says so, and so does the provider of a box that was taken away, which ends
+// the work there.
+func (s *Session) Renew(ctx context.Context) {
+	if s.lost == nil || s.boxThere(ctx) {
+		s.lease.renew(ctx, lateRenewal)
+	}
+}
 
 // Forget leaves a pod to the end of its root.
 func (s *Session) Forget() { s.leave = nil }

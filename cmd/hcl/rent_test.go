@@ -330,6 +330,11 @@ var rentFaults = []rentFault{
 		r.taken(func(b *provider.Box) { b.State, b.GoneAt = protocol.Gone, time.Now() })
 		must(r, r.host.Reboot())
 	}, code: exitFailed, words: []string{"is gone, which nobody here has asked for", "measured by the next apply"}, made: 2},
+	{name: "the box is taken away in mid-cell, long before its lease is renewed", often: true, before: func(r *rented) { r.edit(`"20s"`, `"10m"`) },
+		strike: func(r *rented, _ *exec.Cmd) {
+			r.taken(func(b *provider.Box) { b.State, b.GoneAt = protocol.Gone, time.Now() })
+			must(r, r.host.Reboot())
+		}, code: exitFailed, words: []string{"is gone, which nobody here has asked for", "measured by the next apply"}, made: 2},
 	{name: "the box is about to be taken away", strike: func(r *rented, _ *exec.Cmd) {
 		r.taken(func(b *provider.Box) { b.State = protocol.Ending })
 	}, code: exitFailed, words: []string{"the box is lost: box box-2 of fake is ending", "is gone; it has cost"}, made: 2},
