@@ -49,6 +49,7 @@ type Client struct {
 	store   string // for which requests are made
 	lease   *Lease // the last that was given, which a new agent has to know
 	claimed string // of which claim the lease is
+	staysOn string // why the machine cannot be told to shut itself down
 }
 
 // ErrJobLost says that the agent which ran a job has ended, and with it the job.
@@ -295,7 +296,7 @@ func (a *Client) claim(ctx context.Context, l Lease) error {
 	err := a.call(ctx, "PUT", "/v1/lease", l, &got)
 	if err == nil {
 		a.mu.Lock()
-		a.store, a.lease, a.claimed = l.Store, &l, got.Claim
+		a.store, a.lease, a.claimed, a.staysOn = l.Store, &l, got.Claim, got.StaysOn
 		a.mu.Unlock()
 	}
 	return err
@@ -307,6 +308,13 @@ func (a *Client) Claim() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.claimed
+}
+
+// StaysOn is why the machine could not be told when to shut itself down, as the lease says; empty: it was, or it has not to.
+func (a *Client) StaysOn() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.staysOn
 }
 
 // Begun is what a run finds on a host that it has taken.

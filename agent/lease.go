@@ -30,6 +30,7 @@ type Lease struct {
 	MaxDuration load.Duration `json:"max_duration,omitempty"` // since the run's first lease; 0: no limit
 	Docker      string        `json:"docker,omitempty"`       // the daemon that runs the lab's containers, see [docker.Daemon.Access]; empty: none does
 	Reserve     bool          `json:"reserve,omitempty"`      // nobody else's lease may be on this machine meanwhile
+	PowerOff    *PowerOff     `json:"power_off,omitempty"`    // nil: the machine stays on
 	Expires     time.Time     `json:"expires,omitzero"`       // set by the agent
 }
 
@@ -51,6 +52,7 @@ type life struct {
 	lease Lease     // of leased and expired, and of who has released it
 	claim string    // its id: another for each run
 	since time.Time // of the run's first lease
+	hard  time.Time // the earliest time by which the machine has to be off, of those that the run has told; zero: it has told none
 	by    *ending   // of released: what else is asked; nil: nothing
 }
 
@@ -74,6 +76,7 @@ type lessor struct {
 
 	mu      sync.Mutex
 	life    life
+	off     powerOff
 	ended   map[string]string // runs whose lease somebody has ended, and who
 	machine machine
 	expiry  *time.Timer
@@ -118,6 +121,9 @@ func (o *lessor) keepNotes(ctx context.Context) {
 			if l.phase == leased || l.phase == expired {
 				m.note(l.lease)
 				o.claim.hold(l)
+			}
+			if l.phase == leased && !l.hard.IsZero() { // of a lease that a killed agent has left the machine was told
+				o.powerOff(ctx, l)
 			}
 			if done != nil {
 				close(done)
@@ -199,7 +205,8 @@ func (o *lessor) against(r *http.Request) *refusal {
 // granted is the answer to who gets the lease.
 type granted struct {
 	Lease
-	Claim string `json:"claim"` // another than before: nothing of what was made, set and checked for that is there any more
+	Claim   string `json:"claim"`              // another than before: nothing of what was made, set and checked for that is there any more
+	StaysOn string `json:"stays_on,omitempty"` // why the machine cannot be told to shut itself down
 }
 
 // refusal is the answer to who does not get the lease, or has it no more.
@@ -240,6 +247,9 @@ func (o *lessor) put(w http.ResponseWriter, r *http.Request) error {
 	}
 	select {
 	case <-noted:
+		o.mu.Lock()
+		now.StaysOn = o.off.why
+		o.mu.Unlock()
 		return reply(w, now)
 	case <-o.ctx.Done():
 		return errEnding
@@ -264,6 +274,9 @@ func (o *lessor) grant(want Lease) (now granted, anew bool, err error) {
 	anew = was.phase == idle || was.lease.Run != want.Run
 	if anew {
 		next.since, next.claim = at, rand.Text()
+	}
+	if hard := want.PowerOff.hardEnd(at); anew || next.hard.IsZero() || !hard.IsZero() && hard.Before(next.hard) { // the caller's clock may be set on
+		next.hard = hard
 	}
 	want.Expires = at.Add(time.Duration(want.TTL))
 	most := time.Duration(want.MaxDuration)
@@ -291,7 +304,7 @@ func (o *lessor) grant(want Lease) (now granted, anew bool, err error) {
 	next.phase, next.lease = leased, want
 	o.life = next
 	o.expiry.Reset(time.Until(want.Expires))
-	return granted{want, next.claim}, anew, nil
+	return granted{want, next.claim, o.off.why}, anew, nil
 }
 
 // ending is what is asked when somebody else than its holder ends a lease, as `hcl destroy` does.

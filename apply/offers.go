@@ -75,7 +75,7 @@ func Offers(ctx context.Context, p *plan.Plan, all []*provision.Host, opt place.
 func Box(t *rent.Rental, now time.Time) plan.RentedBox {
 	return plan.RentedBox{
 		Box: t.Box.ID, Plugin: t.Plugin, Host: t.Host, Run: t.Run, Kept: t.Stage == rent.Kept, Price: t.PerHour(), Since: t.Since(), Until: t.Deadline,
-		Cost: t.Costs(now),
+		Cost: t.Costs(now), Off: t.OffAfter.Seconds(),
 	}
 }
 

@@ -43,20 +43,21 @@ type RentedBox struct {
 	Kept   bool      `json:"kept,omitempty"` // for the next run
 	Price  float64   `json:"price_per_hour"` // USD
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"`    // its hard end
-	Cost   float64   `json:"cost_usd"` // so far, by price and time
+	Until  time.Time `json:"until"`                       // its hard end
+	Cost   float64   `json:"cost_usd"`                    // so far, by price and time
+	Off    float64   `json:"off_after_seconds,omitempty"` // so long after a lease on it that nobody renews it shuts itself down; 0: it does not
 }
 
 // The ends that a box can have.
 const (
 	EndProvider = "provider" // the provider ends it at its deadline
-	EndItself   = "itself"   // it shuts itself down, and costs nothing any more
+	EndItself   = "itself"   // it shuts itself down, also if nobody renews its lease, and costs nothing any more
 	EndHere     = "here"     // this machine gives it back
 	EndSweep    = "sweep"    // hcl sweep does, wherever it runs
 )
 
 var endWords = map[string]string{
-	EndProvider: "the provider ends it", EndItself: "it shuts itself down", EndHere: "this machine gives it back", EndSweep: "`hcl sweep` deletes it, anywhere",
+	EndProvider: "the provider ends it", EndItself: "it shuts itself down, at its hard end or when nobody renews its lease", EndHere: "this machine gives it back", EndSweep: "`hcl sweep` deletes it, anywhere",
 }
 
 // AtLeast is what a host costs at least in USD, at an offer, by how long it is expected to be at work; 0: nobody knows.

@@ -11,6 +11,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/provision"
 )
 
@@ -119,6 +120,16 @@ type lease struct {
 	lose  context.CancelCauseFunc
 	stop  func()      // ends the renewing
 	claim agent.Lease // what is renewed
+	hard  time.Time   // of a box that shuts itself down: by when it has to
+}
+
+// asked is the claim as it is asked for now.
+func (l *lease) asked() agent.Lease {
+	now := l.claim
+	if now.PowerOff != nil {
+		now.PowerOff = &agent.PowerOff{After: now.PowerOff.After, Within: load.Duration(time.Until(l.hard))}
+	}
+	return now
 }
 
 func (l *lease) keepRenewing(ctx context.Context) {
@@ -172,7 +183,7 @@ func (l *lease) every() time.Duration {
 func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return l.agent.Lease(ctx, l.claim)
+	return l.agent.Lease(ctx, l.asked())
 }
 
 // unreachable reports whether there is nothing to be taken down any more, or nobody who could.
@@ -212,7 +223,7 @@ func (l *lease) take(ctx context.Context, until time.Time, shared bool, arrive f
 	for told := false; ; {
 		err := arrive()
 		if err == nil {
-			err = l.agent.Lease(ctx, l.claim)
+			err = l.agent.Lease(ctx, l.asked())
 		}
 		held := new(agent.HeldError)
 		if !errors.As(err, &held) {

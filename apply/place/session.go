@@ -17,6 +17,7 @@ import (
 	"hclbench/agent"
 	"hclbench/engines"
 	"hclbench/flow"
+	"hclbench/load"
 	"hclbench/provision"
 	"hclbench/provision/kube"
 	"hclbench/provision/look"
@@ -204,6 +205,9 @@ func (s *Session) claim(ctx context.Context) error {
 	}
 	l := &lease{host: s.Host, tell: s.tell, claim: s.work.Claim, stop: func() {}}
 	l.held, l.lose = context.WithCancelCause(ctx)
+	if s.rental != nil && s.rental.OffAfter > 0 {
+		l.claim.PowerOff, l.hard = &agent.PowerOff{After: load.Duration(s.rental.OffAfter)}, s.rental.Until
+	}
 	var err error
 	if s.work.Docker {
 		if _, l.claim.Docker, err = s.Docker.Access(ctx); err != nil {
@@ -229,6 +233,9 @@ func (s *Session) claim(ctx context.Context) error {
 	s.work.Turn.over()
 	if err != nil {
 		return err
+	}
+	if why := s.Agent.StaysOn(); why != "" {
+		s.say(Warning, "it cannot shut itself down when it is not heard of: %s", why)
 	}
 	// Renewing outlives an interrupt: taking down takes its time too.
 	l.stop = flow.Beside(context.WithoutCancel(ctx), l.keepRenewing)

@@ -504,6 +504,38 @@ func TestRentedRenamed(t *testing.T) {
 	r.want(2, 0)
 }
 
+// TestRentedOff: a box that costs nothing when it is off is told to shut itself down soon after its lease, and the next apply gives back
+// one that has done so.
+func TestRentedOff(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	told := filepath.Join(r.host.Dir, "told")
+	must(t, os.WriteFile(filepath.Join(r.host.Dir, "bin", "shutdown"), []byte("#!/bin/sh\necho \"$*\" >> "+told+"\n"), 0o755))
+	r.changes(func(a *provider.Account) { a.Can.OffIsFree = true })
+	r.tells("plan", exitDone, "it shuts itself down, at its hard end or when nobody renews its lease; this machine gives it back")
+	r.edit("requests = 8", "requests = 20000")
+	killed := r.until("progress")
+	must(t, killed.Process.Kill())
+	killed.Wait()
+	text, err := os.ReadFile(told)
+	must(t, err)
+	for line := range strings.Lines(string(text)) {
+		minutes := 0
+		if fmt.Sscanf(line, "-P +%d\n", &minutes); minutes < 5 || minutes > 10 { // and a lease of 20 seconds
+			t.Errorf("it is told: shutdown %s", line)
+		}
+	}
+	r.tells("status", exitDone, "off by itself 10m0s after a lease on it that nobody renews")
+	r.taken(func(b *provider.Box) { b.State = protocol.Failed })
+	r.edit("requests = 20000", "requests = 8")
+	r.tells("apply", applied, "giving back box box-2", "box box-2 of fake is gone; it has cost $0.", "is gone; it has cost")
+	r.want(2, 0)
+
+	must(t, os.WriteFile(filepath.Join(r.host.Dir, "bin", "shutdown"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	r.edit("requests = 8", "requests = 9")
+	r.tells("apply", applied, "it cannot shut itself down when it is not heard of: `shutdown -P +10`")
+}
+
 // TestSweepPlugin: what is no plugin's name is not looked for, and no directory of it is made.
 func TestSweepPlugin(t *testing.T) {
 	u := newLocal(t, rentLab)

@@ -136,6 +136,9 @@ func statusOf(p place.Presence) (rows [][]any) {
 	if t := p.Rental; t != nil {
 		b := apply.Box(t, time.Now())
 		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far, until %s at the latest", b, b.Since.Local().Format(time.DateTime), b.Cost, b.Until.Local().Format(time.DateTime))
+		if b.Off > 0 {
+			what += fmt.Sprintf(", off by itself %s after a lease on it that nobody renews", time.Duration(b.Off*float64(time.Second)))
+		}
 		if b.Kept {
 			what += ", kept for the next run"
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"hclbench/provision"
 	"hclbench/provision/reach"
@@ -84,6 +85,12 @@ func set(ctx context.Context, c *reach.Conn, all []provision.Change, goOn bool) 
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// ShutDown has a machine shut itself down after a time, in whole minutes, and forget what it was told of that before.
+func ShutDown(ctx context.Context, c *reach.Conn, after time.Duration) error {
+	_, err := runAsRoot(ctx, c, []string{"shutdown", "-P", fmt.Sprintf("+%d", max(0, int(after/time.Minute)))})
+	return err
 }
 
 // asRoot runs a command of a host's tools, and again by sudo when the login may not.

@@ -34,11 +34,15 @@ type Rental struct {
 	Most     float64           `json:"most,omitempty"`          // USD that it can cost until its hard end
 	Shares   []Share           `json:"shares,omitempty"`        // of the runs that have had it, one after the other
 	Stage    Stage             `json:"stage"`
-	Box      protocol.Box      `json:"box,omitzero"`
-	Hard     time.Time         `json:"hard,omitzero"`      // the hard end that was told, where Deadline is nearer, as it is kept
-	Ended    time.Time         `json:"ended,omitzero"`     // when it was seen to be gone
-	Cost     float64           `json:"cost,omitempty"`     // USD, once it is gone
-	ByUs     bool              `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
+
+	// OffAfter is how long after a lease on it that nobody renews it shuts itself down, as it costs nothing when it is off; 0: it does not.
+	OffAfter time.Duration `json:"off_after,omitempty"`
+
+	Box   protocol.Box `json:"box,omitzero"`
+	Hard  time.Time    `json:"hard,omitzero"`      // the hard end that was told, where Deadline is nearer, as it is kept
+	Ended time.Time    `json:"ended,omitzero"`     // when it was seen to be gone
+	Cost  float64      `json:"cost,omitempty"`     // USD, once it is gone
+	ByUs  bool         `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
 }
 
 // Share is what one run has of a box. The time until the next run takes it, or it is gone, is of the run that has left it.

@@ -133,7 +133,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	rand.Read(id)
 	t := &Rental{
 		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Payer: can.Account, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
-		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked,
+		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked, OffAfter: offAfter(a.Want, can),
 		Minimum: offer.Minimum, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
 	t.Until = t.Deadline.Add(-ahead)
@@ -149,14 +149,23 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	defer cancel()
 	if err := r.create(sure, t, a, offer, can); err != nil {
 		if t.Box.ID != "" { // it is there, and could not be noted
-			err = errors.Join(err, r.Release(sure, t))
+			err = errors.Join(err, r.giveUp(sure, t))
 		}
 		return nil, err
 	}
 	if err := r.usable(ctx, t, a, can, ahead); err != nil {
-		return nil, errors.Join(err, r.Release(sure, t))
+		return nil, errors.Join(err, r.giveUp(sure, t))
 	}
 	return t, nil
+}
+
+// giveUp gives back a box that cannot be used, and says what it has cost.
+func (r *Renter) giveUp(ctx context.Context, t *Rental) error {
+	err := r.Release(ctx, t)
+	if err == nil {
+		r.Tell("%s is gone; it has cost %s", t, t.Money())
+	}
+	return err
 }
 
 // create has the box made, and notes it. Whatever the plugin says of a create, the box is looked for where it does not say
@@ -197,14 +206,39 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 	return r.Journal.Note(t)
 }
 
-// userData is a second hard end, where a box that is off costs nothing: it shuts itself down, whoever is alive.
-// That it boots late, or its clock is wrong, makes it no later.
+// minOff is how much time the next apply has to find a box that a killed one has left, before it shuts itself down.
+const minOff = 10 * time.Minute
+
+// offAfter is [Rental.OffAfter].
+func offAfter(want *provision.Rent, can protocol.Capabilities) time.Duration {
+	if !can.OffIsFree {
+		return 0
+	}
+	return max(want.Keep, minOff)
+}
+
+// userData is a second hard end, where a box that is off costs nothing: it shuts itself down, whoever is alive, also if it was
+// restarted. That it boots late, or its clock is wrong, makes it no later. The agent there moves that time nearer.
 func userData(t *Rental, want *provision.Rent, can protocol.Capabilities) string {
 	if !can.OffIsFree {
 		return ""
 	}
-	const script = "#!/bin/sh\nleft=$(( (%d - $(date +%%s)) / 60 ))\n" +
-		"[ $left -ge 1 ] && [ $left -le %[2]d ] || left=%[2]d\nshutdown -P +$left\n"
+	const script = `#!/bin/sh
+now=$(date +%%s)
+left=$(( (%d - now) / 60 ))
+[ $left -ge 1 ] && [ $left -le %[2]d ] || left=%[2]d
+boots=/var/lib/cloud/scripts/per-boot
+mkdir -p $boots
+cat > $boots/hcl-hard-end << END
+#!/bin/sh
+left=\$(( ($(( now + left * 60 )) - \$(date +%%s)) / 60 ))
+[ \$left -ge 1 ] || left=1
+[ \$left -le %[2]d ] || left=%[2]d
+shutdown -P +\$left
+END
+chmod 755 $boots/hcl-hard-end
+shutdown -P +$left
+`
 	return fmt.Sprintf(script, t.Deadline.Unix(), int(math.Ceil(want.TTL.Minutes())))
 }
 
@@ -380,12 +414,12 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		if err != nil && found != nil {
 			sure, cancel := flow.Beyond(ctx, 5*time.Minute)
 			defer cancel()
-			found, err = nil, errors.Join(err, r.Release(sure, found))
+			found, err = nil, errors.Join(err, r.giveUp(sure, found))
 		}
 	}()
 	giveBack := func(t *Rental, why error) error {
 		r.Tell("giving back box %s, which run %s left%s", t.Box.ID, t.Run, because(why))
-		return r.Release(ctx, t)
+		return r.giveUp(ctx, t)
 	}
 	var until time.Time
 	for _, t := range all {
@@ -436,7 +470,7 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 	t.Last()
 	t.billed(ahead)
 	t.Shares = append(t.Shares, Share{Run: a.Run, From: time.Now()})
-	t.Stage, t.Run, t.Hard = Made, a.Run, time.Time{}
+	t.Stage, t.Run, t.Hard, t.OffAfter = Made, a.Run, time.Time{}, offAfter(a.Want, can)
 	return t, r.Journal.Note(t)
 }
 
@@ -463,12 +497,12 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 	can, ahead, err := r.Capabilities(ctx)
 	if err != nil {
-		return errors.Join(err, r.Release(ctx, t))
+		return errors.Join(err, r.giveUp(ctx, t))
 	}
 	if until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); can.Extend && until.Before(t.Deadline) {
 		hard := cmp.Or(t.Hard, t.Deadline)
 		if err := r.extend(ctx, t, until, can); err != nil {
-			return errors.Join(err, r.Release(ctx, t))
+			return errors.Join(err, r.giveUp(ctx, t))
 		}
 		t.Hard = hard
 	}

@@ -200,6 +200,9 @@ func TestRentFaults(t *testing.T) {
 			} else if err == nil || !strings.Contains(err.Error(), of.told) {
 				t.Errorf("%v, want %q", err, of.told)
 			}
+			if gone := "is gone; it has cost $"; err != nil && of.boxes > 0 && !strings.Contains(fmt.Sprint(w.told), gone) {
+				t.Errorf("what the box has cost is not in %q", w.told)
+			}
 			if err != nil && strings.Contains(err.Error(), "secret-of-the-account") {
 				t.Errorf("a secret is told: %v", err)
 			}
@@ -207,6 +210,50 @@ func TestRentFaults(t *testing.T) {
 				t.Errorf("%d boxes were made, want %d; %v are left", made, of.boxes, left)
 			}
 		})
+	}
+}
+
+// TestShutsDown: a box that costs nothing when it is off shuts itself down at its hard end, also if it was restarted, and whatever its clock says.
+func TestShutsDown(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.OffIsFree = true })
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "shutdown"), []byte("#!/bin/sh\necho \"$*\"\n"), 0o755))
+	const boots = "/var/lib/cloud/scripts/per-boot"
+	script := w.look().Boxes[1].UserData
+	if rental.OffAfter != 10*time.Minute || !strings.Contains(script, boots) {
+		t.Fatalf("%+v: %s", rental, script)
+	}
+	runs := func(what, script string) int {
+		t.Helper()
+		cmd := exec.Command("sh", "-eu", "-c", script)
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		minutes := -1
+		if fmt.Sscanf(string(out), "-P +%d\n", &minutes); err != nil {
+			t.Errorf("%s: %v: %s", what, err, out)
+		}
+		return minutes
+	}
+	script = strings.ReplaceAll(script, boots, dir+"/boots")
+	if n := runs("its first boot", script); n < 50 || n > 60 {
+		t.Errorf("it shuts itself down after %d minutes, and has an hour", n)
+	}
+	again, err := os.ReadFile(filepath.Join(dir, "boots", "hcl-hard-end"))
+	must(t, err)
+	if n := runs("a restart", string(again)); n < 50 || n > 60 {
+		t.Errorf("after a restart it shuts itself down after %d minutes", n)
+	}
+	for clock, want := range map[string]int{"1": 60, "99999999999": 1} { // long before, and after its end
+		must(t, os.WriteFile(filepath.Join(dir, "date"), []byte("#!/bin/sh\necho "+clock+"\n"), 0o755))
+		if n := runs("a restart", string(again)); n != want {
+			t.Errorf("by a clock that says %s it shuts itself down after %d minutes, want %d", clock, n, want)
+		}
+		if n := runs("a boot", script); n != 60 {
+			t.Errorf("by a clock that says %s it shuts itself down after %d minutes", clock, n)
+		}
+		must(t, os.WriteFile(filepath.Join(dir, "boots", "hcl-hard-end"), again, 0o755))
 	}
 }
 

@@ -45,6 +45,7 @@ type Account struct {
 // Box is a box with what only the provider knows.
 type Box struct {
 	protocol.Box
+	UserData  string    // that it was made with
 	Questions int       // for its status
 	Deletes   int       // that were asked for
 	GoneAt    time.Time // zero: it costs money
@@ -260,7 +261,7 @@ func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time,
 	b := Box{Box: protocol.Box{
 		ID: "box-" + strconv.Itoa(len(acc.Boxes)+1), Request: q.Request, Labels: q.Labels, State: protocol.Pending, PricePerHour: acc.Price,
 		BilledFrom: now, Deadline: q.Deadline,
-	}}
+	}, UserData: q.UserData}
 	if has(Dearer) {
 		b.PricePerHour *= 3
 	}
