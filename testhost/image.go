@@ -260,6 +260,14 @@ func HCL(t testing.TB) string {
 	return path
 }
 
+// Plugin builds the program hcl-rent-NAME of this tree, where [HCL] finds it: beside itself.
+func Plugin(t testing.TB, name string) {
+	t.Helper()
+	if _, err := build("hcl-rent-"+name, "./plugins/hcl-rent-"+name); err != nil {
+		t.Fatalf("build hcl-rent-%s: %v", name, err)
+	}
+}
+
 var buildHCL = sync.OnceValues(func() (string, error) { return build("hcl", "./cmd/hcl") })
 
 var built = sync.OnceValues(newDir)
