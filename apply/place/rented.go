@@ -103,11 +103,7 @@ func (s *Session) giveBox(ctx context.Context, renter *rent.Renter, rental *rent
 		if err := renter.Keep(ctx, rental, keep); err != nil {
 			return fmt.Errorf("%s: %w", s.Host, err)
 		}
-		until := rental.Deadline
-		if off := time.Now().Add(keep); rental.OffAfter > 0 && off.Before(until) { // the provider does not end it earlier
-			until = off
-		}
-		s.say(Step, "box %s stays until %s, for the next run; `hcl destroy` gives it back", rental.Box.ID, until.Local().Format("15:04"))
+		s.say(Step, "box %s stays until %s, for the next run; `hcl destroy` gives it back", rental.Box.ID, rental.Deadline.Local().Format("15:04"))
 		return nil
 	}
 	s.say(Step, "giving back box %s", rental.Box.ID)

@@ -22,6 +22,7 @@ type Rental struct {
 	Request  string            `json:"request"` // as hcl names it, also at the provider
 	Plugin   string            `json:"plugin"`
 	Payer    string            `json:"account,omitempty"` // as the provider calls it; empty: not told
+	Login    string            `json:"login,omitempty"`   // of [Plugin.login], that has made it, or has seen it last; empty: an earlier hcl has not noted it
 	Host     string            `json:"host"`
 	Lab      string            `json:"lab"`
 	Run      string            `json:"run"`

@@ -7,6 +7,8 @@ package rent
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,6 +122,17 @@ func (p *Plugin) secrets() (all []string) {
 	return all
 }
 
+// login tells one login of a box's from another, as far as the environment of the rent block does, and tells neither.
+func (p *Plugin) login(t *Rental) string {
+	all := []string{t.Request}
+	for _, v := range p.Env {
+		all = append(all, v.Name+"="+v.Value.Reveal())
+	}
+	slices.Sort(all[1:])
+	sum := sha256.Sum256([]byte(strings.Join(all, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
 // hasCode reports whether an error is one that a plugin has told, with such a code.
 func hasCode(err error, codes ...string) bool {
 	told, is := errors.AsType[*protocol.Error](err)
@@ -137,33 +151,20 @@ var (
 	boxState = map[protocol.State]bool{protocol.Pending: true, protocol.Running: true, protocol.Ending: true, protocol.Failed: true, protocol.Gone: true}
 )
 
-// check looks at all of an answer before anything acts on it.
+// check looks at all of an answer before anything acts on it. A box whose ID and state can be read is known, whatever else cannot:
+// it has to be ended. Of a list, what is nobody's of hcl's and cannot be read is left out.
 func check(a *protocol.Answer) error {
-	boxes := a.Boxes
-	if a.Box != nil {
-		boxes = append(boxes[:len(boxes):len(boxes)], *a.Box)
+	var boxes []protocol.Box
+	for _, b := range a.Boxes {
+		if err := checkBox(&b); err == nil {
+			boxes = append(boxes, b)
+		} else if b.Request != "" || b.Labels[protocol.LabelRequest] != "" {
+			return err
+		}
 	}
-	for _, b := range boxes {
-		host, _, err := net.SplitHostPort(b.Address)
-		if err != nil {
-			host = b.Address
-		}
-		switch {
-		case !boxID.MatchString(b.ID):
-			return fmt.Errorf("%q is not the ID of a box", plain.Cut(plain.Line(b.ID), 80))
-		case !boxState[b.State]:
-			return fmt.Errorf("box %s: %q is not a state", b.ID, plain.Cut(plain.Line(string(b.State)), 80))
-		case b.Address != "" && !boxHost.MatchString(host), b.User != "" && !boxUser.MatchString(b.User):
-			return fmt.Errorf("box %s: %q is not the address and user of a host", b.ID, plain.Cut(plain.Line(b.User+"@"+b.Address), 80))
-		case b.Private != "" && !protocol.IsPrivate(b.Private):
-			return fmt.Errorf("box %s: %q is not the IP address of a network between hosts", b.ID, plain.Cut(plain.Line(b.Private), 80))
-		case !isPrice(b.PricePerHour):
-			return fmt.Errorf("box %s: %v is not a price", b.ID, b.PricePerHour)
-		}
-		for _, key := range b.HostKeys {
-			if err := provision.CheckHostKey(key); err != nil {
-				return fmt.Errorf("box %s: its host key: %w", b.ID, err)
-			}
+	if a.Boxes = boxes; a.Box != nil {
+		if err := checkBox(a.Box); err != nil {
+			return err
 		}
 	}
 	for _, o := range a.Offers {
@@ -176,6 +177,40 @@ func check(a *protocol.Answer) error {
 	}
 	if a.Cost != nil && !isPrice(*a.Cost) {
 		return fmt.Errorf("%v is not a cost", *a.Cost)
+	}
+	return nil
+}
+
+// checkBox leaves out what is odd of a box, and says so in it.
+func checkBox(b *protocol.Box) error {
+	cut := func(text string) string { return plain.Cut(plain.Line(text), 80) }
+	if !boxID.MatchString(b.ID) {
+		return fmt.Errorf("%q is not the ID of a box", cut(b.ID))
+	}
+	if !boxState[b.State] {
+		return fmt.Errorf("box %s: %q is not a state", b.ID, cut(string(b.State)))
+	}
+	host, _, err := net.SplitHostPort(b.Address)
+	if err != nil {
+		host = b.Address
+	}
+	if b.Address != "" && !boxHost.MatchString(host) || b.User != "" && !boxUser.MatchString(b.User) {
+		b.Odd = fmt.Sprintf("%q is not the address and user of a host", cut(b.User+"@"+b.Address))
+		b.Address, b.User = "", ""
+	}
+	if b.Private != "" && !protocol.IsPrivate(b.Private) {
+		b.Odd = fmt.Sprintf("%q is not the IP address of a network between hosts", cut(b.Private))
+		b.Private = ""
+	}
+	if !isPrice(b.PricePerHour) {
+		b.Odd = fmt.Sprintf("%v is not a price", b.PricePerHour)
+		b.PricePerHour = 0
+	}
+	for _, key := range b.HostKeys {
+		if err := provision.CheckHostKey(key); err != nil {
+			b.Odd, b.HostKeys = fmt.Sprintf("its host key: %v", err), nil
+			break
+		}
 	}
 	return nil
 }

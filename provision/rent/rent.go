@@ -136,7 +136,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked, OffAfter: offAfter(a.Want, can),
 		Minimum: offer.Minimum, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
-	t.Until = t.Deadline.Add(-ahead)
+	t.Login, t.Until = r.Plugin.login(t), t.Deadline.Add(-ahead)
 	t.Most = t.Price * max(a.Want.TTL.Hours(), t.Minimum)
 	if err := r.Journal.Commit(t, a.MaxMoney); errors.Is(err, ErrBudget) {
 		return nil, err
@@ -247,19 +247,26 @@ var errNotThere = errors.New("there is no such box")
 // find is the box of a request as the provider has it; nil: it has none, or not yet. Of several the first is meant, and the
 // others are deleted.
 func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities) (*protocol.Box, error) {
-	if !can.List {
+	if !can.List && t.Box.ID == "" {
 		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Status, Request: t.Request})
 		if hasCode(err, protocol.NotFound) || a.Box != nil && a.Box.State == protocol.Gone {
-			return nil, nil
+			return nil, r.believe(t)
 		}
 		return a.Box, err
+	}
+	if !can.List {
+		box, err := r.status(ctx, t)
+		if box != nil && box.State == protocol.Gone {
+			box = nil
+		}
+		return box, err
 	}
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
 	if err != nil {
 		return nil, err
 	}
 	ours := slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool {
-		return b.Labels[protocol.LabelRequest] != t.Request || b.State == protocol.Gone
+		return b.Labels[protocol.LabelRequest] != t.Request && b.Request != t.Request || b.State == protocol.Gone
 	})
 	if i := slices.IndexFunc(ours, func(b protocol.Box) bool { return b.ID == t.Box.ID }); i > 0 {
 		ours[0], ours[i] = ours[i], ours[0]
@@ -269,9 +276,10 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 	if len(ours) > 0 {
 		one.Box = ours[0]
 	} else if t.Box.ID == "" {
-		return nil, nil
+		return nil, r.believe(t)
 	}
 	box, err := r.status(ctx, &one)
+	t.Login = one.Login
 	switch {
 	case err != nil:
 		return nil, err
@@ -363,10 +371,13 @@ var errNotAgreed = errors.New("this is not what was asked for")
 
 // agreed holds a box, as the provider tells it now, to the price of its offer and to its hard end.
 func (t *Rental) agreed(box *protocol.Box, can protocol.Capabilities) error {
+	if box.Odd != "" {
+		return fmt.Errorf("%w: box %s of %s: %s", errNotAgreed, box.ID, t.Plugin, box.Odd)
+	}
 	if box.PricePerHour > t.Price*1.001 {
 		return fmt.Errorf("%w: box %s of %s costs $%.2f an hour, and was offered at $%.2f", errNotAgreed, box.ID, t.Plugin, box.PricePerHour, t.Price)
 	}
-	if end := box.Deadline; can.Deadline && (end.IsZero() || end.After(t.Deadline.Add(2*time.Minute))) {
+	if end := box.Deadline; can.Deadline && (end.IsZero() || end.After(t.Deadline.Add(inexact))) {
 		return fmt.Errorf("%w: box %s of %s does not end at %s: %s", errNotAgreed, box.ID, t.Plugin, t.Deadline.Format(time.RFC3339), ends(end))
 	}
 	return nil
@@ -386,18 +397,35 @@ func ends(at time.Time) string {
 	return "the provider says " + at.Format(time.RFC3339)
 }
 
+// believe is an error if who asks must not say that there is no box: with another login than the one that has made it, or has seen it
+// since, that may only mean that the account is another. Where the provider tells the account, [Renter.mine] has looked at that.
+func (r *Renter) believe(t *Rental) error {
+	if t.Payer != "" || t.Login == "" || t.Login == r.Plugin.login(t) {
+		return nil
+	}
+	return fmt.Errorf("%w: use the env of then again, or look at %s, and when it is not there either remove the lines with %s from %s",
+		errAnotherLogin, t.Plugin, t.Request, r.Journal.path)
+}
+
+var errAnotherLogin = errors.New("it was rented with another env than the rent block has now, and with this one there is no such box, which says nothing")
+
 // status is the box as the provider has it; nil: it has none.
 func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Status, ID: t.Box.ID, Request: t.Request})
 	switch {
 	case hasCode(err, protocol.NotFound):
-		return nil, nil
+		return nil, r.believe(t)
 	case err != nil:
 		return nil, err
 	case a.Box == nil:
 		return nil, r.Plugin.failed(protocol.Status, errors.New("there is no box in its answer"))
 	case a.Box.ID != t.Box.ID:
 		return nil, r.Plugin.failed(protocol.Status, fmt.Errorf("it was asked of box %s, and answers of %s", t.Box.ID, a.Box.ID))
+	case a.Box.State == protocol.Gone:
+		return a.Box, r.believe(t)
+	}
+	if t.Login != "" {
+		t.Login = r.Plugin.login(t)
 	}
 	return a.Box, nil
 }
@@ -422,6 +450,7 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		return r.giveUp(ctx, t)
 	}
 	var until time.Time
+	nearer := false // the provider ends it before, as whoever has told it so was killed before that was noted
 	for _, t := range all {
 		if err := r.mine(t, can); err != nil {
 			return found, t.StillThere(err)
@@ -442,17 +471,20 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		}
 		t.Box = *box
 		other := t.agreed(box, can)
-		end := t.Deadline
-		if can.Extend && !t.Hard.IsZero() {
-			end = t.Hard
+		hard := cmp.Or(t.Hard, t.Deadline)
+		known := knownEnd(box, hard)
+		if !can.Extend {
+			hard = known
 		}
+		end := hard
 		if most := now.Add(a.Want.TTL).UTC().Truncate(time.Second); end.After(most) {
 			end = most
 		}
 		fits := other == nil && maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
-			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(t.Deadline))
+			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(hard))
 		if fits {
 			found, until = t, end
+			nearer = can.Extend && known.Before(end.Add(-inexact))
 		} else if err := giveBack(t, other); err != nil {
 			return found, err
 		}
@@ -461,7 +493,9 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		return nil, nil
 	}
 	t := found
-	if !until.Equal(t.Deadline) {
+	if !can.Extend {
+		t.Deadline = until
+	} else if nearer || !until.Equal(t.Deadline) {
 		if err := r.extend(ctx, t, until, can); err != nil {
 			return nil, giveBack(t, err)
 		}
@@ -473,6 +507,20 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 	t.Stage, t.Run, t.Hard, t.OffAfter = Made, a.Run, time.Time{}, offAfter(a.Want, can)
 	return t, r.Journal.Note(t)
 }
+
+// knownEnd is when a box ends at the latest by what its provider has been told: by itself, or by a sweep.
+func knownEnd(box *protocol.Box, hard time.Time) time.Time {
+	label, _ := time.Parse(time.RFC3339, box.Labels[protocol.LabelExpires])
+	for _, end := range []time.Time{box.Deadline, label} {
+		if !end.IsZero() && end.Before(hard) {
+			hard = end
+		}
+	}
+	return hard
+}
+
+// inexact is by how much a provider may be off with a deadline: some know only minutes.
+const inexact = 2 * time.Minute
 
 // extend sets a box's deadline anew. On an error nobody knows which one it has.
 func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can protocol.Capabilities) error {
@@ -492,19 +540,23 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 	return nil
 }
 
-// Keep leaves a box for the next run, which it is asked to end with by itself as far as the provider can. Where that cannot
-// be noted, it is given back.
+// Keep leaves a box for the next run. Its provider is told the nearer end where it can be; where it ends no box, a sweep of this
+// journal does. Where that cannot be noted, it is given back.
 func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 	can, ahead, err := r.Capabilities(ctx)
 	if err != nil {
 		return errors.Join(err, r.giveUp(ctx, t))
 	}
-	if until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); can.Extend && until.Before(t.Deadline) {
-		hard := cmp.Or(t.Hard, t.Deadline)
+	hard := cmp.Or(t.Hard, t.Deadline)
+	switch until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); {
+	case !until.Before(t.Deadline):
+	case can.Extend:
 		if err := r.extend(ctx, t, until, can); err != nil {
 			return errors.Join(err, r.giveUp(ctx, t))
 		}
 		t.Hard = hard
+	case !can.Deadline:
+		t.Deadline, t.Hard = until, hard
 	}
 	t.Stage = Kept
 	return r.Journal.Note(t)
@@ -572,6 +624,11 @@ func (t *Rental) StillThere(err error) error {
 func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) error {
 	patience := cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second, Total: 5 * time.Minute})
 	return patience.Again(ctx, func() error {
+		if r.believe(t) != nil { // it is, if it sees the box
+			if _, err := r.status(ctx, t); err != nil {
+				return err
+			}
+		}
 		_, asked := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Delete, ID: t.Box.ID, Request: t.Request})
 		if hasCode(asked, protocol.NotFound) {
 			asked = nil
@@ -589,7 +646,7 @@ func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) 
 			return nil
 		}
 		return errors.Join(asked, err)
-	}, flow.Never)
+	}, func(err error) bool { return errors.Is(err, errAnotherLogin) })
 }
 
 func (r *Renter) listed(ctx context.Context, id string) (bool, error) {

@@ -434,6 +434,167 @@ func TestAnotherAccount(t *testing.T) {
 	must(t, w.renter.Release(t.Context(), rental))
 }
 
+// TestAnotherLogin: where the provider does not say of which account a key is, a key that does not find the box is not believed that it is
+// gone, unless it is that which has made the box or has seen it since.
+func TestAnotherLogin(t *testing.T) {
+	w := newWorld(t, nil)
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	unsure := *rental
+	unsure.Request, unsure.Box, unsure.Stage = "hcl-of-which-nobody-knows", protocol.Box{}, Asked
+	must(t, w.renter.Journal.Note(&unsure))
+	for _, can := range []protocol.Capabilities{{List: true}, {}} {
+		env, err := provider.New(filepath.Join(t.TempDir(), "account"), provider.Account{Can: can, Token: "of-another-team"})
+		must(t, err)
+		other, err := w.newRenter(env)
+		must(t, err)
+		for what, do := range map[string]func() error{
+			"release": func() error { return other.Release(t.Context(), rental) }, "settle": func() error { return other.Settle(t.Context(), &unsure) },
+			"rent": func() error { _, err := other.Rent(t.Context(), w.ask); return err },
+		} {
+			if err := do(); !errors.Is(err, errAnotherLogin) || strings.Contains(err.Error(), "of-another-team") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := other.Lost(t.Context(), rental); err != nil {
+			t.Error(err)
+		}
+		w.told = nil
+		_, err = other.Sweep(t.Context(), false)
+		if err != nil || fmt.Sprint(w.stages()) != "[made asked]" || !strings.Contains(fmt.Sprint(w.told), "is not looked at") {
+			t.Errorf("sweep: %v, %v, %v", err, w.stages(), w.told)
+		}
+	}
+	var acc provider.Account // the key is another one, of the same account
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Token = "renewed"; acc = *a }))
+	env, err := provider.New(w.account, acc)
+	must(t, err)
+	renewed, err := w.newRenter(env)
+	must(t, err)
+	must(t, renewed.Release(t.Context(), rental))
+	if got := w.living(); len(got) > 0 || rental.Stage != Over {
+		t.Errorf("%v live, %s", got, rental.Stage)
+	}
+}
+
+// TestOdd: a box of which something cannot be read is known all the same, and given back; one of others is no reason to see none at all.
+func TestOdd(t *testing.T) {
+	for what, change := range map[string]func(*provider.Account){
+		`"ubuntu@[::1" is not the address and user of a host`: func(a *provider.Account) { a.Address = "[::1" },
+		"its host key:": func(a *provider.Account) { a.HostKeys = []string{"ssh-ed25519 AAAA"} },
+		`"127.0.0.1" is not the IP address of a network between hosts`: func(a *provider.Account) { a.Private = "127.0.0.1" },
+	} {
+		w := newWorld(t, change)
+		w.renter.Poll.Total = time.Second
+		_, err := w.renter.Rent(t.Context(), w.ask)
+		if !errors.Is(err, errNotAgreed) || !strings.Contains(err.Error(), what) || fmt.Sprint(w.stages()) != "[over]" || len(w.living()) > 0 {
+			t.Errorf("%v: %v, %v live", err, w.stages(), w.living())
+		}
+	}
+	w := newWorld(t, func(a *provider.Account) {
+		a.Boxes[0].Address = "[::1"
+		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "a box of theirs", State: "asleep"}, GoneAt: time.Now()})
+	})
+	w.renter.Poll.Total = time.Second
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].GoneAt = time.Time{} }))
+	must(t, w.renter.Release(t.Context(), rental))
+}
+
+// TestRequestAlone: a box that has its request and no label is found by that, in a list too.
+func TestRequestAlone(t *testing.T) {
+	w := newWorld(t, nil, provider.LostAfter, provider.NoLabels)
+	w.renter.Sure.Total = time.Second
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Release(t.Context(), rental))
+	if got := w.living(); len(got) > 0 {
+		t.Errorf("%v live", got)
+	}
+}
+
+// TestKnownByID: a box whose ID is known is asked for by that: a provider may have forgotten the request.
+func TestKnownByID(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can = protocol.Capabilities{} })
+	first, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].Request = "" }))
+	again, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	if again.Box.ID != first.Box.ID || len(w.living()) != 1 {
+		t.Errorf("%s after %s, %v live", again.Box.ID, first.Box.ID, w.living())
+	}
+}
+
+// TestNearerEnd: of a box whose provider was told a nearer end by somebody who was killed before that was noted, the end is set anew, or it is
+// given back.
+func TestNearerEnd(t *testing.T) {
+	for what, change := range map[string]func(*provider.Box){
+		"deadline": func(b *provider.Box) { b.Deadline = b.Deadline.Add(-50 * time.Minute) },
+		"label": func(b *provider.Box) {
+			b.Labels[protocol.LabelExpires] = b.Deadline.Add(-50 * time.Minute).Format(time.RFC3339)
+		},
+	} {
+		for _, extend := range []bool{true, false} {
+			w := newWorld(t, func(a *provider.Account) { a.Can.Extend = extend })
+			first, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			must(t, provider.Change(w.account, func(a *provider.Account) { change(&a.Boxes[1]) }))
+			again, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			boxes := w.look().Boxes
+			b := boxes[len(boxes)-1]
+			if extend != (again.Box.ID == first.Box.ID) || len(w.living()) != 1 || !b.Deadline.Equal(again.Deadline) || b.Labels[protocol.LabelExpires] != again.Deadline.Format(time.RFC3339) {
+				t.Errorf("%s, extend %v: %s after %s, until %s: %+v", what, extend, again.Box.ID, first.Box.ID, again.Deadline, b)
+			}
+		}
+	}
+}
+
+// TestKeptByNobody: a box that is kept with a provider that ends none and can be told nothing is kept no longer than was said where its journal is.
+func TestKeptByNobody(t *testing.T) {
+	for _, can := range []protocol.Capabilities{{List: true}, {}} {
+		w := newWorld(t, func(a *provider.Account) { a.Can = can })
+		first, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		hard := first.Deadline
+		must(t, w.renter.Keep(t.Context(), first, 10*time.Minute))
+		if left := time.Until(first.Deadline); left > 10*time.Minute {
+			t.Errorf("it is kept for %s", left)
+		}
+		again, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		if again.Box.ID != first.Box.ID || !again.Deadline.Equal(hard) {
+			t.Errorf("%s after %s, until %s, want %s", again.Box.ID, first.Box.ID, again.Deadline, hard)
+		}
+		must(t, w.renter.Keep(t.Context(), again, 10*time.Minute))
+		must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead = 11 * time.Minute }))
+		_, err = w.renter.Sweep(t.Context(), false)
+		must(t, err)
+		if got := w.living(); len(got) > 0 {
+			t.Errorf("%v live after their time", got)
+		}
+	}
+}
+
+// TestSweepGoesOn: a box of which nothing is known is no reason to leave others there whose time is over.
+func TestSweepGoesOn(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can = protocol.Capabilities{} })
+	var all [2]*Rental
+	for i := range all {
+		var err error
+		w.ask.Host = strconv.Itoa(i)
+		all[i], err = w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+	}
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead, a.Boxes[1].State = 2*time.Hour, "asleep" }))
+	_, err := w.renter.Sweep(t.Context(), false)
+	if got := fmt.Sprint(w.stages()); err == nil || got != "[made over]" || len(w.living()) != 1 {
+		t.Errorf("%v: %s, %v live", err, got, w.living())
+	}
+}
+
 // TestNotAgreed: a box that an earlier run has left is not used if it has become dearer, or ends later.
 func TestNotAgreed(t *testing.T) {
 	for what, change := range map[string]func(*provider.Box){

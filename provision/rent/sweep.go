@@ -46,25 +46,31 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		}
 		boxes = slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool { return b.State == protocol.Gone })
 	}
-	for _, t := range known { // which the list lacks, or their labels
+	known = slices.DeleteFunc(known, func(t *Rental) bool { // which the list lacks, or their labels
 		if slices.ContainsFunc(boxes, func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }) {
-			continue
+			return false
 		}
 		box, why := r.find(ctx, t, can)
-		if err = errors.Join(err, why); box != nil {
+		switch {
+		case errors.Is(why, errAnotherLogin):
+			r.Tell("%s is not looked at: %v", t, why)
+		case why != nil: // it may be there
+			err = errors.Join(err, why)
+		case box != nil:
 			boxes = slices.DeleteFunc(boxes, func(b protocol.Box) bool { return b.ID == box.ID })
 			box.Labels = t.labels()
 			boxes = append(boxes, *box)
 		}
-	}
-	if err != nil { // who was not found may be there
-		return s, err
-	}
+		return why != nil
+	})
 	now := time.Now().Add(ahead)
 	for _, b := range boxes {
 		until, unread := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires])
 		request := b.Labels[protocol.LabelRequest]
 		i := slices.IndexFunc(known, func(t *Rental) bool { return t.Request == request })
+		if i >= 0 && known[i].Deadline.Before(until) { // it is kept no longer
+			until = known[i].Deadline
+		}
 		switch {
 		case request == "" || unread != nil:
 			s.Others = append(s.Others, b)

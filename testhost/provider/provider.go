@@ -63,6 +63,7 @@ const (
 	DearerLater   = "a box is dearer once it runs"
 	LaterEnd      = "the deadline of a box is another once it runs"
 	NoEnd         = "a box has no deadline"
+	NoLabels      = "a box has its request and no labels"
 	NeverBoots    = "a box stays pending"
 	BootFails     = "a box fails"
 	Lies          = "status says gone after the first delete, which does nothing"
@@ -267,6 +268,9 @@ func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time,
 	}
 	if has(NoEnd) || !acc.Can.Deadline {
 		b.Deadline = time.Time{}
+	}
+	if has(NoLabels) {
+		b.Labels = nil
 	}
 	acc.Boxes = append(acc.Boxes, b)
 	if has(Twice) {

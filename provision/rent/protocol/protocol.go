@@ -110,6 +110,7 @@ type Box struct {
 	PricePerHour float64           `json:"price_per_hour,omitempty"`
 	BilledFrom   time.Time         `json:"billed_from,omitzero"`
 	Deadline     time.Time         `json:"deadline,omitzero"` // at which the provider ends it; zero: it does not
+	Odd          string            `json:"-"`                 // what a program has told of it that cannot be used, and is left out; hcl's own
 }
 
 // IsPrivate reports whether a text may be a private_address: an IP address at which other hosts can find one.
