@@ -76,9 +76,13 @@ func (s *Session) rentBox(ctx context.Context) error {
 	return err
 }
 
-// watchBox asks the provider of a box as often as the lease is renewed: nobody else would tell before it runs out.
+// watchBox asks the provider of a box as often as the lease is renewed: nobody else would tell before it runs out. It looks at the clock, too.
 func (s *Session) watchBox(ctx context.Context) {
 	for flow.Pause(ctx, s.lease.every()) && s.boxThere(ctx) {
+		if time.Now().After(s.until) { // no timer goes on while this machine sleeps
+			s.lease.lose(errHardEnd)
+			return
+		}
 	}
 }
 

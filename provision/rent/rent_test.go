@@ -66,7 +66,7 @@ func newWorld(t *testing.T, change func(*provider.Account), faults ...string) *w
 	w.renter, err = w.newRenter(env)
 	must(t, err)
 	w.ask = Ask{Host: "mi300x", Lab: "r1", Run: "run-1", GPUs: "8xMI300X", Want: &provision.Rent{
-		Plugin: "fake", TTL: time.Hour, MaxPrice: 30, Boot: 2 * time.Second, Spec: map[string]string{"gpus": "8xMI300X"},
+		Plugin: "fake", TTL: time.Hour, MaxPrice: 30, Boot: time.Minute, Spec: map[string]string{"gpus": "8xMI300X"},
 	}}
 	return w
 }
@@ -187,6 +187,9 @@ func TestRentFaults(t *testing.T) {
 	} {
 		t.Run(of.fault, func(t *testing.T) {
 			w := newWorld(t, nil, of.fault)
+			if of.fault == provider.NeverBoots {
+				w.ask.Want.Boot = 500 * time.Millisecond
+			}
 			if of.fault == provider.LostBefore {
 				w.renter.Sure.Total = 200 * time.Millisecond
 			}
