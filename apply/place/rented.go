@@ -187,7 +187,7 @@ func Offered(ctx context.Context, lab string, hosts []*provision.Host, opt Optio
 		if all[i].Box, err = opt.rental(Scope{Lab: lab}, r.Host); err != nil {
 			return err
 		}
-		if all[i].Can, all[i].Ahead, err = renter.Capabilities(ctx); err != nil {
+		if all[i].Can, all[i].Ahead, err = renter.Capabilities(ctx, r.Host.Rent.Spec); err != nil {
 			return err
 		}
 		all[i].Offers, err = renter.Offers(ctx, r.Host.Rent, r.Host.GPUs.String())

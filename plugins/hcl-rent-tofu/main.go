@@ -2,9 +2,10 @@
 // program tofu in PATH. What the module's providers need to log in stands in env of the rent block, and in no file of this program's.
 //
 // In spec stand module, a source as OpenTofu has it or a path ("../../../box": as from HCL_RENT_DIR), version, of a module out of
-// a registry, price_per_hour, in USD, and gpus ("8xMI300X"). All else in it are variables of the module. The module has a variable
-// hcl, an object with the request, the public_key that is to be let in, the labels and the deadline, and the outputs address,
-// and where they are known private_address, user, host_keys (a list) and price_per_hour.
+// a registry, price_per_hour, in USD, gpus ("8xMI300X"), and off_is_free, "true" where a box costs nothing any more when it has shut
+// itself down. All else in it are variables of the module. The module has a variable
+// hcl, an object with the request, the public_key that is to be let in, the labels, the deadline and the user_data, and the outputs
+// address, and where they are known private_address, user, host_keys (a list) and price_per_hour.
 //
 // Each request has a directory of its own in HCL_RENT_DIR, with a root module that is written here, and its own state. The state
 // is all that is known of the box: whoever loses it has to look at the provider. A module that is a directory is copied there: what
@@ -46,7 +47,7 @@ func main() { protocol.Main(answer) }
 func answer(q protocol.Request) (a protocol.Answer, err error) {
 	switch q.Verb {
 	case protocol.Capable:
-		a.Capabilities = &protocol.Capabilities{}
+		a.Capabilities = &protocol.Capabilities{OffIsFree: q.Spec["off_is_free"] == "true"}
 		if _, err = exec.LookPath("tofu"); err != nil {
 			err = refused("there is no program tofu in PATH: install OpenTofu, 1.6 or newer")
 		}
@@ -82,10 +83,13 @@ var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 func read(spec map[string]string) (w wanted, err error) {
 	w = wanted{module: spec["module"], version: spec["version"], gpus: spec["gpus"], variables: maps.Clone(spec)}
 	maps.DeleteFunc(w.variables, func(name, _ string) bool {
-		return slices.Contains([]string{"module", "version", "gpus", "price_per_hour"}, name)
+		return slices.Contains([]string{"module", "version", "gpus", "price_per_hour", "off_is_free"}, name)
 	})
 	if w.price, err = strconv.ParseFloat(spec["price_per_hour"], 64); w.module == "" || err != nil || !(w.price > 0 && w.price <= 1e6) {
 		return w, refused("spec of OpenTofu has module, the source of one, and price_per_hour, what its box costs in USD, such as \"25.5\"")
+	}
+	if off := spec["off_is_free"]; !slices.Contains([]string{"", "true", "false"}, off) {
+		return w, refused(`off_is_free is %q, and should be "true" or "false"`, plain.Cut(plain.Line(off), 80))
 	}
 	for name := range w.variables {
 		if slices.Contains([]string{"hcl", "source", "providers", "count", "for_each", "depends_on"}, name) || !variable.MatchString(name) {
@@ -243,6 +247,7 @@ func (r *request) plan() error {
 	}
 	call := map[string]any{"source": literal(r.want.module), "hcl": map[string]any{
 		"request": literal(r.asked.Request), "public_key": literal(r.asked.PublicKey), "labels": labels, "deadline": r.asked.Deadline.UTC().Format(time.RFC3339),
+		"user_data": literal(r.asked.UserData),
 	}}
 	if err := os.Mkdir(r.path("root"), 0o700); err != nil {
 		return err

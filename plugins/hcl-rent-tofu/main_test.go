@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func (c *cloud) living() map[string]string {
 // module is a box of a cloud, in two resources. Its outputs are a text to be put in.
 const module = `
 variable "hcl" {
-  type = object({ request = string, public_key = string, labels = map(string) })
+  type = object({ request = string, public_key = string, labels = map(string), user_data = string })
 }
 variable "url" { type = string }
 variable "size" {
@@ -88,7 +89,7 @@ resource "terraform_data" "net" { input = var.size }
 resource "terraform_data" "box" {
   input = "${var.url}/boxes/${var.hcl.request}"
   provisioner "local-exec" {
-    command = "curl -sSf -H \"Authorization: Bearer $CLOUD_TOKEN\" -X PUT --data-binary @- ${self.input} <<'END'\n${var.hcl.public_key} ${var.hcl.labels["hcl-lab"]} ${var.size + terraform_data.net.output}\nEND"
+    command = "curl -sSf -H \"Authorization: Bearer $CLOUD_TOKEN\" -X PUT --data-binary @- ${self.input} <<'END'\n${var.hcl.public_key} ${var.hcl.labels["hcl-lab"]} ${var.size + terraform_data.net.output}\n${base64encode(var.hcl.user_data)}\nEND"
   }
   provisioner "local-exec" {
     when    = destroy
@@ -192,6 +193,7 @@ func must(t testing.TB, err error) {
 // gone, used again, and destroyed, with all that lay on the disk.
 func TestSlowRent(t *testing.T) {
 	w := newWorld(t, module+outputs)
+	w.ask.Want.Spec["off_is_free"] = "true"
 	refreshes := w.counts("-refresh-only")
 	offers, err := w.renter.Offers(t.Context(), w.ask.Want, w.ask.GPUs)
 	if err != nil || len(offers) != 1 || offers[0].PricePerHour != 20 || offers[0].ID != "../../box" {
@@ -203,8 +205,11 @@ func TestSlowRent(t *testing.T) {
 	if b.State != protocol.Running || b.Address != "192.0.2.9:2222" || b.User != "ubuntu" || b.PricePerHour != 19.5 || len(b.HostKeys) != 1 {
 		t.Errorf("%+v", b)
 	}
-	if got := w.cloud.living()[rental.Request]; got != "ssh-ed25519 AAAA me@here lab ${1+1} 10\n" {
-		t.Errorf("the cloud was asked for %q", got)
+	got, data, _ := strings.Cut(w.cloud.living()[rental.Request], "\n")
+	script, err := base64.StdEncoding.DecodeString(strings.TrimSpace(data))
+	must(t, err)
+	if got != "ssh-ed25519 AAAA me@here lab ${1+1} 10" || !strings.HasSuffix(string(script), "\nshutdown -P +$left\n") || rental.OffAfter == 0 {
+		t.Errorf("the cloud was asked for %q, with %q", got, script)
 	}
 	if n := refreshes(); n != 1 {
 		t.Errorf("the box that was just made was refreshed %d times", n)
@@ -516,6 +521,7 @@ func TestRefused(t *testing.T) {
 		"spec of OpenTofu has module":                        {Verb: protocol.Offers, Spec: with("module", "")},
 		"and price_per_hour":                                 {Verb: protocol.Offers, Spec: with("price_per_hour", "cheap")},
 		"what its box costs in USD":                          {Verb: protocol.Offers, Spec: with("price_per_hour", "NaN")},
+		`off_is_free is "maybe", and should be "true"`:       {Verb: protocol.Offers, Spec: with("off_is_free", "maybe")},
 		`spec sets "for_each"`:                               {Verb: protocol.Create, Request: "hcl-1", Spec: with("for_each", "2")},
 		`spec sets "a b"`:                                    {Verb: protocol.Create, Request: "hcl-1", Spec: with("a b", "2")},
 		`"../hcl-1" is no request of hcl's`:                  {Verb: protocol.Create, Request: "../hcl-1", Spec: good},

@@ -47,9 +47,9 @@ var ErrBudget = errors.New("nothing was rented, as the lab has not the money for
 // ErrUnsure says that nobody knows whether a box was made. It is looked for by the next apply and by sweep.
 var ErrUnsure = errors.New("nobody knows whether there is a box")
 
-// Capabilities are the provider's, with how far its clock is ahead of this machine's.
-func (r *Renter) Capabilities(ctx context.Context) (can protocol.Capabilities, ahead time.Duration, err error) {
-	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Capable})
+// Capabilities are the provider's, for what a rent block asks for, with how far its clock is ahead of this machine's.
+func (r *Renter) Capabilities(ctx context.Context, spec map[string]string) (can protocol.Capabilities, ahead time.Duration, err error) {
+	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Capable, Spec: spec})
 	if err != nil {
 		return can, 0, err
 	}
@@ -106,7 +106,7 @@ func of(gpus string) string {
 // Rent makes a box, or takes one that an earlier run has left, and returns when the provider says that it runs. Where it
 // cannot be used, it is given back before Rent returns; a failure of that is in the error.
 func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
-	can, ahead, err := r.Capabilities(ctx)
+	can, ahead, err := r.Capabilities(ctx, a.Want.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +351,7 @@ func (r *Renter) Lost(ctx context.Context, t *Rental) error {
 	case box != nil && box.State != protocol.Gone:
 		return fmt.Errorf("%w: %s is %s", ErrLost, t, box.State)
 	}
-	can, _, err := r.Capabilities(ctx)
+	can, _, err := r.Capabilities(ctx, t.Spec)
 	if err == nil {
 		err = r.mine(t, can)
 	}
@@ -543,7 +543,7 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 // Keep leaves a box for the next run. Its provider is told the nearer end where it can be; where it ends no box, a sweep of this
 // journal does. Where that cannot be noted, it is given back.
 func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
-	can, ahead, err := r.Capabilities(ctx)
+	can, ahead, err := r.Capabilities(ctx, t.Spec)
 	if err != nil {
 		return errors.Join(err, r.giveUp(ctx, t))
 	}
@@ -564,7 +564,7 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 
 // Release gives a box back, and returns when the provider says that it is gone.
 func (r *Renter) Release(ctx context.Context, t *Rental) error {
-	can, ahead, err := r.Capabilities(ctx)
+	can, ahead, err := r.Capabilities(ctx, t.Spec)
 	if err == nil {
 		err = r.mine(t, can)
 	}
@@ -582,7 +582,7 @@ func (r *Renter) Settle(ctx context.Context, t *Rental) error {
 	if t.Box.ID != "" {
 		return r.Release(ctx, t)
 	}
-	can, ahead, err := r.Capabilities(ctx)
+	can, ahead, err := r.Capabilities(ctx, t.Spec)
 	if err == nil {
 		err = r.mine(t, can)
 	}

@@ -903,7 +903,7 @@ func TestCutSecret(t *testing.T) {
 	for _, after := range []int{1014, 2038} {
 		script := fmt.Sprintf("#!/bin/sh\nprintf 'the token %%s%%0*d' \"$PROVIDER_TOKEN\" %d 0 >&2\nexit 1\n", after)
 		must(t, os.WriteFile(w.renter.Plugin.Path, []byte(script), 0o700))
-		if _, _, err := w.renter.Capabilities(t.Context()); err == nil || strings.Contains(err.Error(), "he-account") {
+		if _, _, err := w.renter.Capabilities(t.Context(), nil); err == nil || strings.Contains(err.Error(), "he-account") {
 			t.Error(err)
 		}
 	}

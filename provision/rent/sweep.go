@@ -23,7 +23,7 @@ type Swept struct {
 // Sweep deletes the boxes that hcl has made and whose time is over, by the provider's clock, whoever has made them. It
 // touches no other one. Where dry is set it only looks. Rentals of the journal are brought up to date.
 func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
-	can, ahead, err := r.Capabilities(ctx)
+	can, ahead, err := r.Capabilities(ctx, nil)
 	if err != nil {
 		return s, err
 	}

@@ -17,7 +17,7 @@ const Version = 1
 
 // The verbs, which are the program's only argument.
 const (
-	Capable = "capabilities" // what the provider can do
+	Capable = "capabilities" // what the provider can do, for a Spec where one is meant
 	Offers  = "offers"       // what there is for a Spec, with its price
 	Create  = "create"       // make a box: Request, Offer, Labels, Deadline, MaxSpend, PublicKey, UserData, Spec
 	Status  = "status"       // of a box, by ID, or by Request where nobody knows its ID
