@@ -21,15 +21,21 @@ type Pairs struct {
 	// round. With one answer to each question that is McNemar's exact test.
 	Chance float64 `json:"chance"`
 
-	Samples      float64 `json:"samples"`      // answers to a question on average, of the one that has fewer; failed ones do not count
-	Unpaired     int     `json:"unpaired"`     // questions that one of them has not answered
+	Samples      float64 `json:"samples"`  // answers to a question on average, of the one that has fewer; failed ones do not count
+	Unpaired     int     `json:"unpaired"` // questions that one of them has not answered
+	alone        int     // of these, those that the baseline alone has
 	CutBaseline  float64 `json:"cut_baseline"` // the part of its answers that its budget has ended
 	CutCandidate float64 `json:"cut_candidate"`
+	// LackBaseline and LackCandidate are the parts of their answers that have failed, or that the other alone was asked for.
+	LackBaseline  float64 `json:"lack_baseline,omitempty"`
+	LackCandidate float64 `json:"lack_candidate,omitempty"`
+	// LostAtMost is how much more is lost if those of the candidate are not right: nobody knows whether they would be.
+	LostAtMost float64 `json:"lost_at_most,omitempty"`
 }
 
 // Pair pairs answers by their questions.
 func Pair(baseline, candidate []Answer) Pairs {
-	type count struct{ right, answered int }
+	type count struct{ right, answered, asked int }
 	var names []string
 	counts := map[string]*[2]count{}
 	var cut [2]float64
@@ -41,7 +47,7 @@ func Pair(baseline, candidate []Answer) Pairs {
 				counts[a.Question] = q
 				names = append(names, a.Question)
 			}
-			if a.Mark == Failed {
+			if q[side].asked++; a.Mark == Failed {
 				continue
 			}
 			q[side].answered++
@@ -56,15 +62,22 @@ func Pair(baseline, candidate []Answer) Pairs {
 	p := Pairs{Weight: 1, CutBaseline: cut[0], CutCandidate: cut[1]}
 	var differences []float64
 	squares, all := 0.0, [2]int{}
+	share := func(part, of int) float64 { return float64(part) / float64(max(1, of)) }
 	for _, name := range names {
 		b, c := counts[name][0], counts[name][1]
+		p.LackBaseline += (1 - share(b.answered, b.asked)) / float64(len(names))
+		p.LackCandidate += (1 - share(c.answered, c.asked)) / float64(len(names))
 		if b.answered == 0 || c.answered == 0 {
-			p.Unpaired++
+			if p.Unpaired++; b.answered > 0 {
+				p.alone++
+				p.LostAtMost += share(b.right, b.answered)
+			}
 			continue
 		}
 		p.Questions++
+		p.LostAtMost += share(c.right, c.answered) - share(c.right, c.asked)
 		all[0], all[1] = all[0]+b.answered, all[1]+c.answered
-		d := float64(c.right)/float64(c.answered) - float64(b.right)/float64(b.answered)
+		d := share(c.right, c.answered) - share(b.right, b.answered)
 		p.Gained += max(d, 0)
 		p.Lost += max(-d, 0)
 		squares += d * d
@@ -76,6 +89,15 @@ func Pair(baseline, candidate []Answer) Pairs {
 		p.Weight = squares / (p.Lost + p.Gained)
 	}
 	p.Chance, p.Samples = flips(differences), float64(min(all[0], all[1]))/float64(max(1, p.Questions))
+	return p
+}
+
+// atMost is the table in which answers of the candidate that have failed are not right.
+func (p Pairs) atMost() Pairs {
+	if changed := p.Lost + p.Gained + p.LostAtMost; changed > 0 {
+		p.Weight = (p.Weight*(p.Lost+p.Gained) + p.LostAtMost) / changed
+	}
+	p.Questions, p.Lost = p.Questions+p.alone, p.Lost+p.LostAtMost
 	return p
 }
 
@@ -195,7 +217,8 @@ type Comparison struct {
 
 // What stands in the way of a verdict.
 const (
-	mostLacking = 0.01 // the part of questions without a pair, or of answers that were cut or have failed
+	mostLacking = 0.01 // the part of answers that were cut, have failed or are missing
+	rounding    = 1e-9 // of sums of parts
 	startsApart = 0.01 // the chance below which two starts of the baseline are not the same
 )
 
@@ -286,13 +309,20 @@ func (s spread) below(difference, low float64) float64 {
 func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	c := Comparison{Pairs: p, Verdict: Unchecked, Margin: rule.Margin, Again: again}
 	if p.Questions == 0 {
-		c.Why = append(c.Why, "no question has an answer of both")
+		switch {
+		case p.LackBaseline >= 1-rounding && p.LackCandidate < 1-rounding:
+			c.Why = append(c.Why, "the baseline has answered no question")
+		case p.LackCandidate >= 1-rounding && p.LackBaseline < 1-rounding:
+			c.Why = append(c.Why, "it has answered no question")
+		default:
+			c.Why = append(c.Why, "no question has an answer of both")
+		}
 		return c
 	}
-	mirror := p
+	mirror, most := p, p.atMost()
 	mirror.Lost, mirror.Gained = p.Gained, p.Lost
 	c.Starts, c.Apart = starts.more, starts.error()
-	c.Low, c.High = starts.below(p.Difference(), p.low()), -starts.below(-p.Difference(), mirror.low())
+	c.Low, c.High = starts.below(most.Difference(), most.low()), -starts.below(-p.Difference(), mirror.low())
 	c.Loss = p.Lost > p.Gained && p.Chance < unsure && (c.Apart == 0 || c.High < 0)
 	c.Verdict = NotShown
 	if p.Samples < (1-mostLacking)*float64(rule.Samples) {
@@ -311,11 +341,21 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	if p.CutCandidate > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of its answers", 100*p.CutCandidate))
 	}
-	if all := p.Questions + p.Unpaired; float64(p.Unpaired) > mostLacking*float64(all) {
-		c.Why = append(c.Why, fmt.Sprintf("%d of %d questions have no answer of one of the two", p.Unpaired, all))
+	for _, x := range []struct {
+		lacks float64
+		whose string
+	}{{p.LackBaseline, "the baseline's"}, {p.LackCandidate, "its"}} {
+		if x.lacks > mostLacking+rounding {
+			c.Why = append(c.Why, fmt.Sprintf("%.1f %% of %s answers have failed or are missing", 100*x.lacks, x.whose))
+		}
 	}
+	holds := most.chance(rule.Margin) <= unsure
 	switch {
-	case p.chance(rule.Margin) > unsure:
+	case !holds && p.chance(rule.Margin) <= unsure:
+		if !c.Loss {
+			c.Why = append(c.Why, "answers that have failed may be a loss: they count as not right")
+		}
+	case !holds:
 		single := Design{Samples: 1, Margin: rule.Margin, Discordance: p.Discordance() * p.Weight}
 		if n := single.Needed(); !c.Loss && n > p.Questions {
 			c.Needs = n
@@ -325,7 +365,7 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 		c.Verdict = Holds
 		return c
 	}
-	switch table := p.chance(rule.Margin) <= unsure || p.Lost > p.Gained && p.Chance < unsure; {
+	switch table := holds || p.Lost > p.Gained && p.Chance < unsure; {
 	case c.Loss:
 		c.Verdict = Worse
 	case table && c.Apart > 0:
