@@ -219,6 +219,22 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestGreedy: answers are not drawn where the protocol says temperature 0 of such requests, and then alone.
+func TestGreedy(t *testing.T) {
+	for _, x := range []struct {
+		spec accuracy.Spec
+		want bool
+	}{
+		{accuracy.Spec{Task: accuracy.JSONL, Scoring: "numeric", Questions: 7, Samples: 2}, true}, {accuracy.Spec{Task: accuracy.MMLU}, true},
+		{accuracy.Spec{Task: accuracy.MMLU, Protocol: accuracy.SimpleEvals}, false}, {accuracy.Spec{Task: accuracy.ToolCalls}, false},
+		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM}, true}, {accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM, Endpoint: "chat"}, false},
+	} {
+		if got := x.spec.Greedy(); got != x.want {
+			t.Errorf("%+v: %v", x.spec, got)
+		}
+	}
+}
+
 // TestNotes: what makes a score say less is said.
 func TestNotes(t *testing.T) {
 	set := made(t, accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.SGLang})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +206,34 @@ func TestVoidBaseline(t *testing.T) {
 		return x.Deployment.Engine == "vllm.b" && x.Baseline != nil && x.Baseline.RunID == fifth.ID
 	}) {
 		t.Errorf("the newest answers do not count: %+v, %v", all, err)
+	}
+}
+
+// TestDrawnAnswers: engines that are batch invariant answer alike where answers are not drawn: of those that are, another one is no sign of anything.
+func TestDrawnAnswers(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx := t.Context()
+	run := Run{ID: "20261124-120000-aaaa", Lab: "lab", Command: "apply"}
+	if err := s.BeginRun(ctx, run); err != nil {
+		t.Fatal(err)
+	}
+	for benchmark, spec := range map[string]accuracy.Spec{"likeliest": {Task: accuracy.MMLU}, "drawn": {Task: accuracy.MMLU, Protocol: accuracy.SimpleEvals}} {
+		for _, engine := range []string{"vllm.a", "vllm.b"} {
+			c := Cell{ID: benchmark + engine, RunID: run.ID, DeploymentID: engine, Benchmark: benchmark, Repetition: 1, Summary: &load.Summary{}, Accuracy: &Accuracy{Spec: spec,
+				Baseline: "vllm.a", Margin: 0.01, Answers: []accuracy.Answer{{Question: "1", Mark: accuracy.Right, Text: "A, says " + engine}}}}
+			if err := errors.Join(s.PutDeployment(ctx, Deployment{ID: engine, RunID: run.ID, Engine: engine, Identity: map[string]string{"env VLLM_BATCH_INVARIANT": "1"}}),
+				s.PutCell(ctx, c, nil)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, err := s.Scored(ctx, Query{Run: run.ID}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range all {
+		if said := strings.Contains(x.Held.String(), "it is no chance"); x.Baseline != nil && said != (x.Benchmark == "likeliest") {
+			t.Errorf("%s: %s", x.Benchmark, x.Held)
+		}
 	}
 }
