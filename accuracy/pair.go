@@ -138,6 +138,9 @@ func (p Pairs) low() float64 {
 	return low
 }
 
+// mostSums is how many sums [flips] adds up, which takes it some tenths of a second.
+const mostSums = 3e8
+
 // flips is the probability that differences come to at least as much, in either direction, if the sign of each were drawn.
 func flips(differences []float64) float64 {
 	const most = 1000 // parts of a question
@@ -146,6 +149,13 @@ func flips(differences []float64) float64 {
 		if unit = u; !slices.ContainsFunc(differences, func(d float64) bool { return math.Abs(d*u-math.Round(d*u)) > 1e-6 }) {
 			break
 		}
+	}
+	total, squares, size := 0.0, 0.0, 0.0
+	for _, d := range differences {
+		total, squares, size = total+d, squares+d*d, size+math.Abs(d)
+	}
+	if squares > 0 && float64(len(differences))*size*unit > mostSums { // of so many the sum is normally distributed
+		return math.Erfc(math.Abs(total) / math.Sqrt(2*squares))
 	}
 	sum, reach := 0, 0
 	var steps []int

@@ -304,6 +304,30 @@ func TestMcNemar(t *testing.T) {
 	}
 }
 
+// TestManyFlips: of very many changes of parts of answers the chance is that of the normal distribution, which it is near before that.
+func TestManyFlips(t *testing.T) {
+	changes := func(n int) (all []float64) {
+		draw := rand.New(rand.NewPCG(28, 3))
+		for range n {
+			all = append(all, float64(1+draw.IntN(7))/7-float64(draw.IntN(11))/11+0.002)
+		}
+		return all
+	}
+	normal := func(all []float64) float64 {
+		sum, squares := 0.0, 0.0
+		for _, d := range all {
+			sum, squares = sum+d, squares+d*d
+		}
+		return math.Erfc(math.Abs(sum) / math.Sqrt(2*squares))
+	}
+	if few := changes(600); math.Abs(flips(few)-normal(few)) > 0.01 || flips(few) == normal(few) {
+		t.Errorf("of few it is %v, and the normal distribution says %v", flips(few), normal(few))
+	}
+	if many := changes(100_000); flips(many) != normal(many) {
+		t.Errorf("of many it is %v, and the normal distribution says %v", flips(many), normal(many))
+	}
+}
+
 // TestLow: with so many changes, counting all tables and the normal distribution agree: the limit is where the score is 1.645.
 func TestLow(t *testing.T) {
 	p := Pairs{Questions: 12000, Lost: 600, Gained: 500, Weight: 1}
