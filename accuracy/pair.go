@@ -369,7 +369,7 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 		single := Design{Samples: 1, Margin: rule.Margin, Discordance: p.Discordance() * p.Weight}
 		if n := single.Needed(); !c.Loss && n > p.Questions {
 			c.Needs = n
-			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", points(rule.Margin), n))
+			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", c.points(rule.Margin), n))
 		}
 	case c.Why == nil && (c.Apart == 0 || c.Low > -rule.Margin):
 		c.Verdict = Holds
@@ -410,18 +410,18 @@ func (c Comparison) Reason() string {
 		return strings.Join(c.Why, "; ")
 	}
 	s := fmt.Sprintf("of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Questions,
-		parts(c.Lost), parts(c.Gained), points(c.Difference()), points(c.Low), points(c.High))
+		parts(c.Lost), parts(c.Gained), c.points(c.Difference()), c.points(c.Low), c.points(c.High))
 	switch {
 	case c.Verdict == Holds && c.Loss:
-		s += fmt.Sprintf("; it loses, but less than the margin of %s", points(c.Margin))
+		s += fmt.Sprintf("; it loses, but less than the margin of %s", c.points(c.Margin))
 	case c.Verdict == Holds:
-		s += fmt.Sprintf("; it loses less than the margin of %s", points(c.Margin))
+		s += fmt.Sprintf("; it loses less than the margin of %s", c.points(c.Margin))
 	case c.Verdict == Worse && c.High < -c.Margin:
-		s += fmt.Sprintf("; it loses more than the margin of %s", points(c.Margin))
+		s += fmt.Sprintf("; it loses more than the margin of %s", c.points(c.Margin))
 	case c.Verdict == Worse:
-		s += fmt.Sprintf("; it loses, and may lose more than the margin of %s", points(c.Margin))
+		s += fmt.Sprintf("; it loses, and may lose more than the margin of %s", c.points(c.Margin))
 	case c.Low <= -c.Margin:
-		s += fmt.Sprintf("; it may lose more than the margin of %s", points(c.Margin))
+		s += fmt.Sprintf("; it may lose more than the margin of %s", c.points(c.Margin))
 	}
 	if c.Again != nil {
 		s += fmt.Sprintf("; %.1f %% have changed, and %.1f %% between two starts of the baseline", 100*c.Discordance(), 100*c.Again.Discordance())
@@ -433,7 +433,7 @@ func (c Comparison) Reason() string {
 		s += fmt.Sprintf("; %d answers of the baseline are to questions that were not asked, and do not count", c.Unasked)
 	}
 	if c.Apart > 0 {
-		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", points(c.Apart), c.Starts)
+		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", c.points(c.Apart), c.Starts)
 	}
 	odd := c.Why
 	if c.Readings != nil {
@@ -453,11 +453,19 @@ func Points(share float64) string {
 	return "1 point"
 }
 
+// points are [points] with as many digits as the margin has: "−0.25".
+func (c Comparison) points(part float64) string {
+	_, digits, _ := strings.Cut(fmt.Sprintf("%.3g", 100*c.Margin), ".")
+	return written(part, max(1, len(digits)))
+}
+
 // points are parts of all answers in hundredths: "−0.4".
-func points(part float64) string {
-	s := fmt.Sprintf("%.1f", 100*part)
-	if s == "-0.0" {
-		return "0.0"
+func points(part float64) string { return written(part, 1) }
+
+func written(part float64, digits int) string {
+	s := fmt.Sprintf("%.*f", digits, 100*part)
+	if strings.Trim(s, "-0.") == "" {
+		return strings.TrimPrefix(s, "-")
 	}
 	return strings.Replace(s, "-", "−", 1)
 }

@@ -196,6 +196,8 @@ func TestVerdicts(t *testing.T) {
 		{12000, 80, 40, 0.01, Holds, "it loses, but less than the margin of 1.0"},
 		{1319, 60, 10, 0.01, Worse, "it loses more than the margin of 1.0"},
 		{1319, 30, 12, 0.01, Worse, "it loses, and may lose more than the margin of 1.0"},
+		{1319, 0, 1, 0.0025, Holds, "which is 0.08 points (−0.12 to 0.36); it loses less than the margin of 0.25"},
+		{12000, 10, 8, 0.0025, Holds, "which is −0.02 points (−0.08 to 0.04); it loses less than the margin of 0.25"},
 		{198, 3, 2, 0.01, NotShown, "it may lose more than the margin of 1.0; a margin of 1.0 points takes about 1695 questions"},
 		{100, 0, 0, 0.01, NotShown, "a margin of 1.0 points takes about 299 questions"},
 		{300, 0, 0, 0.01, Holds, "(−1.0 to 1.0)"},
