@@ -197,10 +197,11 @@ func Offered(ctx context.Context, lab string, hosts []*provision.Host, opt Optio
 }
 
 // Left are the boxes that runs of a lab have left and the next has no use for: those of hosts that are not needed, unless they are kept for
-// them, and those of hosts that the lab has no more.
+// them yet, and those of hosts that the lab has no more.
 func (o Options) Left(lab string, hosts, needed []*provision.Host) ([]*rent.Rental, error) {
 	return o.Rent.Open(func(t *rent.Rental) bool {
-		return t.Lab == lab && rentedFor(t, needed) == nil && (t.Stage != rent.Kept || rentedFor(t, hosts) == nil)
+		kept := t.Stage == rent.Kept && rentedFor(t, hosts) != nil && time.Now().Before(t.Deadline)
+		return t.Lab == lab && rentedFor(t, needed) == nil && !kept
 	})
 }
 

@@ -424,8 +424,8 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	case a.Box.State == protocol.Gone:
 		return a.Box, r.believe(t)
 	}
-	if t.Login != "" {
-		t.Login = r.Plugin.login(t)
+	if now := r.Plugin.login(t); t.Login != "" && t.Login != now { // within a run it stays: others read it meanwhile
+		t.Login = now
 	}
 	return a.Box, nil
 }
@@ -681,10 +681,11 @@ func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities,
 	}
 }
 
-// billed notes since when it costs money, where the provider tells it.
+// billed notes since when it costs money, where the provider tells it: no long time before it was asked for.
 func (t *Rental) billed(ahead time.Duration) {
-	if t.Last(); !t.Box.BilledFrom.IsZero() {
-		t.Shares[0].From = t.Box.BilledFrom.Add(-ahead)
+	t.Last()
+	if from := t.Box.BilledFrom.Add(-ahead); !t.Box.BilledFrom.IsZero() && t.Asked.Sub(from) < time.Hour {
+		t.Shares[0].From = from
 	}
 }
 

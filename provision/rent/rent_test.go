@@ -723,6 +723,31 @@ func TestComputedCost(t *testing.T) {
 	}
 }
 
+// TestBilledFrom: since when a box is billed is no time before it was asked for.
+func TestBilledFrom(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.Cost = false })
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].BilledFrom = time.Unix(0, 0) }))
+	w.ask.Run = "run-2"
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Release(t.Context(), rental))
+	if rental.Cost > 20 {
+		t.Errorf("a moment costs %s", rental.Money())
+	}
+	must(t, provider.Change(w.account, func(a *provider.Account) { // of somebody else's journal
+		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "b", State: protocol.Running, PricePerHour: 20, BilledFrom: time.Now().Add(-3 * time.Hour), Labels: map[string]string{
+			protocol.LabelRequest: "hcl-1", protocol.LabelExpires: time.Now().Add(-time.Hour).Format(time.RFC3339),
+		}}})
+	}))
+	swept, err := w.renter.Sweep(t.Context(), false)
+	must(t, err)
+	if len(swept.Costs) != 1 || !strings.HasPrefix(swept.Costs[0], "about $40.") { // to its deadline
+		t.Errorf("two hours cost %v", swept.Costs)
+	}
+}
+
 // TestLostEnds: a program that is asked whether the box is there comes to its end when nobody wants to know it any more.
 func TestLostEnds(t *testing.T) {
 	w := newWorld(t, nil)

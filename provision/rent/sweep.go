@@ -1,6 +1,7 @@
 package rent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -79,7 +80,7 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		case dry:
 			s.Deleted = append(s.Deleted, b)
 		default:
-			t := &Rental{Request: request, Plugin: r.Plugin.Name, Lab: b.Labels[protocol.LabelLab], Run: b.Labels[protocol.LabelRun], Asked: now.Add(-ahead), Deadline: until, Price: b.PricePerHour}
+			t := &Rental{Request: request, Plugin: r.Plugin.Name, Lab: b.Labels[protocol.LabelLab], Run: b.Labels[protocol.LabelRun], Asked: cmp.Or(b.BilledFrom, now).Add(-ahead), Deadline: until, Price: b.PricePerHour}
 			if i >= 0 {
 				t = known[i]
 			}
