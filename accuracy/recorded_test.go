@@ -2,6 +2,7 @@ package accuracy_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"hclbench/accuracy"
+	"hclbench/plain"
 )
 
 // recorded is a line of what scripts/harness.py has recorded: what a harness asked, and what it made of a reply.
@@ -20,6 +22,9 @@ type recorded struct {
 	Ask                   map[string]any
 	Marks                 map[string][2]any // by extraction: what was found, and whether it is right
 }
+
+// recordings is where the recordings are: others than ours by a variable.
+var recordings = cmp.Or(os.Getenv("HCL_RECORDINGS"), "../testdata/accuracy")
 
 // files are those of the questions of a task, and of its examples.
 var files = map[string][2]string{
@@ -36,7 +41,7 @@ func made(t testing.TB, spec accuracy.Spec) *accuracy.Set {
 		names = [2]string{"mmlu.csv"}
 	}
 	read := func(name string) []byte {
-		text, err := os.ReadFile(filepath.Join("../testdata/accuracy", name))
+		text, err := os.ReadFile(filepath.Join(recordings, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +101,7 @@ func TestRecorded(t *testing.T) {
 		"inferencex": accuracy.InferenceX, "simple-evals": accuracy.SimpleEvals, "sglang": accuracy.SGLang, "vllm": accuracy.VLLM,
 		"evalscope-1.14.1": accuracy.EvalScope} {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join("../testdata/accuracy", name+".jsonl"))
+			text, err := os.ReadFile(filepath.Join(recordings, name+".jsonl"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,7 +127,7 @@ func TestRecorded(t *testing.T) {
 					}
 					marks++
 					a := set.Mark(i, accuracy.Reply{Text: r.Reply, Finish: "stop"})
-					found := want[0].(string)
+					found := plain.Text(want[0].(string)) // as it is kept
 					if right := a.Mark == accuracy.Right; right != want[1].(bool) {
 						t.Errorf("%s, %q to %q: marked %s (%q), the harness found %q and says %v", key, r.Reply, set.Questions[r.Question].Right, a.Mark, a.Extracted, found, want[1])
 					}

@@ -12,9 +12,10 @@ machine with the odd replies below, and writes what was asked and what the harne
     harness.py sglang DIR NAME                 in an environment with sglang
     harness.py vllm DIR NAME CHECKOUT          with aiohttp, numpy, regex, requests, tqdm, and tests/evals/gsm8k of vllm-project/vllm
 
-It writes DIR/NAME.jsonl, and reaches nothing but itself. docs/development.md says how.
+InferenceX takes the lm-eval of the commit that its benchmark_lib.sh names. It writes DIR/NAME.jsonl, and reaches nothing but itself.
+docs/development.md says how. With DRAWN=2000 in the environment so many replies of each form are drawn beside those that stand here.
 """
-import csv, http.server, json, os, re, sys, tempfile, threading
+import csv, http.server, json, os, random, re, sys, tempfile, threading
 
 # Right answer, and what is replied.
 NUMBERS = [
@@ -28,6 +29,21 @@ NUMBERS = [
     ("6", "x = 6; y = -"), ("6", "...6..."), ("6", "$$$"), ("6", "<think>maybe 7</think>6"), ("65", "Answer: 65 km/h at 3.5 h"),
     ("9", "#### 9,"), ("9", "#### .9"), ("9", "9²"), ("15", "15\u00a0"), ("1500", "1.5e3"), ("16", "ANSWER: SIXTEEN (16)"), ("18", "#### 18.\n"),
     ("11", "1 1"), ("-3", "-3"), ("3", "-3"), ("3", "3-"), ("100", "100.\n\n"), ("99999999999999999999", "#### 99999999999999999999"),
+    # more of the same: markup, separators, signs, other digits, several answers
+    ("18", "#### **18**"), ("18", "**#### 18**"), ("18", r"#### \$18"), ("18", "#### $18.00"), ("18", "#### 18 dollars"), ("18", "#### 18dollars"), ("18", "####\n18"),
+    ("18", "####  18"), ("18", "####\u00a018"), ("18", "#### 18#### 19"), ("18", "#### 19 #### 18"), ("18", r"\boxed{\$18}"), ("18", r"\boxed{18.}"), ("18", r"\(18\)"),
+    ("18", r"\[x = 18\]"), ("18", r"\text{18}"), ("18", r"18\%"), ("18", "18% of 200 is 36"), ("18", "`18`"), ("18", "*18*"), ("18", "***18***"), ("18", "__18__"),
+    ("1234", r"\boxed{1{,}234}"), ("1234", r"\boxed{1\,234}"), ("1234", "1'234"), ("1234", "1_234"), ("1234", "1\u202f234"), ("1234", "1.234,00"), ("1234", "12,34"),
+    ("1234", "1, 234"), ("1234", "1,\n234"), ("1234", "#### 1, 234"), ("1234", "#### 1,234."), ("1234", "1,234,"), ("123", "1,2,3"), ("1,234", "$1,234.56 in all"),
+    ("0", "-0"), ("0", "0.0"), ("0", "#### 0"), ("0", "zero"), ("0", "00"), ("-5", "#### -$5"), ("-5", "#### $-5"), ("-5", "(5)"), ("-5", "minus 5"), ("-5", "#### - 5"),
+    ("-5", "x = -5."), ("5", "#### +5"), ("5", "–5"), ("5", "5–7"), ("5", "7-5"), ("5", "5/7"), ("5", "7:05"), ("3", "½ of 6 is 3½"), ("3", "３"), ("3", "#### ３"),
+    ("3", "3\ufe0f\u20e3"), ("3", "③"), ("3", "Ⅲ"), ("3", "x₃"), ("3", "10^3"), ("3", "3rd"), ("3", "3CO2"), ("3", "v1.2.3"), ("3", "٣ or 3"), ("3", "3 or ٣"), ("3", "12٣"),
+    ("3", "३"), ("3", "𝟑"), ("3", "3\u200b"), ("12", "1\u200b2"), ("12", "1\u00ad2"), ("100", "1e2"), ("100", "#### 1e2"), ("255", "0xff"), ("10", "0b10"), ("7", "7😀"), ("7", "7°"),
+    ("5", "The answer is 5.\n\nQuestion: 7 more?"), ("5", "#### 5\n#### "), ("5", "#### \n#### 5"), ("5", "####"), ("5", "#### none"), ("5", "#### N/A, but 5"), ("5", "#### five"),
+    ("2", "#### 4/2"), ("2", "#### 2.0"), ("2", "#### 2."), ("2", "#### 2, or 3"), ("2", "####3 then 2"), ("2", " #### 2"), ("2", "##### 2"), ("2", "# 2"), ("2", "#### = 2"),
+    ("2", "2\r\n"), ("2", "#### 2\r"), ("2", "\t2\t"), ("2", "...2"), ("2", "2..."), ("2", "$2,"), ("2", ".2"), ("2", "-.2"), ("2", "2.-"), ("2", "--2"), ("2", "$-2"), ("2", "-$2"),
+    ("2", "$$2$$"), ("2", "2$"), ("2", "2 $ 3 $"), ("2", "2,,,"), ("2", "2 ,"), ("2", "2 . ."), ("2", ". , $"), ("2", "2. 3."), ("2", "1. First\n2. Second"), ("2", "2\x0b3"), ("2", "2\x1c3"),
+    ("2", "2\u2028#### 3"), ("2", "#### -2.50,"), ("2", "#### 2\n\n\n#### three"), ("1234", "#### 1234,"), ("1234", "#### ,1234"), ("1234", "#### 1.234"), ("1,234", "#### $1,234.00."),
 ]
 # {L} is the letter of the right choice, {l} the same as a small one, {W} that of another, {T} the text of the right choice.
 CHOICES = [
@@ -40,6 +56,19 @@ CHOICES = [
     "The answer is \nThe answer is ({L}). Yes", "The answer is é", "The answer is", "{T} {W}", "<think>Answer: {W}</think>Answer: {L}",
     "Answer: {L}, as a matter of fact", "_{L}_", "({L}", "{L}1", "a", "The answer is a secret", "THE ANSWER IS ({L})", "Answer: {L}.", "answer is {L}{W}",
     "Anſwer: {L}", "Answer \u00a0: {L}", "{T}", "The {T}, not the other.", "RIGHT", "\t{L}\r\n", "answer is ({L}", "answer is **{L}**", "({L})b", "{L}_", "x({L})", "({L})({W})", "a) {L}", "é{L}", "({L}) ({l})",
+    # more of the same: signs before a letter, brackets, several letters, other words and alphabets
+    "Answer - {L}", "Answer={L}", "Answer:{L}", "Answer:\t{L}", "Answer: [{L}]", "Answer: <{L}>", "Answer: '{L}'", "Answer: \"{L}\"", "Answer: `{L}`", "Answer: *{L}*", "Answer: {L} or {W}",
+    "Answer: {L}, {W}", "Answer: {L}/{W}", "Answer: {L}{W}", "Answer: {L} and {W}", "Answer: {L} and more", "Answer: {W} and {L}", "Answer: ({L}, {W})", "Answer: {L})", "Answer: $LETTER", "Answer: $ {L} $",
+    "ANSWER: {L}", "ANSWER: [{L}]", "ANSWER: ({L})", "ANSWER: **{L}**", "ANSWER: {l}", "ANSWER:\n{L}", "ANSWER: {L}\nANSWER: {W}", "ANSWER: {L}\nANSWER: none", r"ANSWER: $\boxed{{L}}$", "ANSWER: {L}) {T}",
+    "ANSWER: The {L}", "ANSWER: {L} because {W} is wrong", "ANSWER：{L}", "ANSWER: {L} or {W}", "ANSWER: {L},{W}", "ANSWER: {L} {W}", "ANSWER: ({L}) {W}", "ANSWER: 【{L}】", "ANSWER: [{L}、{W}]", "ANSWER: {L}1",
+    "ANSWER: {T}", "ANSWER: 1", "ANSWER: {L} or not", "ANSWER: {L} or", "ANSWER: x, {L}", r"ANSWER: \text{{L}}", r"ANSWER: \(\mathrm{{L}}\)", "ANSWER: ", "ANSWER:", "ANSWER: {L}\u00e9", "ANSWER: {L}_", "ANSWERS: {L}",
+    "Final answer: {L}", "The correct answer is {L}", "The correct answer is **{L}**.", "The answer is: {L}", "The answer is ({L}), not ({W})", "The answer is [{L}]", "The answer is ({L}).\nThe answer is ({W}).",
+    "The answer is ({L}) {T}.", "The answer is {L})", "The answer is  {L}. ", "The answer is\n{L}.", "The answer is {l}.", "The answer is -{L}-.", "The answer is {L}\r\n.", "answer is  ({L})", "answer is \n({L})",
+    "({l})", "[{L}]", "<{L}>", "\"{L}\"", "{L}:", "{L}-{T}", "{L}\r\n", "{L}\n\n{W}", "{L} {W}", "{L},{W}", "Both ({L}) and ({W})", "E", "(E)", "J", "(Z)", "{T}.", "{T}\n{T}", "\u201c{T}\u201d", "({L}) {T} ({W})",
+    "not ({W}), not {W}: {L}", "I", "A", "An answer", "Α", "А", "Answer: А", "Answer: Α", "x: {W} :{L}", ":\n{L}", ":\u00a0{L}", "( {L} )", "(({L}))", "({L}{W})", "d'{L}", "{L}'s", "{L}\u0301", "{L}²", "-{L}-", "'{L}'",
+    "答え: {L}", "答案是{L}", "উত্তর: অ", "উত্তর: {L}", "Respuesta: {L}", "Antwort: {L}.", "정답: {L}", "Jibu: {L}", "Àṣàyàn: {L}", "Answer\u200b: {L}", "Answer:\u3000{L}", "Answer:\u200b\u200b\u200b\u200b\u200b\u200b{L}",
+    "Answer: {W}\n答案: {L}", "答案: {W}\nAnswer: {L}", "Answer: ঢ", "Answer: د", "RÉPONSE: {L}", "antwort: {l}", r"Answer: $\text{{L}}$", r"Answer: \(\boxed{\text{{L}}}\)", r"Answer: $\mathrm{{L}}$", "Answer: {{L}}",
+    r"\boxed{\text{{L}}}", r"$\boxed{{L}}$", r"The answer is $\boxed{{L}}$.", "**{L}**", "**({L})**", "# {L}", "- {L}", "1. {L}", "Answer:\n\n{L}", "Answer\n: {L}", "Answer :\n {L}", "answer is {L} . answer is {W}",
 ]
 # Right answer, and what is replied. AIME takes those whose right answer is a whole number.
 LATEX = [
@@ -57,7 +86,48 @@ LATEX = [
     ("x/2", "$ x/2$"), ("+3/4", "$+3/4$"), ("1_0/2", "$1_0/2$"), ("6/4/2", "$6/4/2$"), (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"$\begin{pmatrix} 1 \\ 2 \end{pmatrix}$"),
     ("0.5", r"$\frac{1}{2}$"), ("50", r"$50\%$"), ("50", r"\$50"), ("2.5", "$ 2 .5$"), ("٣/4", "$٣/4$"), ("007/2", "$007/2$"), ("5", "$ab = 5$"), ("5", "$ab=5$"), ("5", "$abc=5$"), ("5", r"\boxed{}"), ("5", r"\boxed{ 5 }"),
     ("5", "$m=n=5$"), ("5", "$5.$"), ("5", r"$5\!$"), ("5", "$5 $ or $5$"),
+    # more of the same: boxes, units, signs, fractions, roots, sets
+    ("70", r"\boxed {70}"), ("70", r"\boxed{70}."), ("70", r"$\boxed{70}$ or $\boxed{71}$"), ("70", r"\boxed{\mathbf{70}}"), ("70", r"\boxed{\text{70}}"), ("70", r"\boxed{70 \text{ ways}}"), ("70", r"\boxed{70\ \text{cm}}"),
+    ("70", r"\boxed{70,000}"), ("70", r"\boxed{\frac{140}{2}}"), ("70", r"\boxed{+70}"), ("70", r"\boxed{-70}"), ("70", r"\boxed{n = 70}"), ("70", r"\boxed{ab=70}"), ("70", r"\boxed{abc=70}"), ("70", r"\boxed{70=70}"),
+    ("70", "$70$ and $"), ("70", "$$\n70\n$$"), ("70", r"\[70\]"), ("70", r"\boxed{70^{\circ}}"), ("70", r"\boxed{７０}"), ("70", r"\boxed{\!70}"), ("70", r"\boxed{70\\}"), ("70", r"\boxed 70"), ("70", r"\boxed 70 $"),
+    ("70", r"\boxed"), ("70", r"\boxed{"), ("70", r"\boxed}70{"), ("70", r"\fbox{70} \boxed{71}"), ("70", r"\boxed{71} \fbox{70}"), ("70", r"\boxed{71} \boxed 70$"), ("70", r"\boxed{70}$"), ("70", r"$\boxed{70"), ("70", r"\boxed{{70}}"),
+    ("70", r"\boxed{70\dots}"), ("70", r"\boxed{70\text{ a}\text{ b}}"), ("7", "$7.0$"), ("0", "$.0$"), ("0", "$-0$"), ("0", r"\boxed{0}"), ("5", "$ 5$"), ("5", r"\boxed{05}"), ("5", r"\boxed{\frac{5}{1}}"), ("5", r"\boxed{5/1}"), ("5", r"\boxed{10/2}"),
+    (r"\frac{1}{2}", r"$\frac 1 2$"), (r"\frac{1}{2}", r"$\frac{1}2$"), (r"\frac{1}{2}", r"$\frac12x$"), (r"\frac{1}{2}", r"$\cfrac{1}{2}$"), (r"\frac{1}{2}", r"$\frac{1} {2}$"), (r"\frac{1}{2}", "$1 / 2$"), (r"\frac{1}{2}", "$0.50$"),
+    (r"\frac{1}{2}", "$ 0.5 $"), (r"\frac{1}{2}", "$x=1/2$"), (r"\frac{1}{2}", "$x = 0.5$"), (r"\frac{1}{2}", r"$\frac1\frac2$"), (r"\frac{1}{2}", r"$\left\frac12\right$"), (r"x=\frac{1}{2}", r"$\frac{1}{2}$"), (r"\frac{1}{2}", "$50%$"), (r"\frac{1}{2}", "$-1/-2$"),
+    (r"\frac{\sqrt{2}}{2}", r"$\frac{\sqrt2}{2}$"), (r"\frac{\sqrt{2}}{2}", r"$\frac{\sqrt2}2$"), (r"\frac{\sqrt{2}}{2}", r"$\sqrt2/2$"), (r"\sqrt{12}", r"$\sqrt12$"), (r"\sqrt[3]{2}", r"$\sqrt[3]2$"), (r"\sqrt[3]{2}", r"$\sqrt[3]{2}$"), (r"\sqrt{x}", r"$\sqrt x$"),
+    (r"\sqrt{3}", r"$\sqrt{ 3 }$"), ("1,2", "$1, 2$"), ("1,2", "$2,1$"), (r"\{1,2\}", r"$\{1, 2\}$"), ("[0,1)", "$[0, 1)$"), (r"(-\infty,0)\cup(0,\infty)", r"$\left(-\infty, 0\right) \cup \left(0, \infty\right)$"), (r"5\%", "$5$"),
+    ("5", r"$5 \text{ cm}^2$"), ("5", r"$5\mbox{ cm}$"), ("5", r"$5\,\text{cm}$"), (r"\$5", "$5$"), ("10^{-3}", "$10^{-3}$"), ("2^{10}", "$1024$"), (r"3\pi", r"$3 \pi$"), (r"\text{east}", r"$\text{east}$"), (r"\text{east}", "east"), ("-1", "$−1$"),
+    ("-1", "$- 1$"), ("11_2", "$11_{2}$"), (r"90^\circ", "$90$"), ("90", "$90°$"), ("y=2x", "$y = 2x$"), ("2x", "$y=2x$"), ("1/3/5", "$1/3/5$"), ("-1/2", "$-1/2$"), ("1/-2", "$1/-2$"), ("1/ 2", "$1/ 2$"), ("٣/٤", "$٣/٤$"), ("1/0", "$1/0$"),
+    ("1/2", "$1/02$"), ("1/2", "$+1/2$"), ("a/b", r"$\frac{a}{b}$"), ("1/x", r"$\frac{1}{x}$"), ("0.25", "$.25$"), ("{.5}", "$ {.5}$"), ("x = .5", "$x = .5$"), ("3.14", "$3.140$"), (r"\left[1,2\right]", "$[1,2]$"), (r"1\!000", "$1000$"), (r"a\\b", r"$a\b$"),
+    (r"5\text{ m}", "$5$"), (r"5\text{ m}\text{ n}", r"$5\text{ m}\text{ n}$"), (r"\sqrt", r"$\sqrt$"), (r"\frac", r"$\frac$"), (r"\frac1", r"$\frac1$"), ("1/é", "$1/é$"), ("²/2", "$²/2$"), ("1__0/2", "$1__0/2$"), ("é=5", "$5$"), ("日本語=5", "$5$"), ("日本=5", "$5$"),
 ]
+
+# What drawn replies are made of.
+PIECES = {
+    "numbers": ["0", "1", "2", "3", "7", "10", "18", "42", "100", "1234", "1,234", "12,34", "007", "00", "٣", "３", "½", "²", "3.5", ".5", "5.", "1e3", "#### ", "####", "### ", " ", "  ", "\n", "\n\n",
+                "$", "-", "−", "–", "+", ",", ".", "%", ":", "/", "*", "**", "(", ")", "[", "]", "{", "}", "=", "<<", ">>", r"\boxed{", "}", r"\$", r"\frac{", r"\text{ cm}", "answer is ", "The answer is ",
+                "Answer: ", "Question: ", "dollars", "x", "_", "'", "\u00a0", "\u202f", "\u2028", "\t", "\r\n", "\x0b", "\x1c", "\u200b", "é", "<think>", "</think>", "N/A", "five"],
+    "choices": ["{L}", "{L}", "{L}", "{l}", "{W}", "{T}", "({L})", "({W})", "[{L}]", "**{L}**", "A", "B", "C", "D", "E", "J", "a", "é", "1", "_", " ", "  ", "\n", "\n\n", "\t", "\r\n", ".", ",", ":", "：", "-",
+                "(", ")", "[", "]", "【", "】", "{", "}", "*", "**", "$", "'", '"', "/", "、", "and", " and ", " or ", " or", "not ", "Answer: ", "Answer:", "answer: ", "ANSWER: ", "ANSWER:", "ANSWER : ", "ANSWERS: ",
+                "Answer", "The answer is ", "the answer is ", "answer is ", "answer is (", "The answer is (", "Answer is ", "答案：", "答案: ", "Réponse: ", "Antwort : ", "الإجابة: ", "উত্তর: ", "Respuesta:", "أ", "অ", "Ａ", "ঢ",
+                r"\boxed{", r"\text{", r"\mathrm{", r"\(", r"\)", r"\textbf{ ", r"$\boxed{", "}$", "The", "It is ", "other", "right", "other 1", "a third", "because", "I", "\u00a0", "\u200b", "\u2028", "\u0301", "<think>",
+                "</think>", "\x0b", "\x1c"],
+    "latex": ["$", "$", r"\boxed{", r"\boxed", r"\boxed ", r"\fbox{", "}", "}", "{", "70", "5", "0", "7", "0.5", ".5", "1/2", "1", "2", "/", r"\frac", r"\frac{", r"\dfrac{", r"\tfrac", r"\sqrt", r"\sqrt{", r"\left(",
+              r"\right)", "(", ")", ",", r"\!", "\\ ", r"\,", r"\%", r"\$", "%", r"^\circ", r"^{\circ}", r"\text{ cm}", r"\text{cm}", r"\text{ a}", "x", "x=", "x = ", "ab=", "=", "+", "-", "−", " ", "\n", r"\\", r"\pi", "^2",
+              "_2", "é", "٣", "_", "."],
+}
+
+
+def draw(many):
+    random.seed(1)
+    drawn = lambda form: "".join(random.choice(PIECES[form]) for _ in range(random.randint(1, 8)))
+    for _ in range(many):
+        NUMBERS.append((random.choice(["18", "1234", "1,234", "3", "0", "-5", "42", "7"]), drawn("numbers")))
+        CHOICES.append(drawn("choices"))
+        LATEX.append((random.choice(["70", "5", "0", "7", r"\frac{1}{2}", r"\sqrt{2}", "x^2+1", "-1", "1/2", "(1,2)", "0.5", "50", r"2\pi"]), drawn("latex")))
+
+
+draw(int(os.environ.get("DRAWN", 0)))
 
 
 def write(path, rows):
@@ -264,7 +334,7 @@ def sglang(dir):
     import sglang.test.few_shot_gsm8k as module
     port = int(serve().rsplit(":", 1)[1])
     os.chdir(tempfile.mkdtemp())
-    module.run_eval(argparse.Namespace(num_shots=5, data_path=f"{dir}/gsm8k.jsonl", num_questions=200, max_new_tokens=512, parallel=1,
+    module.run_eval(argparse.Namespace(num_shots=5, data_path=f"{dir}/gsm8k.jsonl", num_questions=len(NUMBERS), max_new_tokens=512, parallel=1,
                                        host="127.0.0.1", port=port, temperature=0.0))
     lines = []
     for n, (_, text) in enumerate(NUMBERS): # it keeps no marks: they are by its own function
@@ -289,7 +359,7 @@ def vllm(dir, checkout):
     lines = []
     for endpoint, chat in (("completions", False), ("chat", True)):
         asked.clear()
-        score = module.evaluate_gsm8k(port=port, use_chat_completions=chat, temperature=None if chat else 0.0, max_concurrency=1)
+        score = module.evaluate_gsm8k(port=port, use_chat_completions=chat, temperature=None if chat else 0.0, max_concurrency=1, num_questions=len(NUMBERS))
         bodies = {int(re.findall(r"Case (\d+):", k)[-1]): b for k, b in asked.items()}
         right = 0
         for n, row in enumerate(read("gsm8k")): # it keeps no marks: they are by its own function, and add up to its score
@@ -312,10 +382,10 @@ def main():
     else:
         lines = {"inferencex": inferencex, "simple-evals": simple_evals, "evalscope": evalscope, "sglang": sglang, "vllm": vllm}[what](dir, *rest[1:])
     kept = {}
-    for line in lines: # of a task three asks say all
+    for line in lines: # of a task a few asks say all
         at = (line["task"], line["endpoint"], line["sample"])
         kept[at] = kept.get(at, 0) + 1
-        if kept[at] > 3 and line["task"] != "gpqa-diamond":
+        if kept[at] > (80 if line["task"] == "gpqa-diamond" else 3): # whose choices are shuffled
             del line["ask"]
     write(f"{dir}/{rest[0]}.jsonl", lines)
 
