@@ -129,3 +129,6 @@ func (w Workload) TakesMessages() bool { return w.endpoint().messages }
 
 // Streams reports whether its answers come token by token.
 func (w Workload) Streams() bool { return !w.NoStream && w.Generates() }
+
+// TimesTokens reports whether it is measured when their tokens come: what answers to questions say is all that counts of them.
+func (w Workload) TimesTokens() bool { return w.Streams() && !w.Dataset.Questions }

@@ -35,7 +35,7 @@ func (r *reasons) drifting(w load.Workload, records []load.Record, s span) {
 	if w.Rate != 0 {
 		note(c.inFlight(records, batches), crowd, crowding, emptying)
 	}
-	if w.Streams() {
+	if w.TimesTokens() {
 		note(c.waits(records), 0, otherStart, otherStart)
 		note(c.gaps(records), 0, otherPace, otherPace)
 	}

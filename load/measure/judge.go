@@ -232,7 +232,7 @@ func (r *reasons) known(w load.Workload, x *load.Source) {
 // undecoded finds an answer cache: prompts that come again whose answers, as long as the first ones, came much faster token by token, and
 // faster than they can be decoded. A prefix cache brings the first token sooner; those after it only where reading prompts has slowed down decoding.
 func (r *reasons) undecoded(w load.Workload, x *load.Source, records []load.Record) {
-	if x == nil || x.Repeated == 0 || x.Prompts < 1 || !w.Dataset.InOrder() || !w.Streams() {
+	if x == nil || x.Repeated == 0 || x.Prompts < 1 || !w.Dataset.InOrder() || !w.TimesTokens() {
 		return
 	}
 	pace := func(one *load.Record) float64 { return load.Ms(one.Last-one.First) / float64(one.OutputTokens-1) }
@@ -256,7 +256,7 @@ func (r *reasons) undecoded(w load.Workload, x *load.Source, records []load.Reco
 
 // streamed finds streams whose chunks are not when tokens were made.
 func (r *reasons) streamed(w load.Workload, records []load.Record) {
-	if !w.Streams() || w.Dataset.Questions { // of questions some are asked for answers that come whole
+	if !w.TimesTokens() {
 		return
 	}
 	completed, whole, more := 0, 0, 0

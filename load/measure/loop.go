@@ -103,6 +103,9 @@ func (w *worker) send(ctx context.Context) {
 	if w.said.All && r.OK() {
 		r.Said = p.keep(&w.said)
 	}
+	if !p.g.own.TimesTokens() {
+		r.Dropped, r.Gaps = len(r.Gaps), nil // which are between looks, and not between tokens
+	}
 	p.tally.settle(r)
 	if p.g.others.Over != nil && !p.warmup {
 		p.g.others.Over(r)

@@ -234,7 +234,7 @@ func lastDispatches(records []load.Record) []time.Duration {
 // explains, and enough to matter: the batches of all are of the same time, so that what the engine
 // does in one concerns all of them.
 func (r *reasons) unlike(w load.Workload, clients []load.Client, records []load.Record) {
-	if !w.Streams() || !unchanging(w) || w.Dataset.Talks() {
+	if !w.TimesTokens() || !unchanging(w) || w.Dataset.Talks() {
 		return
 	}
 	of := make([][]load.Record, len(clients))

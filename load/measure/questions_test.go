@@ -66,6 +66,12 @@ func TestQuestions(t *testing.T) {
 	if diff := cmp.Diff(want, []string{<-bodies, <-bodies, <-bodies}); diff != "" {
 		t.Errorf("what was asked (-want +got):\n%s", diff)
 	}
+	if s := got.Summary; s.TTFT.Count+s.TPOT.Count+s.ITL.Count != 0 || s.E2EL.Count != 3 || s.ReadLag != nil {
+		t.Errorf("when tokens came is told, which nobody has looked for: TTFT %v, TPOT %v, ITL %v, E2EL %v, read lag %v", s.TTFT, s.TPOT, s.ITL, s.E2EL, s.ReadLag)
+	}
+	if r := got.Records[0]; len(r.Gaps) != 0 || r.Dropped != 2 {
+		t.Errorf("of three chunks %d gaps are kept, and %d are not", len(r.Gaps), r.Dropped)
+	}
 	for i, r := range got.Records {
 		if r.Said == nil || r.Said.Reasoning != "hm" || !strings.HasPrefix(r.Said.Text, `the "key" is `) ||
 			strings.Contains(r.Said.Text, "s3cret") || len(r.Said.Calls) != 1 || r.Said.Calls[0].Name != "add" {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -310,6 +311,45 @@ func speedJob(url string, w load.Workload) load.Job {
 	w.Dataset = load.Dataset{Kind: load.Random, InputTokens: 100}
 	w.OutputTokens, w.IgnoreEOS, w.Endpoint = 128, true, load.Completions
 	return load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Workload: w, Seed: uint64(time.Now().UnixNano())}
+}
+
+// BenchmarkQuestions is what as many questions as GSM8K's cost the generator, and beside that a load of as many requests, as long, of
+// which it is measured when tokens come.
+func BenchmarkQuestions(b *testing.B) {
+	const questions, tokens = 1319, 150
+	file := filepath.Join(b.TempDir(), "questions.jsonl")
+	var lines bytes.Buffer
+	for i := range questions {
+		fmt.Fprintf(&lines, `{"prompt":"Question %d: %s","max_tokens":%d,"temperature":0,"stop":["Question:"]}`+"\n", i, strings.Repeat("how many are left? ", 170), tokens)
+	}
+	if err := os.WriteFile(file, lines.Bytes(), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct {
+		name    string
+		dataset load.Dataset
+	}{{"asked", load.Dataset{Kind: load.JSONL, Path: file, Questions: true}}, {"load", load.Dataset{Kind: load.Random, InputTokens: 600}}} {
+		b.Run(c.name, func(b *testing.B) {
+			url, _ := engineProcess(b, sim.Config{TTFT: 200 * time.Millisecond, ITL: 15 * time.Millisecond})
+			f := figures{}
+			for b.Loop() {
+				job := load.Job{Target: load.Target{BaseURL: url, Model: sim.DefaultModel}, Seed: uint64(time.Now().UnixNano()),
+					Workload: load.Workload{Requests: questions, Concurrency: 64, Endpoint: load.Completions, Dataset: c.dataset}}
+				if !c.dataset.Questions {
+					job.Workload.OutputTokens, job.Workload.IgnoreEOS = tokens, true
+				}
+				got := on(b, roleLoad, job)
+				if s := got.Summary; s.Completed != questions || s.OutputTokens != questions*tokens {
+					b.Errorf("%d completed with %d tokens, of %d: %v %v", s.Completed, s.OutputTokens, questions, s.Errors, s.ErrorSamples)
+				}
+				f.add("s", got.Summary.Duration)
+				f.add("cpu-s", got.CPU.Seconds())
+				f.add("cpu-%", 100*got.Summary.CPUShare)
+				f.add("cpu-us/tok", got.CPU.Seconds()*1e6/(questions*tokens))
+			}
+			f.report(b)
+		})
+	}
 }
 
 // BenchmarkSpeed is the generator on one core against an engine on another.

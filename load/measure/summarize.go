@@ -22,7 +22,7 @@ func summarize(w load.Workload, percentiles []float64, started time.Time, d time
 	e := evidence{w, percentiles, started, records}
 	whole := load.Part{Figures: e.figures(d, always)}.Under(w.SLO, records)
 	e.boundRates(&whole, newCut(w, records, always))
-	s := load.Summary{Part: whole, Series: newSeries(d, records, w.Streams())}
+	s := load.Summary{Part: whole, Series: newSeries(d, records, w.TimesTokens())}
 	if w.CutBeginning > 0 || w.CutEnd > 0 {
 		s.Part = e.within(load.Window{From: w.CutBeginning, To: load.Duration(d) - w.CutEnd})
 		s.Untrimmed = &whole
@@ -70,7 +70,7 @@ func (e evidence) figures(d time.Duration, in span) load.Figures {
 		}
 		completed(&f, r)
 		content(&made, r)
-		if at, _ := r.Answer(); at != r.First && e.workload.Streams() {
+		if at, _ := r.Answer(); at != r.First && e.workload.TimesTokens() {
 			f.TTFA = new(load.Stats)
 		}
 		gaps += len(r.Gaps)
@@ -81,7 +81,7 @@ func (e evidence) figures(d time.Duration, in span) load.Figures {
 		f.Content = &made
 	}
 	e.describe(&f, records, in, gaps)
-	if lost > 0 {
+	if lost > 0 && e.workload.TimesTokens() {
 		f.ITL.Count += lost
 		f.ITL.Mean = load.Ms(between) / float64(f.ITL.Count)
 		f.ITLFrom = load.FromSample
@@ -159,9 +159,9 @@ func (e evidence) describe(f *load.Figures, records []load.Record, in span, gaps
 		}
 		return s
 	}
-	streamed := e.workload.Streams()
+	timed := e.workload.TimesTokens()
 	f.TTFT = spread("ttft_ms", func(r *load.Record, note noting) {
-		if r.OK() && streamed {
+		if r.OK() && timed {
 			note(load.Ms(r.First-r.Sent), r.Sent)
 		}
 	})
@@ -173,7 +173,7 @@ func (e evidence) describe(f *load.Figures, records []load.Record, in span, gaps
 		})
 	}
 	f.TPOT = spread("tpot_ms", func(r *load.Record, note noting) {
-		if r.OK() && streamed && r.OutputTokens > 1 {
+		if r.OK() && timed && r.OutputTokens > 1 {
 			note(load.Ms(r.Last-r.First)/float64(r.OutputTokens-1), r.Sent)
 		}
 	})
@@ -192,7 +192,7 @@ func (e evidence) describe(f *load.Figures, records []load.Record, in span, gaps
 	f.ITL = spread("itl_ms", func(r *load.Record, note noting) {
 		at := r.First
 		for _, g := range r.Gaps {
-			if at += g; r.OK() {
+			if at += g; r.OK() && timed {
 				note(load.Ms(g), at)
 			}
 		}

@@ -38,7 +38,10 @@ const (
 	dialTimeout = 30 * time.Second
 	// staleWithin is how soon a kept connection ends whose server had closed it when
 	// the request went out: a way there and back.
-	staleWithin  = time.Second
+	staleWithin = time.Second
+	// unhurried is the pause between two looks at what has come where nobody asks when tokens come: to be woken for each of them costs
+	// more than all that is done with it. An answer is over up to so much later.
+	unhurried    = 20 * time.Millisecond
 	maxErrorText = 512      // bounds what is kept of an error's body
 	maxErrorBody = 64 << 10 // bounds what is read of it
 )
@@ -60,7 +63,7 @@ type Client interface {
 	// It returns when the connection can be used again or has been dropped. The body is in
 	// pieces, which other requests may have too: nobody writes to them.
 	Send(ctx context.Context, body net.Buffers, x Exchange)
-	// ReadLag is how late reads were since it was asked before; nil when the client cannot tell.
+	// ReadLag is how late reads were since it was asked before; nil when the client cannot tell, or need not hurry.
 	ReadLag() *load.Histogram
 	// Close drops all connections. No request may be under way.
 	Close()
@@ -85,6 +88,7 @@ type server struct {
 	path           string      // of the endpoint
 	headers        [][2]string // sent beside those that every request has
 	stall, timeout time.Duration
+	pause          time.Duration // between two looks at what has come; 0: what comes is read at once
 	dialer         *dialer
 }
 
@@ -177,6 +181,9 @@ func newServer(t load.Target, w load.Workload) (server, error) {
 		path:    w.Path(),
 		stall:   cmp.Or(time.Duration(w.Stall), load.DefaultStall),
 		timeout: cmp.Or(time.Duration(w.Timeout), load.DefaultTimeout),
+	}
+	if w.Dataset.Questions {
+		s.pause = unhurried
 	}
 	s.headers, err = t.Fields()
 	return s, err

@@ -94,6 +94,12 @@ func bothClients(t *testing.T, test func(*testing.T, maker)) {
 	t.Run("net/http", func(t *testing.T) { test(t, func(s server) Client { return newStandardClient(s) }) })
 	if runtime.GOOS == "linux" {
 		t.Run("loop", func(t *testing.T) { test(t, newLoopClient) })
+		t.Run("unhurried loop", func(t *testing.T) {
+			test(t, func(s server) Client {
+				s.pause = unhurried
+				return newLoopClient(s)
+			})
+		})
 	}
 }
 

@@ -67,7 +67,7 @@ func newLoopClient(s server) Client {
 func (c *loops) begin() error {
 	c.start.Do(func() {
 		for range 1 + (runtime.GOMAXPROCS(0)-1)/loopCores {
-			l, err := newLoop()
+			l, err := newLoop(c.pause)
 			if err != nil {
 				c.err = err
 				return
@@ -88,6 +88,9 @@ func (c *loops) Close() {
 }
 
 func (c *loops) ReadLag() *load.Histogram {
+	if c.pause > 0 {
+		return nil
+	}
 	all := new(load.Histogram)
 	for _, l := range c.all {
 		l.mu.Lock()
@@ -242,9 +245,12 @@ func (c *loops) wait(ctx context.Context, k *link, x Exchange) bool {
 //
 // The Go runtime waits for the loop's epoll instance as it waits for any file.
 // So no thread is blocked, timers and senders run while the loop has nothing to
-// do, and one core is enough for all of them.
+// do, and one core is enough for all of them. A loop that need not hurry keeps its
+// epoll instance from the runtime, which would be woken for each event, and looks
+// at it every so often.
 type loop struct {
 	poll  *os.File // the epoll instance
+	pause time.Duration
 	raw   syscall.RawConn
 	look  func(fd uintptr) bool
 	n     int // what look found
@@ -259,17 +265,17 @@ type loop struct {
 	lag   load.Histogram
 }
 
-func newLoop() (*loop, error) {
+func newLoop(pause time.Duration) (*loop, error) {
 	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create", err)
 	}
 	// Only what does not block is handed to the runtime's poller.
-	if err := unix.SetNonblock(fd, true); err != nil {
+	if err := unix.SetNonblock(fd, pause == 0); err != nil {
 		unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	l := &loop{poll: os.NewFile(uintptr(fd), "epoll"), buf: make([]byte, readSize)}
+	l := &loop{poll: os.NewFile(uintptr(fd), "epoll"), pause: pause, buf: make([]byte, readSize)}
 	if l.raw, err = l.poll.SyscallConn(); err != nil {
 		l.poll.Close()
 		return nil, err
@@ -316,13 +322,28 @@ func (l *loop) forget(k *link) {
 	}
 }
 
+// wait waits until something has happened on a connection; false: the loop is closed.
+func (l *loop) wait() bool {
+	l.looks = 0
+	if l.pause == 0 {
+		return l.raw.Read(l.look) == nil
+	}
+	for {
+		if l.n < batchSize { // else there is more
+			time.Sleep(l.pause)
+		}
+		if l.raw.Control(func(fd uintptr) { l.look(fd) }) != nil {
+			return false
+		}
+		if l.n > 0 {
+			return true
+		}
+	}
+}
+
 func (l *loop) run() {
 	before := time.Now()
-	for {
-		l.looks = 0
-		if l.raw.Read(l.look) != nil {
-			break // closed
-		}
+	for l.wait() {
 		// What was there when the loop looked again had come while it was busy, at
 		// worst just after it had looked before.
 		now := time.Now()

@@ -310,7 +310,7 @@ func TestReadLagOfTheFirstRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(pair[1])
-	l, err := newLoop()
+	l, err := newLoop(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,4 +402,31 @@ func counted(t *testing.T) (*loops, *atomic.Int64) {
 	server.Start()
 	t.Cleanup(server.Close)
 	return maker(newLoopClient).client(t, load.Target{BaseURL: server.URL}, load.Workload{Endpoint: load.Completions}).(*loops), &opened
+}
+
+// TestUnhurried: answers to questions are whole, however seldom what has come of them is looked at.
+func TestUnhurried(t *testing.T) {
+	const tokens = 300
+	server := httptest.NewServer(sim.New(sim.Config{TTFT: time.Millisecond, ITL: time.Millisecond}))
+	t.Cleanup(server.Close)
+	s, err := newServer(load.Target{BaseURL: server.URL, Model: sim.DefaultModel}, load.Workload{Endpoint: load.Completions, Dataset: load.Dataset{Questions: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newLoopClient(s)
+	t.Cleanup(c.Close)
+	r := load.Record{AskedInput: 1, AskedOutput: tokens}
+	body := fmt.Sprintf(`{"model":%q,"prompt":"x","max_tokens":%d,"stream":true,"stream_options":{"include_usage":true}}`, sim.DefaultModel, tokens)
+	c.Send(t.Context(), net.Buffers{[]byte(body)}, Exchange{Record: &r, Zero: time.Now(), Chunks: new(atomic.Int64)})
+	chunks := 1 + len(r.Gaps)
+	if !r.OK() || r.OutputTokens != tokens || chunks != tokens {
+		t.Fatalf("%d tokens in %d chunks, %s %s", r.OutputTokens, chunks, r.Class, r.Error)
+	}
+	// However busy the machine is, no more looks go into a time.
+	if reads, most := chunks-r.Merged, int((r.End-r.Sent)/unhurried)+1; reads > most {
+		t.Errorf("%d reads in %v: more than %d", reads, r.End-r.Sent, most)
+	}
+	if lag := c.ReadLag(); lag != nil {
+		t.Error("it tells how late it reads, which is as it is meant")
+	}
 }

@@ -38,7 +38,7 @@ func curvesOf(about figure.About, r *results.Row) (map[string][]chart.Dot, error
 		}
 		add := func(key string, ns float64) { values[key] = append(values[key], ns/1e6) }
 		add("e2el", float64(q.Last-q.Sent))
-		if r.Job.Workload.Streams() {
+		if r.Job.Workload.TimesTokens() {
 			add("ttft", float64(q.First-q.Sent))
 			if q.OutputTokens > 1 {
 				add("tpot", float64(q.Last-q.First)/float64(q.OutputTokens-1))
