@@ -57,7 +57,7 @@ func (t *trial) next(ctx context.Context) (*plan.Cell, error) {
 		if !more {
 			t.left, t.looking = t.left[1:], nil
 			verdict := load.Valid
-			if found.Holds == nil && found.Breaks == nil {
+			if found.Holds == nil && found.Breaks == nil || x.Answer().Ended != "" {
 				verdict = load.Suspect
 			}
 			t.over(verdict)

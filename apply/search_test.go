@@ -2,15 +2,18 @@ package apply_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +22,7 @@ import (
 	"hclbench/agent"
 	"hclbench/apply"
 	"hclbench/apply/place"
+	"hclbench/capacity"
 	"hclbench/hcl"
 	"hclbench/hcl/lang"
 	"hclbench/plan"
@@ -289,5 +293,49 @@ func TestSearchEnds(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestSearchGone: where every request of two loads fails, while the engine serves small ones, the search ends with the reason. The next apply
+// tries both again, and finds what it holds by then.
+func TestSearchGone(t *testing.T) {
+	t.Parallel()
+	answers, mended := sim.New(sim.Config{Model: "sim", TTFT: time.Millisecond}), new(atomic.Bool)
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if !mended.Load() && bytes.Contains(body, []byte(`"stream":true`)) {
+			http.Error(w, "out of order", http.StatusServiceUnavailable)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		answers.ServeHTTP(w, r)
+	}))
+	t.Cleanup(engine.Close)
+	s := newLab(t)
+	s.write(engine.URL, "of = \"concurrency\"\nbudget = 20000\nwithin = [2, 8]", `ttft_p95 = "700ms"`, "output_tokens = 1")
+	tried := 0
+	for _, e := range s.apply(0) {
+		if e.Type == apply.Try {
+			tried++
+		}
+	}
+	found := func() (o capacity.Outcome) {
+		s.store(func(store *results.Store) {
+			all, err := store.Capacities(t.Context(), results.Query{Latest: true})
+			if err != nil || len(all) != 1 {
+				t.Fatal(all, err)
+			}
+			o = all[0].Outcome
+		})
+		return o
+	}
+	if o := found(); tried != 2 || o.Holds != nil || o.Breaks != nil || !o.Over ||
+		!strings.Contains(o.Ended, "every request has failed at a load of 8, and at one of 2 then (no request was answered: ") {
+		t.Errorf("%d tries, %+v", tried, o)
+	}
+	mended.Store(true)
+	s.apply(0)
+	if o := found(); o.Holds == nil || *o.Holds != 8 || o.Ended != "" {
+		t.Errorf("mended, it has found %+v", o)
 	}
 }

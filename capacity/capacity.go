@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"hclbench/load"
@@ -58,8 +59,10 @@ type Search struct {
 	// was set aside for that. lowering says that the last try is for it.
 	lower    float64
 	lowering bool
-	again    int  // how many were tried again
-	over     bool // Next has had nothing more
+	again    int    // how many were tried again
+	over     bool   // Next has had nothing more
+	before   Try    // the last that was not made to ask whether the server answers at all; the zero one: there is none
+	ended    string // why no other load can be tried; empty: they can
 }
 
 // Tried is a load that was tried, whatever for and how often.
@@ -96,6 +99,7 @@ type Try struct {
 	Most  float64 // that it may cost
 	Again bool    // it has its verdict, and is tried again at the end
 	Early bool    // it was measured before another that was noted before it: it is not the last, and tells of no drift
+	asks  bool    // whether the server answers at all, where it should
 	of    *Tried
 	*series
 }
@@ -299,10 +303,49 @@ func (s *Search) needs(o load.Objective) int {
 }
 
 // Next is what to try next; false: there is nothing more to find out, or to spend.
-func (s *Search) Next() (Try, bool) {
-	t, ok := s.choose()
+func (s *Search) Next() (t Try, ok bool) {
+	if s.ended == "" {
+		if t, ok = s.ask(); !ok && s.ended == "" {
+			t, ok = s.choose()
+		}
+	}
 	s.over = !ok
 	return t, ok
+}
+
+// ask asks whether the server answers at all, after a try that has ended without an answer: at the highest load that passes, or else at
+// the least. false: there is no such try, or nothing left to ask with.
+func (s *Search) ask() (Try, bool) {
+	if s.last.of == nil || s.last.asks || !s.last.gone() {
+		return Try{}, false
+	}
+	left, at := s.Budget-s.spent, s.Least
+	if holds := s.highest(); holds != nil {
+		at = holds.Load
+	} else if len(s.loads) == s.most {
+		at = s.loads[0].Load
+	}
+	if left <= 0 {
+		s.lose("nothing is left of the budget to ask again")
+		return Try{}, false
+	}
+	s.lowering = false
+	t := s.try(at, min(left, s.part(at)/glances), ofGlance, false)
+	t.asks, t.enough = true, s.rounds(at)
+	return t, true
+}
+
+// lose ends the search, as the server answers nothing any more.
+func (s *Search) lose(then string) {
+	since, why := "at", ""
+	if s.before.answered > 0 {
+		since = "since some moment of"
+	}
+	if text, _, _ := strings.Cut(s.last.of.Doubt, "\n"); text != "" {
+		why = " (" + text + ")"
+	}
+	s.ended = fmt.Sprintf("every request has failed %s a load of %v, and %s%s: see that the server is up and takes such requests, and search again",
+		since, s.before.Load, then, why)
 }
 
 // choose tries a load once more whose last try was in doubt: what disturbed that may be over. Otherwise it doubles the load for as
@@ -323,14 +366,18 @@ func (s *Search) choose() (Try, bool) {
 	if a.Breaks.brokeQuickly() {
 		free -= again * a.Breaks.cost
 	}
-	if t := s.last; t.of != nil && t.of.Doubt != "" && t.of.doubts < mostDoubts {
+	t := s.last
+	if t.asks && t.of.Doubt == "" { // and was answered
+		t = s.before
+	}
+	if t.of != nil && t.of.Doubt != "" && t.of.doubts < mostDoubts {
 		most := min(t.Most, free)
 		if t.Again {
 			most = left
 		}
 		if most >= least {
-			again := s.try(t.Load, most, 0, false)
-			again.Again = t.Again
+			again := s.try(t.Load, most, 0, t.Again)
+			again.Again, again.patient = t.Again, s.last.asks
 			return again, true
 		}
 	}
@@ -389,7 +436,7 @@ func (s *Search) choose() (Try, bool) {
 
 // brokeQuickly reports whether a load broke the SLO within few requests, and was not tried again since.
 func (t *Tried) brokeQuickly() bool {
-	return t != nil && t.Again == "" && t.Doubt == "" && t.series != nil && len(t.inFlight) < quickly
+	return t != nil && t.Again == "" && t.series != nil && len(t.inFlight) < quickly
 }
 
 // try is a try of a load, which gets that part of the chance of an error if it is a new one. last says that it may be the last
@@ -418,7 +465,12 @@ func (s *Search) try(at, most, part float64, last bool) Try {
 			t.also.lines[i].elsewhere = t.lines[i].elsewhere
 		}
 	}
-	return Try{Load: at, Most: most, of: t, series: t.series.clone()}
+	next := Try{Load: at, Most: most, of: t, series: t.series.clone()}
+	next.Begin()
+	if next.enough, next.patient, next.atOnce = 0, false, 0; s.Whole {
+		next.atOnce = at
+	}
+	return next
 }
 
 // inflationNear is the inflation of a line at the load nearest to another that misses it often, and not by far too often; 0: there
@@ -597,7 +649,8 @@ func (s *Search) round(at float64) float64 {
 }
 
 // Tried notes that a try is over, what it cost, and why it is no evidence, if so: then the load is as it was before. Doubts of
-// whether the load drifts, which a failure stands up to, are told apart.
+// whether the load drifts, which a failure stands up to, are told apart. A load at which the server has answered nothing to the end has not
+// failed until it does so again, and the server has answered another in between.
 func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	x := t.of
 	s.spent += cost
@@ -612,7 +665,12 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	x.Tries++
 	x.spent += cost
 	x.sent += len(t.inFlight) - len(x.inFlight)
-	if x.Doubt = doubt; doubt == "" || drifts && t.verdict == Fail {
+	fails := t.verdict == Fail && drifts
+	if t.gone() && t.verdict != Pass {
+		fails = t.verdict == Fail && !t.asks && s.before.of == x && s.before.gone()
+		doubt = cmp.Or(doubt, "its last requests all failed")
+	}
+	if x.Doubt = doubt; doubt == "" || fails {
 		if x.Doubt, x.cost = "", x.cost+cost; x.alone == x.series {
 			x.alone = t.series
 		} else {
@@ -639,6 +697,15 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	case x.Verdict == Pass && x.Doubt == "" && x.alone != nil && x.alone.verdict == Pass:
 		x.Again = Pass
 	}
+	switch {
+	case !t.asks:
+		s.before = t
+	case !t.gone():
+	case x == s.before.of:
+		s.lose("when that was tried again")
+	default:
+		s.lose(fmt.Sprintf("at one of %v then", x.Load))
+	}
 }
 
 // Loads are those that were tried, sorted.
@@ -652,12 +719,13 @@ type Answer struct {
 	Breaks   *Tried // the lowest that fails; nil: none
 	BoundBy  string // the line of the SLO that binds
 	Flaw     string // why there is no answer; empty: there is one
+	Ended    string // why no other load can be tried, so that the bounds stay as they are; empty: they can
 	Finished bool   // the bounds are as near as was asked, or at the ends of the range; Holds has passed again
 }
 
 // Answer is what is certain so far.
 func (s *Search) Answer() Answer {
-	a := Answer{Holds: s.highest(), Breaks: s.lowest()}
+	a := Answer{Holds: s.highest(), Breaks: s.lowest(), Ended: s.ended}
 	switch {
 	case a.Holds != nil && a.Holds.Again == Fail:
 		a.Flaw = fmt.Sprintf("drifting: a load of %v has passed, and failed when it was tried again at the end", a.Holds.Load)
@@ -670,7 +738,7 @@ func (s *Search) Answer() Answer {
 	if a.Breaks != nil {
 		high = a.Breaks.Load
 	}
-	a.Finished = a.Flaw == "" && !a.Breaks.brokeQuickly() && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
+	a.Finished = a.Flaw == "" && a.Ended == "" && !a.Breaks.brokeQuickly() && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
 		(high <= a.Holds.Load*(1+s.Precision) || s.Whole && high == a.Holds.Load+1))
 	if a.Breaks != nil {
 		if i := slices.IndexFunc(a.Breaks.Lines, func(l Line) bool { return l.Verdict == Fail }); i >= 0 {
@@ -697,6 +765,9 @@ type series struct {
 	begun   time.Duration // when the first was over; those sent before have begun together, and do not count
 	ends    []time.Duration
 	objects []load.Objective
+	enough  float64 // requests of a try before which it is not over
+	patient bool    // it is not over when the server falls silent: that it answers is known
+	presence
 }
 
 // clone is a series that goes on from there, and leaves this one as it is.

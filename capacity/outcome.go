@@ -63,7 +63,7 @@ func (q Question) Of() string {
 // Outcome is what is known so far, of so many requests that took so long.
 func (s *Search) Outcome(took time.Duration, requests int) Outcome {
 	a := s.Answer()
-	o := Outcome{Of: s.Of(), BoundBy: a.BoundBy, Flaw: a.Flaw, Finished: a.Finished, Over: s.over, Confidence: s.Confidence,
+	o := Outcome{Of: s.Of(), BoundBy: a.BoundBy, Flaw: a.Flaw, Ended: a.Ended, Finished: a.Finished, Over: s.over, Confidence: s.Confidence,
 		Precision: s.Precision, Least: s.Least, Most: s.Most, Took: took.Seconds(), Requests: requests}
 	if a.Holds != nil && a.Flaw == "" {
 		o.Holds, o.AtLeast = &a.Holds.Load, a.Holds.Load == s.Most

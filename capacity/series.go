@@ -220,10 +220,11 @@ func (s *series) Over(r *load.Record) (decided bool) {
 		s.waiting = map[int]load.Record{}
 	}
 	s.waiting[r.Seq] = *r
+	s.hear(r)
 	for {
 		r, ok := s.waiting[s.next]
 		if !ok {
-			return s.decided()
+			return !s.patient && s.silent() || s.decided() && float64(s.over) >= s.enough
 		}
 		delete(s.waiting, s.next)
 		s.next++
@@ -255,6 +256,7 @@ func (s *series) take(r *load.Record) {
 // Begin says that the load is sent once more, as a measurement of its own: it goes on with what it knows.
 func (s *series) Begin() {
 	s.waiting, s.next, s.begun, s.ends = nil, 0, 0, nil
+	s.presence = presence{atOnce: s.atOnce}
 }
 
 func (s *series) figures() (all []Line) {

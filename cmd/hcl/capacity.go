@@ -160,7 +160,16 @@ func runCapacity(ctx context.Context, t *console, o benchOptions, job load.Job, 
 		}
 		return x.text(w, t.widthOf(o.output))
 	})
-	if a := x.outcome(); failed == nil && a.Holds == nil && a.Breaks == nil {
+	switch a := x.outcome(); {
+	case failed != nil:
+	case a.Ended != "":
+		last := x.rows[len(x.rows)-1].Summary
+		text := strings.Join(append([]string{"the search ends early: " + a.Ended}, last.ErrorSamples...), "\n")
+		if advice := wantsText(job.Workload, last); advice != "" {
+			text += "\n" + advice
+		}
+		failed = &exit{exitCells, errors.New(text)}
+	case a.Holds == nil && a.Breaks == nil:
 		failed = &exit{exitCells, errors.New("there is no answer: " + say.Capacity(&a))}
 	}
 	return errors.Join(err, failed)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +30,12 @@ func capacityOf(ctx context.Context, t *testing.T, f capacityFlags, stderr *hear
 	}
 	engine := httptest.NewServer(sim.New(sim.Config{Table: table}))
 	defer engine.Close()
+	return capacityAt(ctx, t, engine.URL, f, stderr)
+}
+
+// capacityAt has hcl bench look for a load that a server holds.
+func capacityAt(ctx context.Context, t *testing.T, url string, f capacityFlags, stderr *hearing) (out string, err error) {
+	t.Helper()
 	o := benchOptions{capacity: f, format: "json"}
 	o.add(&cobra.Command{})
 	o.said = func(string) bool { return false }
@@ -36,7 +44,7 @@ func capacityOf(ctx context.Context, t *testing.T, f capacityFlags, stderr *hear
 	o.Workload.Dataset.InputTokens, o.Workload.OutputTokens, o.Workload.Speed = 8, 1, 1
 	o.capacity.confidence = 0.95
 	var stdout bytes.Buffer
-	err = runBench(ctx, &console{stdout: &stdout, stderr: stderr}, o, []string{engine.URL})
+	err = runBench(ctx, &console{stdout: &stdout, stderr: stderr}, o, []string{url})
 	return stdout.String(), err
 }
 
@@ -100,6 +108,49 @@ func TestCapacity(t *testing.T) {
 			}
 			if len(doc.Loads) == 0 || len(doc.Measured.Rows) < len(doc.Loads) {
 				t.Errorf("%d loads and %d measurements", len(doc.Loads), len(doc.Measured.Rows))
+			}
+		})
+	}
+}
+
+// TestCapacityGone: a server whose every request fails, from the beginning or since some moment, ends the search after two loads, with the reason
+// and what to do, and is not said to break by a load.
+func TestCapacityGone(t *testing.T) {
+	t.Parallel()
+	for name, x := range map[string]struct {
+		answers int64 // requests, before they all fail
+		answer  string
+	}{
+		"from the beginning": {0, "nothing is certain; closed loop; it ends there: every request has failed at a load of 16, and at one of 4 then (none of "},
+		"since some moment":  {300, "every request has failed since some moment of a load of "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers, asked := sim.New(sim.Config{TTFT: time.Millisecond}), new(atomic.Int64)
+			engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost && asked.Add(1) > x.answers {
+					http.Error(w, "out of order", http.StatusServiceUnavailable)
+					return
+				}
+				answers.ServeHTTP(w, r)
+			}))
+			t.Cleanup(engine.Close)
+			stderr := new(hearing)
+			out, err := capacityAt(t.Context(), t, engine.URL, capacityFlags{of: "concurrency", within: "4-64", budget: "20000", precision: 0.05}, stderr)
+			if code, _ := exitOf(t.Context(), err); code != exitCells || !strings.Contains(err.Error(), "see that the server is up") ||
+				!strings.Contains(err.Error(), "out of order") {
+				t.Errorf("%v\n%s", err, stderr)
+			}
+			var doc struct {
+				Answer   string
+				Breaks   *float64
+				Measured struct{ Rows []struct{ Repetition int } }
+			}
+			if err := json.Unmarshal([]byte(out), &doc); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(doc.Answer, x.answer) || doc.Breaks != nil || x.answers == 0 && len(doc.Measured.Rows) != 2 {
+				t.Errorf("%s, %d measurements\n%s", doc.Answer, len(doc.Measured.Rows), stderr)
 			}
 		})
 	}
