@@ -344,7 +344,7 @@ func (t *trial) readyAgain(ctx context.Context) error {
 func (t *trial) cell(ctx context.Context, c *plan.Cell, how func(*measurement, context.Context) error) error {
 	m := t.measurement(c)
 	if m.of = t.looking; m.of != nil {
-		m.tell.about.Number, m.tell.about.Of = m.of.tell.about.Number, m.of.tell.about.Of
+		m.tell.about.Number, m.tell.about.Of, m.tell.about.Try = m.of.tell.about.Number, m.of.tell.about.Of, c.Repetition
 		m.tell.tell(Event{Type: Try})
 	} else {
 		m.tell.about.Number, m.tell.about.Of = t.begin()

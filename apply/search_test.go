@@ -318,6 +318,9 @@ func TestSearchGone(t *testing.T) {
 		if e.Type == apply.Try {
 			tried++
 		}
+		if within := e.Type == apply.Try || e.Type == apply.Tried; within != (e.Try == 1) && e.Type != apply.Progress {
+			t.Errorf("%s of try %d, each load was tried once", e.Type, e.Try)
+		}
 	}
 	found := func() (o capacity.Outcome) {
 		s.store(func(store *results.Store) {

@@ -45,6 +45,7 @@ type Event struct {
 	Axes      results.Axes            `json:"axes,omitempty"`
 	Number    int                     `json:"number,omitempty"` // of the cell in this run, from 1
 	Of        int                     `json:"of,omitempty"`
+	Try       int                     `json:"try,omitempty"` // which try of its load, from 1; 0: it is not of a search's try
 	Message   string                  `json:"message,omitempty"`
 	Pull      *provision.PullProgress `json:"pull,omitempty"`
 	Download  *Fetched                `json:"download,omitempty"`
@@ -89,6 +90,7 @@ func (t teller) tell(e Event) {
 	e.Time, e.Host, e.Engine = time.Now(), a.Host, a.Engine
 	e.Role, e.Instance, e.Rank = a.Role, a.Instance, a.Rank
 	e.Benchmark, e.Cell, e.Axes, e.Number, e.Of = a.Benchmark, a.Cell, a.Axes, a.Number, a.Of
+	e.Try = a.Try
 	t.to(e)
 }
 

@@ -203,9 +203,9 @@ func (l *lines) tell(what any) {
 		l.log.Info(numbered(e), append(where, "cell", coordinates(e))...)
 	case apply.Try:
 		l.last["progress "+e.Host+" "+e.Engine] = e.Time
-		l.log.Info(numbered(e)+", next load", append(where, "cell", coordinates(e))...)
+		l.log.Info(numbered(e), append(where, "cell", coordinates(e))...)
 	case apply.Tried:
-		l.log.Info(numbered(e)+", "+say.Tried(e.Capacity, loadOf(e.Axes)), where...)
+		l.log.Info(say.Tried(e.Capacity, loadOf(e.Axes)), append(where, "cell", coordinates(e))...)
 	case apply.Progress:
 		l.repeat(e, "progress", numbered(e), append(where, "at", advanced(*e.Progress))...)
 	case apply.End:
@@ -233,7 +233,13 @@ func (l *lines) tell(what any) {
 	}
 }
 
-func numbered(e apply.Event) string { return fmt.Sprintf("cell %d of %d", e.Number, e.Of) }
+// numbered is which cell it is: "cell 3 of 12"; within a search which load, and which try of it: "load 32, try 2".
+func numbered(e apply.Event) string {
+	if e.Try > 0 {
+		return say.Try(loadOf(e.Axes), e.Try)
+	}
+	return fmt.Sprintf("cell %d of %d", e.Number, e.Of)
+}
 
 // coordinates of a cell, as in "online: concurrency=4 output_tokens=800".
 func coordinates(e apply.Event) string { return e.Benchmark + ": " + axes(e.Axes) }

@@ -79,7 +79,7 @@ func TestCapacity(t *testing.T) {
 		"all hold":    {capacityFlags{of: "concurrency", within: "1-8", budget: "10m", precision: 0.05}, number(8), nil, "holds at least 8 concurrent (95 %), the most of the range; closed loop; ", 0, ""},
 		"none holds":  {capacityFlags{of: "concurrency", within: "12-24", budget: "20000", precision: 0.05}, nil, number(12), "no load meets the SLO: breaks by 12 concurrent", 0, ""},
 		"rate":        {capacityFlags{of: "rate", within: "20-40", budget: "20000", precision: 0.5}, number(40), nil, "holds at least 40 requests/s (95 %), the most of the range; open loop; ", 0, ""},
-		"interrupted": {capacityFlags{of: "concurrency", within: "4-32", budget: "20000", precision: 0.05}, nil, number(16), "breaks by 16 concurrent (95 %); no load is certain to hold; ", exitInterrupted, "16 concurrent: FAIL"},
+		"interrupted": {capacityFlags{of: "concurrency", within: "4-32", budget: "20000", precision: 0.05}, nil, number(16), "breaks by 16 concurrent (95 %); no load is certain to hold; ", exitInterrupted, "load 16, try 1: FAIL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

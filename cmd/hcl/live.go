@@ -238,7 +238,11 @@ func (m *model) event(e apply.Event) {
 	case apply.Download:
 		r.fetched = e.Download
 	case apply.Begin, apply.Try:
-		r.setActivity(e, coordinates(e))
+		what := coordinates(e)
+		if e.Try > 1 {
+			what += fmt.Sprintf(", try %d", e.Try)
+		}
+		r.setActivity(e, what)
 		r.cell, r.number, r.of = e.Cell, e.Number, e.Of
 		m.cells = max(m.cells, e.Of, m.ended+1) // a tuning makes them as it goes on
 	case apply.Progress:

@@ -17,6 +17,7 @@ import (
 
 	"hclbench/agent"
 	"hclbench/apply"
+	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/results"
 )
@@ -378,5 +379,30 @@ func TestDownloaded(t *testing.T) {
 	}
 	if got, want := view.hostLine("box", time.Now()), "vllm.r1  downloading org/model  █░░░░░░░░░  120.1 GB of 688.6 GB"; !strings.HasPrefix(got, want) {
 		t.Errorf("the live view shows %q, want %q", got, want)
+	}
+}
+
+// TestSearchLines: within a search the log says which load and try it is, and not again and again which cell.
+func TestSearchLines(t *testing.T) {
+	var said bytes.Buffer
+	c := &console{stderr: &said}
+	l := &lines{log: c.logger(), w: &said, last: map[string]time.Time{}}
+	at := func(n int64) results.Axes { return results.Axes{{Name: "concurrency", Value: n}} }
+	now, found := time.Now(), &capacity.Outcome{Of: capacity.Concurrency, Loads: []capacity.Load{{Load: 32, Verdict: capacity.Pass, Tries: 2}}}
+	for _, e := range []apply.Event{
+		{Type: apply.Begin, Number: 1, Of: 3, Benchmark: "chat"},
+		{Type: apply.Try, Number: 1, Of: 3, Benchmark: "chat", Axes: at(32), Try: 2},
+		{Type: apply.Progress, Number: 1, Of: 3, Benchmark: "chat", Axes: at(32), Try: 2, Progress: &load.Progress{Done: 7}, Time: now.Add(time.Minute)},
+		{Type: apply.Tried, Number: 1, Of: 3, Benchmark: "chat", Axes: at(32), Try: 2, Capacity: found},
+		{Type: apply.End, Number: 1, Of: 3, Benchmark: "chat", Capacity: found},
+	} {
+		l.tell(e)
+	}
+	rest := said.String()
+	for _, want := range []string{"INFO cell 1 of 3 ", "INFO load 32, try 2 ", "INFO load 32, try 2 ", "7 requests", "INFO load 32, try 2: PASS; so far ", "INFO cell 1 of 3 done: "} {
+		before, after, ok := strings.Cut(rest, want)
+		if rest = after; !ok || strings.Contains(before, "cell 1 of") {
+			t.Fatalf("no %q in its turn:\n%s", want, &said)
+		}
 	}
 }

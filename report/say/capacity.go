@@ -118,13 +118,17 @@ func LineName(name string) string {
 	return fmt.Sprintf("%s p%v", strings.ToUpper(strings.ReplaceAll(o.Metric, "_", " ")), o.Percentile)
 }
 
-// Tried is what came of the last try of a load, and what is known so far: "83 concurrent: PASS; so far holds 83, …".
+// Try is a try of a load: "load 32, try 2".
+func Try(load float64, n int) string { return fmt.Sprintf("load %s, try %d", number.Exact(load), n) }
+
+// Tried is what came of the last try of a load, and what is known so far: "load 83, try 1: PASS; so far holds 83, …".
 func Tried(o *capacity.Outcome, load float64) string {
 	l, so := o.At(&load), "; so far "+Bounds(o)
-	text := number.Exact(load) + " " + LoadUnit(o.Of)
+	if l == nil {
+		return "load " + number.Exact(load) + so
+	}
+	text := Try(load, l.Tries)
 	switch {
-	case l == nil:
-		return text + so
 	case l.Again != "" && l.Tries > 1:
 		text += ", tried again: " + string(l.Again)
 	default:

@@ -47,7 +47,7 @@ func TestRankingWithoutAnswer(t *testing.T) {
 
 // TestTried: only a load that was tried before is said to be tried again.
 func TestTried(t *testing.T) {
-	for tries, want := range map[int]string{1: "7 concurrent: PASS; so far", 2: "7 concurrent, tried again: PASS; so far"} {
+	for tries, want := range map[int]string{1: "load 7, try 1: PASS; so far", 2: "load 7, try 2, tried again: PASS; so far"} {
 		o := capacity.Outcome{Of: capacity.Concurrency, Loads: []capacity.Load{{Load: 7, Verdict: capacity.Pass, Again: capacity.Pass, Tries: tries}}}
 		if got := Tried(&o, 7); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
