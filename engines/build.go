@@ -36,6 +36,25 @@ func BuildContainer(e *Engine) (c provision.Container, output string, ok bool) {
 	return c, kept.Source, true
 }
 
+// Altered is what makes an engine another than its image and its flags are: "setup" whose commands run before the server, a "build" whose
+// output it serves, of itself or of the members of a group, "setup and build"; empty: nothing.
+func Altered(e *Engine) string {
+	recipes := []*Engine{e}
+	for _, in := range e.Placement {
+		if in.Engine != nil {
+			recipes = append(recipes, in.Engine)
+		}
+	}
+	var by []string
+	if slices.ContainsFunc(recipes, func(r *Engine) bool { return len(r.Setup) > 0 }) {
+		by = append(by, "setup")
+	}
+	if slices.ContainsFunc(recipes, func(r *Engine) bool { return r.Build != nil }) {
+		by = append(by, "build")
+	}
+	return strings.Join(by, " and ")
+}
+
 func (b *Build) image(e *Engine) string { return cmp.Or(b.Image, e.Image) }
 
 // mount is the output in the engine's container.

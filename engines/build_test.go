@@ -100,3 +100,22 @@ func TestMaxContext(t *testing.T) {
 		t.Error("a flag that is no number says how long a context is")
 	}
 }
+
+// TestAltered: what runs before a server or is built for it marks an engine, and a group one of whose members has it.
+func TestAltered(t *testing.T) {
+	plain, patched := &Engine{Kind: "vllm"}, &Engine{Kind: "vllm", Setup: []string{"pip install ./wheel"}}
+	built := &Engine{Kind: "trtllm", Build: &Build{Output: "/build"}}
+	for _, x := range []struct {
+		e    *Engine
+		want string
+	}{
+		{plain, ""},
+		{patched, "setup"},
+		{built, "build"},
+		{&Engine{Kind: GroupKind, Placement: Placement{{Engine: plain}, {Engine: built}, {Engine: patched}}}, "setup and build"},
+	} {
+		if got := Altered(x.e); got != x.want {
+			t.Errorf("%+v is altered by %q, want %q", x.e, got, x.want)
+		}
+	}
+}

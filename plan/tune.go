@@ -266,6 +266,9 @@ func (t *Tune) Summary() (*tune.Summary, error) {
 	}
 	s := search.Summary(t.Score)
 	s.Tune, s.Objective, s.Figure, s.Start = t.Name, t.Objective, t.Figure.Name, t.Start.Label()
+	for i := range s.Candidates {
+		s.Candidates[i].Altered = engines.Altered(t.Of(s.Candidates[i].Candidate).Engine)
+	}
 	t.checked(&s)
 	t.bounded(&s)
 	if s.Winner != nil {

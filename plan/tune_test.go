@@ -277,3 +277,36 @@ func TestTuneAsked(t *testing.T) {
 		t.Error("what was tried of the one counts for the other")
 	}
 }
+
+// TestTuneAltered: a candidate whose engine is not what its image brings says by what.
+func TestTuneAltered(t *testing.T) {
+	patched := strings.Replace(tuneLab, `engine "sglang" "other" {`, `engine "sglang" "other" {
+  setup = ["patch -p1 < /fixes/attention.diff"]
+  build {
+    commands = ["make"]
+    output   = "/build"
+  }`, 1)
+	if patched == tuneLab {
+		t.Fatal("the lab has no such engine")
+	}
+	x := New(readLab(t, patched), Options{}).Tunes[0]
+	tuned(t, x, time.Minute, 0, 40)
+	s, err := x.Summary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	altered := 0
+	for _, c := range s.Candidates {
+		want := ""
+		if strings.Contains(c.Settings, "sglang.other") {
+			want = "setup and build"
+			altered++
+		}
+		if c.Altered != want {
+			t.Errorf("%s is altered by %q, want %q", c.Settings, c.Altered, want)
+		}
+	}
+	if altered == 0 {
+		t.Errorf("no candidate is of that engine: %+v", s.Candidates)
+	}
+}

@@ -54,6 +54,8 @@ type Standing struct {
 	// to fill in. Empty: nobody has asked.
 	Accuracy string `json:"accuracy,omitempty"` // a verdict, or [Baseline]
 	Unproved string `json:"unproved,omitempty"`
+	// Altered is what makes its engine another than its image and its settings are, "setup and build": for the caller to fill in. Empty: nothing.
+	Altered string `json:"altered,omitempty"`
 	// Holds and Breaks are what each of its starts certainly holds and breaks by, of an objective that searches for a capacity: for the caller
 	// to fill in. nil: of one of them that is not certain.
 	Holds    *float64  `json:"holds,omitempty"`

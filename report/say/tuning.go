@@ -25,16 +25,22 @@ func Tuned(t *figure.Tuning) string {
 
 // TuningVerdict is what is certain of a tuning: who is best by how much, or why nobody is, of how many, at what price.
 func TuningVerdict(s *tune.Summary) string {
+	name := func(c tune.Candidate) string {
+		if i := s.Place(c); i > 0 && s.Candidates[i-1].Altered != "" {
+			return fmt.Sprintf("%s (altered by %s)", c.Settings(), s.Candidates[i-1].Altered)
+		}
+		return c.Settings()
+	}
 	text := "No winner: " + s.Why + "."
 	switch {
 	case s.Winner != nil && s.Floor != nil:
-		text = fmt.Sprintf("Best: %s, by %.1f %%, where %.1f %% would have counted.", s.Winner.Settings(), 100*s.Lead, 100**s.Floor)
+		text = fmt.Sprintf("Best: %s, by %.1f %%, where %.1f %% would have counted.", name(*s.Winner), 100*s.Lead, 100**s.Floor)
 	case s.Left != nil:
-		text = fmt.Sprintf("No winner: %s stays the best of those tried, as %s.", s.Left.Settings(), s.Why)
+		text = fmt.Sprintf("No winner: %s stays the best of those tried, as %s.", name(*s.Left), s.Why)
 	case len(s.Tied) > 0 && s.Floor != nil && s.Lead <= *s.Floor:
 		var names []string
 		for _, c := range s.Tied {
-			names = append(names, c.Settings())
+			names = append(names, name(c))
 		}
 		text = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100**s.Floor)
 	}
@@ -42,7 +48,7 @@ func TuningVerdict(s *tune.Summary) string {
 		text += " That its answers hold is not shown."
 	}
 	if s.Winner == nil && s.Leader != nil {
-		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", s.Leader.Settings(), 100*s.Lead)
+		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", name(*s.Leader), 100*s.Lead)
 	}
 	if s.Shows != nil {
 		text += fmt.Sprintf(" Such finals show a difference of %.1f %% nine times in ten.", 100**s.Shows)

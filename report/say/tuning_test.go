@@ -27,6 +27,10 @@ func TestTuningVerdict(t *testing.T) {
 	if got = TuningVerdict(ledger.Summary); !strings.HasPrefix(got, "Best: max-num-seqs=512, enable-chunked-prefill=false, by 0.6 %, where 1.4 %") || strings.Contains(got, "luck") {
 		t.Errorf("of a winner the verdict is %q", got)
 	}
+	ledger.Summary.Candidates[ledger.Summary.Place(*ledger.Summary.Winner)-1].Altered = "setup"
+	if got = TuningVerdict(ledger.Summary); !strings.HasPrefix(got, "Best: max-num-seqs=512, enable-chunked-prefill=false (altered by setup), by 0.6 %") {
+		t.Errorf("of a winner with commands of its own the verdict is %q", got)
+	}
 }
 
 // TestEstimateText: an interval is shown where it says something.

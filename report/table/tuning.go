@@ -69,6 +69,9 @@ func CandidateSheet(s *tune.Summary) *Sheet {
 	add("settings", true, func(c *tune.Standing) string { return c.Settings })
 	add("fate", true, func(c *tune.Standing) string { return string(c.Fate) })
 	add("starts", false, func(c *tune.Standing) string { return strconv.Itoa(c.Starts) })
+	if slices.ContainsFunc(s.Candidates, func(c tune.Standing) bool { return c.Altered != "" }) {
+		add("altered by", true, func(c *tune.Standing) string { return c.Altered })
+	}
 	if slices.ContainsFunc(s.Candidates, func(c tune.Standing) bool { return c.Predicted > 0 }) {
 		add("predicted", false, func(c *tune.Standing) string {
 			if c.Predicted == 0 {

@@ -35,3 +35,13 @@ func TestTuning(t *testing.T) {
 		t.Errorf("of what is stale there is %+v", found)
 	}
 }
+
+// TestTuningAltered: where an engine is another than its image brings, it stands beside its candidate.
+func TestTuningAltered(t *testing.T) {
+	_, ledger := reporttest.Tuned()
+	ledger.Summary.Candidates[4].Altered = "setup and build"
+	text := reporttest.Written(t, func(w io.Writer) error { return Tuning(w, figure.NewTuning(&ledger), 140) })
+	if !strings.Contains(text, "altered by") || strings.Count(text, "setup and build") != 3 { // in its row, and twice in the verdict
+		t.Errorf("the table says\n%s", text)
+	}
+}

@@ -227,7 +227,7 @@ func Ledger(l *results.Ledger) error {
 		for i := range s.Candidates {
 			c := &s.Candidates[i]
 			err = errors.Join(err, oneOf("fate", string(c.Fate), words(tune.Fates())...), counted("number", c.Starts, c.Overrides), counted("score", c.Predicted),
-				oneOf("verdict", c.Accuracy, append(words(accuracy.Verdicts()), tune.Baseline, "")...))
+				oneOf("verdict", c.Accuracy, append(words(accuracy.Verdicts()), tune.Baseline, "")...), Lines(&c.Altered))
 			for _, bound := range []*float64{c.Holds, c.Breaks} {
 				if bound != nil {
 					err = errors.Join(err, counted("load", *bound))
