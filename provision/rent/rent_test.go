@@ -736,9 +736,10 @@ func TestBilledFrom(t *testing.T) {
 	if rental.Cost > 20 {
 		t.Errorf("a moment costs %s", rental.Money())
 	}
+	now := time.Now().Truncate(time.Second)
 	must(t, provider.Change(w.account, func(a *provider.Account) { // of somebody else's journal
-		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "b", State: protocol.Running, PricePerHour: 20, BilledFrom: time.Now().Add(-3 * time.Hour), Labels: map[string]string{
-			protocol.LabelRequest: "hcl-1", protocol.LabelExpires: time.Now().Add(-time.Hour).Format(time.RFC3339),
+		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "b", State: protocol.Running, PricePerHour: 20, BilledFrom: now.Add(-3 * time.Hour), Labels: map[string]string{
+			protocol.LabelRequest: "hcl-1", protocol.LabelExpires: now.Add(-time.Hour).Format(time.RFC3339),
 		}}})
 	}))
 	swept, err := w.renter.Sweep(t.Context(), false)
