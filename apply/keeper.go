@@ -190,7 +190,7 @@ func KeepStays(ctx context.Context, store *results.Store, rentals *rent.Journal)
 		for i, share := range t.Account(now) {
 			at := func(t time.Time) time.Time { return t.UTC().Round(0) } // as it is stored
 			stay := results.Stay{
-				RunID: share.Run, Request: t.Request, Host: t.Host, Plugin: t.Plugin, Box: t.Box.ID, Price: t.PerHour(), Began: at(share.From),
+				RunID: share.Run, Request: t.Request, Host: t.Host, Plugin: t.Plugin, Box: t.Box.ID, Price: share.Price, Began: at(share.From),
 				Up: at(share.Up), Ready: at(share.Ready), Ended: at(share.Until), Closed: i+1 < len(t.Shares) || !t.Open(), Cost: share.Cost, Told: share.Told,
 			}
 			if slices.ContainsFunc(runs, func(r results.Run) bool { return r.ID == share.Run }) && !slices.Contains(known, stay) {

@@ -10,7 +10,7 @@
 // It was written from the published reference and tested against a fake of it, never against an account. What the reference
 // leaves open: which errors come of a create without stock or quota (so they count as unknown, and the box is looked for); the
 // unit of cost_estimate (so the cost is not told, and hcl counts by price and time); from when a box is billed (taken as
-// created_at, the earlier); whether hourly_price has the platform fee (an older version says that it has not); what /info says of
+// created_at, the earlier; by the reference it is not billed any more once it is being deleted); whether hourly_price has the platform fee (an older version says that it has not); what /info says of
 // a box that was deleted (404 and the status "deleted" count as gone); and which characters a tag may have.
 package main
 
@@ -63,6 +63,7 @@ type instance struct {
 	Status      string      `json:"status"`
 	HourlyPrice float64     `json:"hourly_price"` // cents
 	CreatedAt   string      `json:"created_at"`
+	DeletedAt   string      `json:"deleted_at"`
 	Tags        []string    `json:"tags"`
 	AutoDelete  *autoDelete `json:"auto_delete"`
 }
@@ -99,7 +100,9 @@ func answer(q protocol.Request) (a protocol.Answer, err error) {
 		}
 		err = s.Ask("POST", "/instances/"+url.PathEscape(q.ID)+"/delete", nil, nil)
 		if told, is := errors.AsType[*protocol.Error](err); is && told.Code == protocol.NotFound {
-			err = nil
+			return a, nil
+		} else if err == nil {
+			a.Box = &protocol.Box{ID: q.ID, State: protocol.Ending, BilledUntil: s.Now.Add(time.Second)} // its clock tells whole seconds
 		}
 	case protocol.Extend:
 		a.Box, err = s.extend(q)
@@ -289,6 +292,7 @@ func (i *instance) box() *protocol.Box {
 		b.Address = net.JoinHostPort(i.IP, strconv.Itoa(cmp.Or(i.SSHPort, 22)))
 	}
 	b.BilledFrom, _ = time.Parse(time.RFC3339, i.CreatedAt)
+	b.BilledUntil, _ = time.Parse(time.RFC3339, i.DeletedAt)
 	if i.AutoDelete != nil {
 		b.Deadline, _ = time.Parse(time.RFC3339, i.AutoDelete.DateThreshold) // none that can be read is none
 	}

@@ -206,6 +206,9 @@ func TestRent(t *testing.T) {
 			if err := r.Release(t.Context(), rental); err != nil || a.living() != 0 {
 				t.Errorf("%d are left: %v", a.living(), err)
 			}
+			if until := rental.Box.BilledUntil; until.IsZero() || rental.Ended.After(time.Now()) {
+				t.Errorf("billed until %s, and ended at %s", until, rental.Ended)
+			}
 		})
 	}
 }

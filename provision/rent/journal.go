@@ -49,12 +49,13 @@ type Rental struct {
 // Share is what one run has of a box. The time until the next run takes it, or it is gone, is of the run that has left it.
 type Share struct {
 	Run   string    `json:"run"`
-	From  time.Time `json:"from"`           // since when it is billed, or when it was taken from the run before; all by this machine's clock
-	Up    time.Time `json:"up,omitzero"`    // when it let the run in
-	Ready time.Time `json:"ready,omitzero"` // when it was checked, and could be worked on
-	Until time.Time `json:"-"`              // see [Rental.Account]
-	Cost  float64   `json:"-"`              // USD, by price and time
-	Told  float64   `json:"-"`              // USD, of what the provider says that the box has cost; 0: it does not say it (yet)
+	From  time.Time `json:"from"`            // since when it is billed, or when it was taken from the run before; all by this machine's clock
+	Up    time.Time `json:"up,omitzero"`     // when it let the run in
+	Ready time.Time `json:"ready,omitzero"`  // when it was checked, and could be worked on
+	Price float64   `json:"price,omitempty"` // USD an hour, once the next run has it: the provider may tell another one since
+	Until time.Time `json:"-"`               // see [Rental.Account]
+	Cost  float64   `json:"-"`               // USD, by price and time
+	Told  float64   `json:"-"`               // USD, of what the provider says that the box has cost; 0: it does not say it (yet)
 }
 
 // Last is the share of the run that has it now.
@@ -72,29 +73,44 @@ func (t *Rental) Since() time.Time {
 }
 
 // Costs is what it has cost at a time, in USD, by its price.
-func (t *Rental) Costs(at time.Time) float64 {
-	return max(at.Sub(t.Since()).Hours(), t.Minimum) * t.PerHour()
+func (t *Rental) Costs(at time.Time) (usd float64) {
+	for _, s := range t.until(at) {
+		usd += s.Cost
+	}
+	return usd
 }
 
-// Account divides its time and its cost among the runs that have had it: until it was gone, or until now. What is billed
-// beyond the time that it was there is of the last of them.
+// Account divides its time and its cost among the runs that have had it: until it was gone, or until now.
 func (t *Rental) Account(now time.Time) []Share {
 	end := cmp.Or(t.Ended, now)
-	whole, rest := t.Costs(end), t.Costs(end)
-	all := slices.Clone(t.Shares)
-	for i := len(all) - 1; i >= 0; i-- {
-		s := &all[i]
-		if s.Until = end; s.From.After(end) { // a clock was set meanwhile
-			s.From = end
-		}
-		end = s.From
-		if s.Cost = rest; i > 0 {
-			s.Cost = max(0, rest-max(0, s.From.Sub(t.Shares[0].From).Hours()*t.PerHour())) // it was billed later than it was taken, by a clock that was set
-		}
-		if rest -= s.Cost; t.Stage == Over && !t.ByUs && whole > 0 {
+	all, whole := t.until(end), t.Costs(end)
+	for i := range all {
+		if s := &all[i]; t.Stage == Over && !t.ByUs && whole > 0 {
 			s.Told = t.Cost * s.Cost / whole
 		}
 	}
+	return all
+}
+
+// until divides it as if it ended then. What is billed beyond the time that it was there is of the last run.
+func (t *Rental) until(end time.Time) []Share {
+	begin, last := t.Since(), len(t.Shares)-1
+	all, beyond := slices.Clone(t.Shares), t.Minimum-max(0, end.Sub(begin).Hours())
+	for i := last; i >= 0; i-- {
+		s := &all[i]
+		if i == last || s.Price == 0 {
+			s.Price = t.PerHour()
+		}
+		if s.From.Before(begin) { // a clock was set meanwhile
+			s.From = begin
+		}
+		if s.From.After(end) {
+			s.From = end
+		}
+		s.Until, end = end, s.From
+		s.Cost = s.Until.Sub(s.From).Hours() * s.Price
+	}
+	all[last].Cost += max(0, beyond) * all[last].Price
 	return all
 }
 

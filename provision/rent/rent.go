@@ -47,8 +47,11 @@ var ErrBudget = errors.New("nothing was rented, as the lab has not the money for
 // ErrUnsure says that nobody knows whether a box was made. It is looked for by the next apply and by sweep.
 var ErrUnsure = errors.New("nobody knows whether there is a box")
 
-// Capabilities are the provider's, for what a rent block asks for, with how far its clock is ahead of this machine's.
+// Capabilities are the provider's, for what a rent block asks for, with how far its clock is ahead of this machine's: as little as can
+// be, since it was read at some moment between question and answer, and two clocks that agree must not seem to differ by how long that
+// took.
 func (r *Renter) Capabilities(ctx context.Context, spec map[string]string) (can protocol.Capabilities, ahead time.Duration, err error) {
+	asked := time.Now()
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Capable, Spec: spec})
 	if err != nil {
 		return can, 0, err
@@ -56,8 +59,8 @@ func (r *Renter) Capabilities(ctx context.Context, spec map[string]string) (can 
 	if a.Capabilities == nil {
 		return can, 0, r.Plugin.failed(protocol.Capable, errors.New("there are none in its answer"))
 	}
-	if !a.Now.IsZero() {
-		ahead = time.Until(a.Now)
+	if most, least := a.Now.Sub(asked), time.Until(a.Now); !a.Now.IsZero() {
+		ahead = min(most, max(least, 0))
 	}
 	return *a.Capabilities, ahead, nil
 }
@@ -280,6 +283,7 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 	}
 	box, err := r.status(ctx, &one)
 	t.Login = one.Login
+	t.ends(&one.Box)
 	switch {
 	case err != nil:
 		return nil, err
@@ -422,11 +426,13 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	case a.Box.ID != t.Box.ID:
 		return nil, r.Plugin.failed(protocol.Status, fmt.Errorf("it was asked of box %s, and answers of %s", t.Box.ID, a.Box.ID))
 	case a.Box.State == protocol.Gone:
+		t.ends(a.Box)
 		return a.Box, r.believe(t)
 	}
 	if now := r.Plugin.login(t); t.Login != "" && t.Login != now { // within a run it stays: others read it meanwhile
 		t.Login = now
 	}
+	t.ends(a.Box)
 	return a.Box, nil
 }
 
@@ -469,6 +475,7 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 			}
 			continue
 		}
+		t.Last().Price = t.PerHour()
 		t.Box = *box
 		other := t.agreed(box, can)
 		hard := cmp.Or(t.Hard, t.Deadline)
@@ -532,6 +539,8 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 		return err
 	case a.Box == nil || a.Box.ID != t.Box.ID:
 		return r.Plugin.failed(protocol.Extend, fmt.Errorf("box %s is not in its answer", t.Box.ID))
+	case a.Box.State != protocol.Running:
+		return fmt.Errorf("%w: %s is %s", ErrLost, t, a.Box.State)
 	}
 	if err := anew.agreed(a.Box, can); err != nil {
 		return err
@@ -543,9 +552,9 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 // Keep leaves a box for the next run. Its provider is told the nearer end where it can be; where it ends no box, a sweep of this
 // journal does. Where that cannot be noted, it is given back.
 func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
-	can, ahead, err := r.Capabilities(ctx, t.Spec)
+	can, ahead, err := r.toEnd(ctx, t)
 	if err != nil {
-		return errors.Join(err, r.giveUp(ctx, t))
+		return t.StillThere(err)
 	}
 	hard := cmp.Or(t.Hard, t.Deadline)
 	switch until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); {
@@ -564,10 +573,7 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 
 // Release gives a box back, and returns when the provider says that it is gone.
 func (r *Renter) Release(ctx context.Context, t *Rental) error {
-	can, ahead, err := r.Capabilities(ctx, t.Spec)
-	if err == nil {
-		err = r.mine(t, can)
-	}
+	can, ahead, err := r.toEnd(ctx, t)
 	if err != nil {
 		return t.StillThere(err)
 	}
@@ -582,14 +588,15 @@ func (r *Renter) Settle(ctx context.Context, t *Rental) error {
 	if t.Box.ID != "" {
 		return r.Release(ctx, t)
 	}
-	can, ahead, err := r.Capabilities(ctx, t.Spec)
-	if err == nil {
-		err = r.mine(t, can)
-	}
+	can, ahead, err := r.toEnd(ctx, t)
 	if err != nil {
 		return t.StillThere(err)
 	}
-	box, err := r.find(ctx, t, can)
+	var box *protocol.Box
+	err = r.patience().Again(ctx, func() (err error) {
+		box, err = r.find(ctx, t, can)
+		return err
+	}, isFinal)
 	switch {
 	case err != nil:
 		return t.StillThere(err)
@@ -600,6 +607,29 @@ func (r *Renter) Settle(ctx context.Context, t *Rental) error {
 		return fmt.Errorf("%w: %s makes none so far for request %s; `hcl sweep` looks again after %s", ErrUnsure, t.Plugin, t.Request, t.Deadline.Local().Format(time.DateTime))
 	}
 	return r.over(ctx, t, can, ahead)
+}
+
+// toEnd are the capabilities of the provider for one whose box is to end. They are asked for until it tells them: a single answer
+// that did not come must not leave a box until its hard end.
+func (r *Renter) toEnd(ctx context.Context, t *Rental) (can protocol.Capabilities, ahead time.Duration, err error) {
+	err = r.patience().Again(ctx, func() (err error) {
+		can, ahead, err = r.Capabilities(ctx, t.Spec)
+		return err
+	}, isFinal)
+	if err == nil {
+		err = r.mine(t, can)
+	}
+	return can, ahead, err
+}
+
+// isFinal reports whether the next try would bring the same.
+func isFinal(err error) bool {
+	return hasCode(err, protocol.Refused) || errors.Is(err, errAnotherLogin)
+}
+
+// patience is how long it is tried to end a box.
+func (r *Renter) patience() flow.Patience {
+	return cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second, Total: 5 * time.Minute})
 }
 
 // mine is an error for a box of another provider, or of another account: this one would say that there is none.
@@ -622,16 +652,18 @@ func (t *Rental) StillThere(err error) error {
 
 // end deletes a box until the provider says that it is gone: that a delete was taken says nothing.
 func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) error {
-	patience := cmp.Or(r.Poll, flow.Patience{First: 2 * time.Second, Most: 15 * time.Second, Total: 5 * time.Minute})
-	return patience.Again(ctx, func() error {
+	return r.patience().Again(ctx, func() error {
 		if r.believe(t) != nil { // it is, if it sees the box
 			if _, err := r.status(ctx, t); err != nil {
 				return err
 			}
 		}
-		_, asked := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Delete, ID: t.Box.ID, Request: t.Request})
+		a, asked := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Delete, ID: t.Box.ID, Request: t.Request})
 		if hasCode(asked, protocol.NotFound) {
 			asked = nil
+		}
+		if a.Box != nil {
+			t.ends(a.Box)
 		}
 		box, err := r.status(ctx, t)
 		if err == nil && box != nil && box.State != protocol.Gone {
@@ -666,11 +698,15 @@ func (r *Renter) over(ctx context.Context, t *Rental, can protocol.Capabilities,
 
 // bill finds out what a box has cost that is gone.
 func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities, ahead time.Duration) {
+	t.billed(ahead)
 	t.Stage, t.Ended = Over, time.Now()
-	if end := t.Deadline.Add(-ahead); can.Deadline && end.Before(t.Ended) {
+	told := t.Box.BilledUntil
+	if told.IsZero() && can.Deadline {
+		told = t.Deadline
+	}
+	if end := told.Add(-ahead); !told.IsZero() && end.Before(t.Ended) && !end.Before(t.Since()) {
 		t.Ended = end // nobody was there to see it
 	}
-	t.billed(ahead)
 	t.Cost, t.ByUs = t.Costs(t.Ended), true
 	if can.Cost {
 		if a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Cost, ID: t.Box.ID, Request: t.Request}); err != nil {
@@ -678,6 +714,13 @@ func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities,
 		} else if a.Cost != nil {
 			t.Cost, t.ByUs = *a.Cost, false
 		}
+	}
+}
+
+// ends notes until when a box is billed that ends, where the provider tells it: it may know nothing of that box the next time.
+func (t *Rental) ends(box *protocol.Box) {
+	if (box.State == protocol.Ending || box.State == protocol.Gone) && !box.BilledUntil.IsZero() {
+		t.Box.BilledUntil = box.BilledUntil
 	}
 }
 

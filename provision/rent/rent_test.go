@@ -738,6 +738,7 @@ func TestBilledFrom(t *testing.T) {
 	}
 	now := time.Now().Truncate(time.Second)
 	must(t, provider.Change(w.account, func(a *provider.Account) { // of somebody else's journal
+		a.Forgets = true
 		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "b", State: protocol.Running, PricePerHour: 20, BilledFrom: now.Add(-3 * time.Hour), Labels: map[string]string{
 			protocol.LabelRequest: "hcl-1", protocol.LabelExpires: now.Add(-time.Hour).Format(time.RFC3339),
 		}}})
@@ -746,6 +747,75 @@ func TestBilledFrom(t *testing.T) {
 	must(t, err)
 	if len(swept.Costs) != 1 || !strings.HasPrefix(swept.Costs[0], "about $40.") { // to its deadline
 		t.Errorf("two hours cost %v", swept.Costs)
+	}
+}
+
+// TestBilled: where the provider tells from when until when a box is billed, by its own clock, its time is that; where it does not tell
+// the end, until it was seen to be gone, which is no less.
+func TestBilled(t *testing.T) {
+	for _, ahead := range []time.Duration{0, -time.Hour, time.Hour} {
+		for _, forgets := range []bool{false, true} {
+			w := newWorld(t, func(a *provider.Account) {
+				a.Can.Cost, a.Ahead, a.Forgets, a.Slow = false, ahead, forgets, 100*time.Millisecond
+			})
+			rental, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			must(t, w.renter.Release(t.Context(), rental))
+			b := w.look().Boxes[1]
+			billed, held := b.GoneAt.Sub(b.BilledFrom), rental.Ended.Sub(rental.Since())
+			if !forgets && held != billed || held < billed || rental.Ended.After(time.Now()) || math.Abs(rental.Cost-20*held.Hours()) > 1e-9 {
+				t.Errorf("clock %s, forgets %v: billed for %s, held for %s, cost $%v", ahead, forgets, billed, held, rental.Cost)
+			}
+		}
+	}
+}
+
+// TestKeepGone: a box that is no more is not kept.
+func TestKeepGone(t *testing.T) {
+	w := newWorld(t, nil)
+	rental, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].End(time.Now()) }))
+	if err := w.renter.Keep(t.Context(), rental, time.Minute); !errors.Is(err, ErrLost) || rental.Stage != Over {
+		t.Errorf("%v: %+v", err, rental)
+	}
+}
+
+// TestClocks: what a program takes to answer is no difference of clocks.
+func TestClocks(t *testing.T) {
+	for _, ahead := range []time.Duration{0, -time.Hour, time.Hour} {
+		w := newWorld(t, func(a *provider.Account) { a.Ahead, a.Slow = ahead, 100*time.Millisecond })
+		_, got, err := w.renter.Capabilities(t.Context(), nil)
+		if err != nil || got.Abs() > ahead.Abs() || ahead != 0 && got.Round(time.Hour) != ahead {
+			t.Errorf("a clock that is %s ahead seems to be by %s: %v", ahead, got, err)
+		}
+	}
+}
+
+// TestPatientRelease: an answer that did not come leaves no box until its hard end, whatever was asked.
+func TestPatientRelease(t *testing.T) {
+	for _, verb := range []string{protocol.Capable, protocol.Delete, protocol.Status, protocol.List} {
+		for name, end := range map[string]func(*Renter, *Rental) error{
+			"release": func(r *Renter, t *Rental) error { return r.Release(context.Background(), t) },
+			"settle":  func(r *Renter, t *Rental) error { return r.Settle(context.Background(), t) },
+			"unsure": func(r *Renter, t *Rental) error {
+				t.Box, t.Stage = protocol.Box{}, Asked
+				return r.Settle(context.Background(), t)
+			},
+			"keep": func(r *Renter, t *Rental) error {
+				return errors.Join(r.Keep(context.Background(), t, time.Minute), r.Release(context.Background(), t))
+			},
+		} {
+			w := newWorld(t, nil)
+			rental, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			self := w.renter.Plugin.Path
+			w.renter.Plugin.Path = filepath.Join(t.TempDir(), "hcl-rent-fails")
+			must(t, os.WriteFile(w.renter.Plugin.Path, []byte("#!/bin/sh\nif [ \"$1\" = "+verb+" ] && mkdir \"$0.failed\" 2>/dev/null; then kill -9 $$; fi\nexec '"+self+"' \"$@\"\n"), 0o700))
+			if err := end(w.renter, rental); err != nil || len(w.living()) > 0 {
+				t.Errorf("%s, where %s fails once: %v, %v live", name, verb, err, w.living())
+			}
+		}
 	}
 }
 
@@ -845,6 +915,24 @@ func TestAccount(t *testing.T) {
 	if len(got) != 2 || got[0].Run != "run-1" || got[1].Run != "run-2" || !got[0].Until.Equal(got[1].From) || !got[1].Until.Equal(all[0].Ended) ||
 		!got[0].From.Before(got[0].Until) || !got[1].From.Before(got[1].Until) || all[0].ByUs || math.Abs(got[0].Told+got[1].Told-all[0].Cost) > 1e-9 {
 		t.Errorf("%+v of %+v", got, all[0])
+	}
+
+	w = newWorld(t, nil) // a price that falls while a box is kept is no less for the run that has left it
+	w.ask.Run = "run-1"
+	box, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	must(t, w.renter.Keep(t.Context(), box, 20*time.Minute))
+	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].PricePerHour = 10 }))
+	w.ask.Run = "run-2"
+	box, err = w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	for i, s := range box.Account(time.Now()) {
+		if price := []float64{20, 10}[i]; s.Price != price || math.Abs(s.Cost-price*s.Until.Sub(s.From).Hours()) > 1e-12 {
+			t.Errorf("share %+v, want it at $%v", s, price)
+		}
+	}
+	if sum := box.Account(time.Now()); len(sum) != 2 {
+		t.Errorf("%+v", sum)
 	}
 
 	at := func(minute int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(minute) * time.Minute) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,10 @@ type Account struct {
 	LetIn    string // a file of authorized_keys, which gets the key of each box; empty: none does; of more than one box, as Address
 	GPUs     string
 	Price    float64
-	Minimum  float64 // hours that are billed at least
-	Boots    int     // so many questions for its status it takes until a box runs
+	Minimum  float64       // hours that are billed at least
+	Slow     time.Duration // so long its program takes for an answer: half of it before anything is done, and half after
+	Forgets  bool          // it knows nothing of a box that is gone; else it tells until when that was billed
+	Boots    int           // so many questions for its status it takes until a box runs
 	Can      protocol.Capabilities
 	Boxes    []Box
 	Asked    map[string]int // verbs
@@ -48,6 +51,8 @@ type Box struct {
 	UserData  string    // that it was made with
 	Questions int       // for its status
 	Deletes   int       // that were asked for
+	Hard      time.Time // the deadline that was asked for last, also where the provider keeps none
+	OffAt     time.Time // when it shuts itself down, as its user data says; zero: never
 	GoneAt    time.Time // zero: it costs money
 }
 
@@ -101,7 +106,11 @@ func Program() {
 		}
 		die()
 		defer die()
-		err := Change(path, func(acc *Account) { a, told = acc.answer(q, has) })
+		var slow time.Duration
+		err := Change(path, func(acc *Account) { slow = acc.Slow })
+		time.Sleep(slow / 2)
+		err = errors.Join(err, Change(path, func(acc *Account) { a, told = acc.answer(q, has) }))
+		time.Sleep(slow / 2)
 		return a, errors.Join(told, err)
 	})
 }
@@ -155,11 +164,13 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 	acc.Asked[q.Verb]++
 	for i := range acc.Boxes { // who has a deadline ends by it
 		if b := &acc.Boxes[i]; b.GoneAt.IsZero() && acc.Can.Deadline && !b.Deadline.IsZero() && now.After(b.Deadline) {
-			b.GoneAt, b.State = b.Deadline, protocol.Gone
+			b.End(b.Deadline)
+		} else if b.GoneAt.IsZero() && !b.OffAt.IsZero() && now.After(b.OffAt) {
+			b.State = protocol.Failed
 		}
 	}
 	at := slices.IndexFunc(acc.Boxes, func(b Box) bool {
-		return q.ID != "" && b.ID == q.ID || q.ID == "" && q.Request != "" && b.Request == q.Request
+		return (q.ID != "" && b.ID == q.ID || q.ID == "" && q.Request != "" && b.Request == q.Request) && !(acc.Forgets && b.State == protocol.Gone && q.Verb != protocol.Cost)
 	})
 	if slices.Contains([]string{protocol.Status, protocol.Delete, protocol.Extend, protocol.Cost}, q.Verb) && at < 0 {
 		return a, &protocol.Error{Code: protocol.NotFound, Message: "no such box"}
@@ -210,7 +221,7 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 			return a, &protocol.Error{Code: protocol.Refused, Message: "the box is locked"}
 		case has(Ignored) && b.Deletes <= 2, has(Lies) && b.Deletes <= 1:
 		case b.GoneAt.IsZero():
-			b.State, b.GoneAt = protocol.Gone, now
+			b.End(now)
 		}
 	case protocol.List:
 		if !acc.Can.List {
@@ -222,7 +233,10 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 			}
 		}
 	case protocol.Extend:
-		b.Deadline, b.Labels = q.Deadline, q.Labels
+		b.Hard, b.Labels = q.Deadline, q.Labels
+		if acc.Can.Deadline {
+			b.Deadline = q.Deadline
+		}
 		a.Box = &b.Box
 	case protocol.Cost:
 		end := b.GoneAt
@@ -233,6 +247,31 @@ func (acc *Account) answer(q protocol.Request, has func(fault string) bool) (a p
 		a.Cost = &cost
 	}
 	return a, nil
+}
+
+// End ends a box at a time. One that was off before has cost nothing since.
+func (b *Box) End(at time.Time) {
+	if !b.OffAt.IsZero() && at.After(b.OffAt) {
+		at = b.OffAt
+	}
+	b.State, b.GoneAt, b.BilledUntil = protocol.Gone, at, at
+}
+
+// offAfter is how long after its start a box shuts itself down, as its user data has it; 0: it does not.
+func offAfter(userData string) (time.Duration, error) {
+	if userData == "" {
+		return 0, nil
+	}
+	machine, err := os.MkdirTemp("", "box")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(machine)
+	minutes, err := exec.Command("sh", "-c", "shutdown() { echo \"${2}m\"; }\n"+strings.ReplaceAll(userData, "/var/", machine+"/")).Output()
+	if err != nil {
+		return 0, err
+	}
+	return time.ParseDuration(strings.TrimSpace(string(minutes)))
 }
 
 // of is what of a list with commas is given to a box.
@@ -262,9 +301,14 @@ func (acc *Account) create(q protocol.Request, a protocol.Answer, now time.Time,
 	b := Box{Box: protocol.Box{
 		ID: "box-" + strconv.Itoa(len(acc.Boxes)+1), Request: q.Request, Labels: q.Labels, State: protocol.Pending, PricePerHour: acc.Price,
 		BilledFrom: now, Deadline: q.Deadline,
-	}, UserData: q.UserData}
+	}, UserData: q.UserData, Hard: q.Deadline}
 	if has(Dearer) {
 		b.PricePerHour *= 3
+	}
+	if off, err := offAfter(q.UserData); err != nil {
+		return a, err
+	} else if off > 0 {
+		b.OffAt = now.Add(off)
 	}
 	if has(NoEnd) || !acc.Can.Deadline {
 		b.Deadline = time.Time{}

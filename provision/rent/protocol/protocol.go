@@ -21,7 +21,7 @@ const (
 	Offers  = "offers"       // what there is for a Spec, with its price
 	Create  = "create"       // make a box: Request, Offer, Labels, Deadline, MaxSpend, PublicKey, UserData, Spec
 	Status  = "status"       // of a box, by ID, or by Request where nobody knows its ID
-	Delete  = "delete"       // end a box, likewise; to delete what is gone is no error
+	Delete  = "delete"       // end a box, likewise; to delete what is gone is no error. A Box may be told, with BilledUntil
 	List    = "list"         // all boxes of the account, ours or not, with their labels
 	Extend  = "extend"       // set a box's Deadline and Labels anew, later or earlier
 	Cost    = "cost"         // what a box has cost so far
@@ -56,7 +56,7 @@ type Answer struct {
 	Now          time.Time     `json:"now,omitzero"` // the provider's clock, where it tells it
 	Capabilities *Capabilities `json:"capabilities,omitempty"`
 	Offers       []Offer       `json:"offers,omitempty"`
-	Box          *Box          `json:"box,omitempty"` // of create, status and extend
+	Box          *Box          `json:"box,omitempty"` // of create, status and extend; where it is known until when it is billed, of delete too
 	Boxes        []Box         `json:"boxes,omitempty"`
 	Cost         *float64      `json:"cost,omitempty"` // USD
 	Error        *Error        `json:"error,omitempty"`
@@ -109,8 +109,9 @@ type Box struct {
 	HostKeys     []string          `json:"host_keys,omitempty"` // as in known_hosts, without the host; empty: not told
 	PricePerHour float64           `json:"price_per_hour,omitempty"`
 	BilledFrom   time.Time         `json:"billed_from,omitzero"`
-	Deadline     time.Time         `json:"deadline,omitzero"` // at which the provider ends it; zero: it does not
-	Odd          string            `json:"-"`                 // what a program has told of it that cannot be used, and is left out; hcl's own
+	BilledUntil  time.Time         `json:"billed_until,omitzero"` // of one that is ending or gone; zero: not told
+	Deadline     time.Time         `json:"deadline,omitzero"`     // at which the provider ends it; zero: it does not
+	Odd          string            `json:"-"`                     // what a program has told of it that cannot be used, and is left out; hcl's own
 }
 
 // IsPrivate reports whether a text may be a private_address: an IP address at which other hosts can find one.
