@@ -83,7 +83,9 @@ func Spent(rows []results.Row, stays []results.Stay) (out []Spending) {
 		}
 	}
 	for _, of := range Grouped(all, func(u usage) [2]string { return [2]string{u.run, u.host} }) {
-		out = append(out, spent(of))
+		for _, alike := range Grouped(of, func(u usage) bought { return boughtAs(u, of) }) {
+			out = append(out, spent(alike))
+		}
 	}
 	slices.SortStableFunc(out, func(a, b Spending) int { return strings.Compare(a.Run, b.Run) })
 	return out
@@ -95,6 +97,30 @@ type usage struct {
 	stay      *results.Stay
 	run, host string
 	price     float64
+}
+
+// bought is what money a run has spent on a host for: a box, or a price of what is its own.
+type bought struct {
+	box   string
+	price float64
+}
+
+// boughtAs is what a use of a host was of: a cell of the box that was the host then, which is the last that had come when the
+// cell's engine was begun.
+func boughtAs(u usage, all []usage) bought {
+	if u.stay != nil {
+		return bought{box: u.stay.Request}
+	}
+	var of *results.Stay
+	for _, other := range all { // in the order of time
+		if s := other.stay; s != nil && (of == nil || !s.Began.After(u.row.Deployment.Started)) {
+			of = s
+		}
+	}
+	if of != nil {
+		return bought{box: of.Request}
+	}
+	return bought{price: u.price}
 }
 
 // What a host is used for: where two things are done at once, the later of these counts.

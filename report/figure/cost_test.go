@@ -118,3 +118,33 @@ func TestSpentRented(t *testing.T) {
 	reporttest.Check(t, "of one that was killed", []Spending{{Run: run, Host: "box", Box: "b-1 of fake", Price: 60, Held: 3060, Booting: 480, Preparing: 300, Starting: 600,
 		Measuring: 1320, Idle: 360, Cost: 51, IdleCost: 6, Open: true}}, got, cmpopts.EquateApprox(1e-9, 0))
 }
+
+// TestSpentTwice: what a run has spent on two boxes for one host is told of each, at its own price, and so is what a host has cost whose
+// price was another meanwhile; a box that two runs have had is of both.
+func TestSpentTwice(t *testing.T) {
+	at := func(minutes float64) time.Time {
+		return reporttest.Start.Add(time.Duration(minutes * float64(time.Minute)))
+	}
+	cell := func(host string, price, started, from, to float64) results.Row {
+		r := reporttest.Row("vllm."+host, 4, 100, 20)
+		r.Started, r.Finished = at(from), at(to)
+		r.Deployment.Host, r.Deployment.PricePerHour = host, price
+		r.Deployment.Started, r.Deployment.Ready, r.Deployment.Stopped = at(started), 300, at(to)
+		return r
+	}
+	rows := []results.Row{cell("box", 60, 10, 15, 25), cell("box", 30, 50, 55, 75), cell("own", 60, 0, 5, 10), cell("own", 30, 20, 25, 40)}
+	run := rows[0].RunID
+	stay := func(of, request string, price, from, ready, to float64) results.Stay {
+		return results.Stay{RunID: of, Request: request, Host: "box", Plugin: "fake", Box: "b-" + request, Price: price, Began: at(from), Up: at(ready), Ready: at(ready), Ended: at(to),
+			Closed: true, Cost: price * (to - from) / 60}
+	}
+	got := Spent(rows, []results.Stay{stay("before", "1", 60, -60, -50, 0), stay(run, "1", 60, 0, 5, 30), stay(run, "2", 30, 40, 45, 80)})
+	want := []Spending{
+		{Run: run, Host: "box", Box: "b-1 of fake", Price: 60, Held: 1800, Booting: 300, Starting: 300, Measuring: 600, Idle: 600, Cost: 30, IdleCost: 10},
+		{Run: run, Host: "box", Box: "b-2 of fake", Price: 30, Held: 2400, Booting: 300, Starting: 300, Measuring: 1200, Idle: 600, Cost: 20, IdleCost: 5},
+		{Run: run, Host: "own", Price: 60, Held: 600, Starting: 300, Measuring: 300, Cost: 10},
+		{Run: run, Host: "own", Price: 30, Held: 1200, Starting: 300, Measuring: 900, Cost: 10},
+		{Run: "before", Host: "box", Box: "b-1 of fake", Price: 60, Held: 3600, Booting: 600, Idle: 3000, Cost: 60, IdleCost: 50},
+	}
+	reporttest.Check(t, "spent", want, got, cmpopts.EquateApprox(1e-9, 0))
+}
