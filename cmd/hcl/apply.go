@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,8 @@ type applyOptions struct {
 	locked  bool
 	approve bool
 	wait    span
+	keep    span
+	said    func(flag string) bool
 }
 
 func applyVerb(t *console) *cobra.Command {
@@ -38,12 +41,29 @@ func applyVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&o.locked, "locked", false, "refuse what is not locked in hcl.lock or has moved since")
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().Var(&o.wait, "wait", "wait so long for a host that somebody else is at work on")
+	c.Flags().Var(&o.keep, "keep", "rented boxes stay so long for the next run, whatever their blocks say")
+	o.said = c.Flags().Changed
 	o.again.addAgain(c)
 	return c
 }
 
+// draft plans a lab, whose rented boxes stay as long as --keep says.
+func (o applyOptions) draft(cfg *hcl.Config) (*plan.Plan, error) {
+	if !o.said("keep") {
+		return plan.Draft(cfg), nil
+	}
+	rented := slices.DeleteFunc(slices.Clone(cfg.Hosts), func(h *provision.Host) bool { return h.Rent == nil })
+	if o.keep < 0 || len(rented) == 0 {
+		return nil, usage("--keep says how long rented boxes stay, and lab %s rents %s", cfg.Lab.Name, plain.Count(len(rented), "host"))
+	}
+	for _, h := range rented {
+		h.Rent.Keep = time.Duration(o.keep)
+	}
+	return plan.Draft(cfg), nil
+}
+
 func runApply(ctx context.Context, t *console, o applyOptions) error {
-	w, err := o.prepare(ctx, t, "apply", func(cfg *hcl.Config) (*plan.Plan, error) { return plan.Draft(cfg), nil })
+	w, err := o.prepare(ctx, t, "apply", o.draft)
 	if err != nil {
 		return err
 	}
