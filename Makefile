@@ -71,10 +71,10 @@ peers:
 	$(GO_TEST) -v -timeout 60m -run '^TestPeers$$' ./cmd/hcl
 
 # Every fault that hosts and callers can have, and the caller killed $(SOAK) times at
-# random moments, as are real engines: a table of what was tried, what survived and what was left.
+# random moments, as are real engines and all that has a part in renting a box: a table of what was tried, what survived and what was left.
 soak:
 	scripts/prepare
-	status=0; HCL_SOAK=$(SOAK) $(GO_TEST) -v -timeout 6h -run 'Faults$$|^TestSlowOnCluster$$|^TestSoakPyPI$$' ./cmd/hcl || status=$$?; \
+	status=0; HCL_SOAK=$(SOAK) $(GO_TEST) -v -timeout 6h -run 'Faults$$|^TestSlowRentedKills$$|^TestSlowOnCluster$$|^TestSoakPyPI$$' ./cmd/hcl || status=$$?; \
 	CGO_ENABLED=0 go run -trimpath ./testhost/sweep || status=1; \
 	exit $$status
 

@@ -356,8 +356,7 @@ func pattern(re *regexp.Regexp) extraction {
 }
 
 var (
-	saidLetter = regexp.MustCompile(`(?:(?i:answer(?:\s+is)?)[\s*_]*[:=]|\\(?:boxed|fbox)\s*\{)[\s*_$({\[]*(?:\\(?:text|textbf|mathrm|boxed)\s*\{)?` +
-		`(?:([A-Zb-z])(?:[^A-Za-z0-9]|$)|(a)[ \t]*(?:[^A-Za-z0-9 \t]|$))` + // "a blue ball" is no choice
+	saidLetter = regexp.MustCompile(`(?:(?i:answer(?:\s+is)?)[\s*_]*[:=]|\\(?:boxed|fbox)\s*\{)[\s*_$({\[]*(?:\\(?:text|textbf|mathrm|boxed)\s*\{)?([A-Za-z])(?:[^A-Za-z0-9]|$)` +
 		`|(?i:answer\s+is)[\s*_$]*(?:\(([A-Za-z])\)|([A-Z])(?:[^A-Za-z0-9]|$))`)
 	onlyLetter = regexp.MustCompile(`^[\s*_$(\[]*([A-Za-z])[\s*_$).:\]]*$`)
 )
@@ -374,40 +373,18 @@ func chosenLetter(text string) (string, bool) {
 	return strings.ToUpper(found), found != ""
 }
 
-var numbers = regexp.MustCompile(`[-−+]?\$?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?(?:/\d+)?`)
+var numbers = regexp.MustCompile(`[-−+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3})?(?:/\d+)?`)
 
-var (
-	spelling  = strings.NewReplacer("{,}", ",", `\,`, "", `\!`, "", `\$`, "$") // of numbers in LaTeX
-	fractions = regexp.MustCompile(`(\d?)\\[dt]?frac\s*\{(\d+)\}\s*\{(\d+)\}`)
-)
-
-// plainNumbers is a text whose numbers are written without LaTeX: 1{,}234 is 1,234, and \frac{3}{4} is 3/4. A whole number before that stays apart.
-func plainNumbers(text string) string {
-	return fractions.ReplaceAllStringFunc(spelling.Replace(text), func(s string) string {
-		m := fractions.FindStringSubmatch(s)
-		if m[1] != "" {
-			m[1] += " "
-		}
-		return m[1] + m[2] + "/" + m[3]
-	})
-}
-
-// lastNumberOf is the last number of an answer: of what stands behind the last "####", else in the last box, else of all. A sign right
+// lastNumberOf is the last number of an answer: of what stands behind the last "####", or in the last box, if either is there. A sign right
 // behind a word or a number is none: "16-3".
 func lastNumberOf(text string) (string, bool) {
-	places := []string{text}
-	if inside, ok := boxed(text); ok {
-		places = append(places, inside)
-	}
 	if i := strings.LastIndex(text, "####"); i >= 0 {
-		places = append(places, text[i:])
+		text = text[i:]
+	} else if inside, ok := boxed(text); ok {
+		text = inside
 	}
-	var all [][]int
-	for i := len(places) - 1; i >= 0 && all == nil; i-- {
-		text = plainNumbers(places[i])
-		all = numbers.FindAllStringIndex(text, -1)
-	}
-	if all == nil {
+	all := numbers.FindAllStringIndex(text, -1)
+	if len(all) == 0 {
 		return "", false
 	}
 	at := all[len(all)-1]
@@ -415,7 +392,6 @@ func lastNumberOf(text string) (string, bool) {
 	if before, _ := utf8.DecodeLastRuneInString(text[:at[0]]); unicode.IsLetter(before) || unicode.IsDigit(before) || before == ')' {
 		found = strings.TrimLeft(found, "-−+")
 	}
-	found = strings.Replace(found, "$", "", 1)
 	_, ok := number(found)
 	return found, ok
 }

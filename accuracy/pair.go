@@ -21,21 +21,15 @@ type Pairs struct {
 	// round. With one answer to each question that is McNemar's exact test.
 	Chance float64 `json:"chance"`
 
-	Samples      float64 `json:"samples"`  // answers to a question on average, of the one that has fewer; failed ones do not count
-	Unpaired     int     `json:"unpaired"` // questions that one of them has not answered
-	alone        int     // of these, those that the baseline alone has
+	Samples      float64 `json:"samples"`      // answers to a question on average, of the one that has fewer; failed ones do not count
+	Unpaired     int     `json:"unpaired"`     // questions that one of them has not answered
 	CutBaseline  float64 `json:"cut_baseline"` // the part of its answers that its budget has ended
 	CutCandidate float64 `json:"cut_candidate"`
-	// LackBaseline and LackCandidate are the parts of their answers that have failed, or that the other alone was asked for.
-	LackBaseline  float64 `json:"lack_baseline,omitempty"`
-	LackCandidate float64 `json:"lack_candidate,omitempty"`
-	// LostAtMost is how much more is lost if those of the candidate are not right: nobody knows whether they would be.
-	LostAtMost float64 `json:"lost_at_most,omitempty"`
 }
 
 // Pair pairs answers by their questions.
 func Pair(baseline, candidate []Answer) Pairs {
-	type count struct{ right, answered, asked int }
+	type count struct{ right, answered int }
 	var names []string
 	counts := map[string]*[2]count{}
 	var cut [2]float64
@@ -47,7 +41,7 @@ func Pair(baseline, candidate []Answer) Pairs {
 				counts[a.Question] = q
 				names = append(names, a.Question)
 			}
-			if q[side].asked++; a.Mark == Failed {
+			if a.Mark == Failed {
 				continue
 			}
 			q[side].answered++
@@ -62,22 +56,15 @@ func Pair(baseline, candidate []Answer) Pairs {
 	p := Pairs{Weight: 1, CutBaseline: cut[0], CutCandidate: cut[1]}
 	var differences []float64
 	squares, all := 0.0, [2]int{}
-	share := func(part, of int) float64 { return float64(part) / float64(max(1, of)) }
 	for _, name := range names {
 		b, c := counts[name][0], counts[name][1]
-		p.LackBaseline += (1 - share(b.answered, b.asked)) / float64(len(names))
-		p.LackCandidate += (1 - share(c.answered, c.asked)) / float64(len(names))
 		if b.answered == 0 || c.answered == 0 {
-			if p.Unpaired++; b.answered > 0 {
-				p.alone++
-				p.LostAtMost += share(b.right, b.answered)
-			}
+			p.Unpaired++
 			continue
 		}
 		p.Questions++
-		p.LostAtMost += share(c.right, c.answered) - share(c.right, c.asked)
 		all[0], all[1] = all[0]+b.answered, all[1]+c.answered
-		d := share(c.right, c.answered) - share(b.right, b.answered)
+		d := float64(c.right)/float64(c.answered) - float64(b.right)/float64(b.answered)
 		p.Gained += max(d, 0)
 		p.Lost += max(-d, 0)
 		squares += d * d
@@ -89,15 +76,6 @@ func Pair(baseline, candidate []Answer) Pairs {
 		p.Weight = squares / (p.Lost + p.Gained)
 	}
 	p.Chance, p.Samples = flips(differences), float64(min(all[0], all[1]))/float64(max(1, p.Questions))
-	return p
-}
-
-// atMost is the table in which answers of the candidate that have failed are not right.
-func (p Pairs) atMost() Pairs {
-	if changed := p.Lost + p.Gained + p.LostAtMost; changed > 0 {
-		p.Weight = (p.Weight*(p.Lost+p.Gained) + p.LostAtMost) / changed
-	}
-	p.Questions, p.Lost = p.Questions+p.alone, p.Lost+p.LostAtMost
 	return p
 }
 
@@ -138,9 +116,6 @@ func (p Pairs) low() float64 {
 	return low
 }
 
-// mostSums is how many sums [flips] adds up, which takes it some tenths of a second.
-const mostSums = 3e8
-
 // flips is the probability that differences come to at least as much, in either direction, if the sign of each were drawn.
 func flips(differences []float64) float64 {
 	const most = 1000 // parts of a question
@@ -149,13 +124,6 @@ func flips(differences []float64) float64 {
 		if unit = u; !slices.ContainsFunc(differences, func(d float64) bool { return math.Abs(d*u-math.Round(d*u)) > 1e-6 }) {
 			break
 		}
-	}
-	total, squares, size := 0.0, 0.0, 0.0
-	for _, d := range differences {
-		total, squares, size = total+d, squares+d*d, size+math.Abs(d)
-	}
-	if squares > 0 && float64(len(differences))*size*unit > mostSums { // of so many the sum is normally distributed
-		return math.Erfc(math.Abs(total) / math.Sqrt(2*squares))
 	}
 	sum, reach := 0, 0
 	var steps []int
@@ -227,8 +195,7 @@ type Comparison struct {
 
 // What stands in the way of a verdict.
 const (
-	mostLacking = 0.01 // the part of answers that were cut, have failed or are missing
-	rounding    = 1e-9 // of sums of parts
+	mostLacking = 0.01 // the part of questions without a pair, or of answers that were cut or have failed
 	startsApart = 0.01 // the chance below which two starts of the baseline are not the same
 )
 
@@ -319,20 +286,13 @@ func (s spread) below(difference, low float64) float64 {
 func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	c := Comparison{Pairs: p, Verdict: Unchecked, Margin: rule.Margin, Again: again}
 	if p.Questions == 0 {
-		switch {
-		case p.LackBaseline >= 1-rounding && p.LackCandidate < 1-rounding:
-			c.Why = append(c.Why, "the baseline has answered no question")
-		case p.LackCandidate >= 1-rounding && p.LackBaseline < 1-rounding:
-			c.Why = append(c.Why, "it has answered no question")
-		default:
-			c.Why = append(c.Why, "no question has an answer of both")
-		}
+		c.Why = append(c.Why, "no question has an answer of both")
 		return c
 	}
-	mirror, most := p, p.atMost()
+	mirror := p
 	mirror.Lost, mirror.Gained = p.Gained, p.Lost
 	c.Starts, c.Apart = starts.more, starts.error()
-	c.Low, c.High = starts.below(most.Difference(), most.low()), -starts.below(-p.Difference(), mirror.low())
+	c.Low, c.High = starts.below(p.Difference(), p.low()), -starts.below(-p.Difference(), mirror.low())
 	c.Loss = p.Lost > p.Gained && p.Chance < unsure && (c.Apart == 0 || c.High < 0)
 	c.Verdict = NotShown
 	if p.Samples < (1-mostLacking)*float64(rule.Samples) {
@@ -351,31 +311,21 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	if p.CutCandidate > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of its answers", 100*p.CutCandidate))
 	}
-	for _, x := range []struct {
-		lacks float64
-		whose string
-	}{{p.LackBaseline, "the baseline's"}, {p.LackCandidate, "its"}} {
-		if x.lacks > mostLacking+rounding {
-			c.Why = append(c.Why, fmt.Sprintf("%.1f %% of %s answers have failed or are missing", 100*x.lacks, x.whose))
-		}
+	if all := p.Questions + p.Unpaired; float64(p.Unpaired) > mostLacking*float64(all) {
+		c.Why = append(c.Why, fmt.Sprintf("%d of %d questions have no answer of one of the two", p.Unpaired, all))
 	}
-	holds := most.chance(rule.Margin) <= unsure
 	switch {
-	case !holds && p.chance(rule.Margin) <= unsure:
-		if !c.Loss {
-			c.Why = append(c.Why, "answers that have failed may be a loss: they count as not right")
-		}
-	case !holds:
+	case p.chance(rule.Margin) > unsure:
 		single := Design{Samples: 1, Margin: rule.Margin, Discordance: p.Discordance() * p.Weight}
 		if n := single.Needed(); !c.Loss && n > p.Questions {
 			c.Needs = n
-			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", c.points(rule.Margin), n))
+			c.Why = append(c.Why, fmt.Sprintf("a margin of %s points takes about %d questions where so many answers change", points(rule.Margin), n))
 		}
 	case c.Why == nil && (c.Apart == 0 || c.Low > -rule.Margin):
 		c.Verdict = Holds
 		return c
 	}
-	switch table := holds || p.Lost > p.Gained && p.Chance < unsure; {
+	switch table := p.chance(rule.Margin) <= unsure || p.Lost > p.Gained && p.Chance < unsure; {
 	case c.Loss:
 		c.Verdict = Worse
 	case table && c.Apart > 0:
@@ -410,18 +360,18 @@ func (c Comparison) Reason() string {
 		return strings.Join(c.Why, "; ")
 	}
 	s := fmt.Sprintf("of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Questions,
-		parts(c.Lost), parts(c.Gained), c.points(c.Difference()), c.points(c.Low), c.points(c.High))
+		parts(c.Lost), parts(c.Gained), points(c.Difference()), points(c.Low), points(c.High))
 	switch {
 	case c.Verdict == Holds && c.Loss:
-		s += fmt.Sprintf("; it loses, but less than the margin of %s", c.points(c.Margin))
+		s += fmt.Sprintf("; it loses, but less than the margin of %s", points(c.Margin))
 	case c.Verdict == Holds:
-		s += fmt.Sprintf("; it loses less than the margin of %s", c.points(c.Margin))
+		s += fmt.Sprintf("; it loses less than the margin of %s", points(c.Margin))
 	case c.Verdict == Worse && c.High < -c.Margin:
-		s += fmt.Sprintf("; it loses more than the margin of %s", c.points(c.Margin))
+		s += fmt.Sprintf("; it loses more than the margin of %s", points(c.Margin))
 	case c.Verdict == Worse:
-		s += fmt.Sprintf("; it loses, and may lose more than the margin of %s", c.points(c.Margin))
+		s += fmt.Sprintf("; it loses, and may lose more than the margin of %s", points(c.Margin))
 	case c.Low <= -c.Margin:
-		s += fmt.Sprintf("; it may lose more than the margin of %s", c.points(c.Margin))
+		s += fmt.Sprintf("; it may lose more than the margin of %s", points(c.Margin))
 	}
 	if c.Again != nil {
 		s += fmt.Sprintf("; %.1f %% have changed, and %.1f %% between two starts of the baseline", 100*c.Discordance(), 100*c.Again.Discordance())
@@ -433,7 +383,7 @@ func (c Comparison) Reason() string {
 		s += fmt.Sprintf("; %d answers of the baseline are to questions that were not asked, and do not count", c.Unasked)
 	}
 	if c.Apart > 0 {
-		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", c.points(c.Apart), c.Starts)
+		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", points(c.Apart), c.Starts)
 	}
 	odd := c.Why
 	if c.Readings != nil {
@@ -453,19 +403,11 @@ func Points(share float64) string {
 	return "1 point"
 }
 
-// points are [points] with as many digits as the margin has: "−0.25".
-func (c Comparison) points(part float64) string {
-	_, digits, _ := strings.Cut(fmt.Sprintf("%.3g", 100*c.Margin), ".")
-	return written(part, max(1, len(digits)))
-}
-
 // points are parts of all answers in hundredths: "−0.4".
-func points(part float64) string { return written(part, 1) }
-
-func written(part float64, digits int) string {
-	s := fmt.Sprintf("%.*f", digits, 100*part)
-	if strings.Trim(s, "-0.") == "" {
-		return strings.TrimPrefix(s, "-")
+func points(part float64) string {
+	s := fmt.Sprintf("%.1f", 100*part)
+	if s == "-0.0" {
+		return "0.0"
 	}
 	return strings.Replace(s, "-", "−", 1)
 }

@@ -196,8 +196,6 @@ func TestVerdicts(t *testing.T) {
 		{12000, 80, 40, 0.01, Holds, "it loses, but less than the margin of 1.0"},
 		{1319, 60, 10, 0.01, Worse, "it loses more than the margin of 1.0"},
 		{1319, 30, 12, 0.01, Worse, "it loses, and may lose more than the margin of 1.0"},
-		{1319, 0, 1, 0.0025, Holds, "which is 0.08 points (−0.12 to 0.36); it loses less than the margin of 0.25"},
-		{12000, 10, 8, 0.0025, Holds, "which is −0.02 points (−0.08 to 0.04); it loses less than the margin of 0.25"},
 		{198, 3, 2, 0.01, NotShown, "it may lose more than the margin of 1.0; a margin of 1.0 points takes about 1695 questions"},
 		{100, 0, 0, 0.01, NotShown, "a margin of 1.0 points takes about 299 questions"},
 		{300, 0, 0, 0.01, Holds, "(−1.0 to 1.0)"},
@@ -231,23 +229,14 @@ func TestNoVerdict(t *testing.T) {
 		says                       string
 	}{
 		{"all right", right, right, right, rule, Holds, "0.0 % have changed, and 0.0 % between two starts of the baseline"},
-		{"nothing", nil, nil, nil, rule, Unchecked, "unchecked: no question has an answer of both"},
-		{"no baseline", some(Failed, 1000), right, nil, rule, Unchecked, "unchecked: the baseline has answered no question"},
-		{"no candidate", right, some(Failed, 1000), nil, rule, Unchecked, "unchecked: it has answered no question"},
+		{"nothing", nil, right, nil, rule, Unchecked, "unchecked: no question has an answer of both"},
 		{"two of each, one of them failed", append(some(Failed, 1), right...), append(some(Failed, 2), right...), nil, Rule{Margin: 0.02, Samples: 2}, Holds, ""},
 		{"one of several", right, right, nil, Rule{Margin: 0.02, Samples: 2}, NotShown, "each question takes 2, and has 1"},
 		{"several, of which one has failed", right, append(some(Failed, 1), right...), nil, rule, Holds, ""},
 		{"a baseline that is cut", some(Cut, 11), right, nil, rule, NotShown, "cut 1.1 % of the baseline's"},
 		{"a candidate that is cut", right, some(Cut, 11), nil, Rule{Margin: 0.1, Samples: 1}, Worse, "cut 1.1 % of its"},
 		{"few cut", right, some(Cut, 4), nil, rule, Holds, ""},
-		{"a candidate that fails", right, some(Failed, 11), nil, rule, NotShown, "; 1.1 % of its answers have failed or are missing"},
-		{"a baseline that fails", some(Failed, 11), right, nil, rule, NotShown, "; 1.1 % of the baseline's answers have failed or are missing"},
-		{"a candidate that was not asked all", right, right[:980], nil, rule, NotShown, "; 2.0 % of its answers have failed or are missing"},
-		{"a candidate half of whose answers fail", append(some(Right, 0), right...), append(some(Failed, 1000), right...), nil, rule, NotShown, "; 50.0 % of its answers have failed"},
-		{"a candidate that fails on no more than the margin", right, some(Failed, 9), nil, Rule{Margin: 0.01, Samples: 1}, NotShown,
-			"it may lose more than the margin of 1.0; answers that have failed may be a loss: they count as not right"},
-		{"a candidate that fails on much less than the margin", right, some(Failed, 9), nil, rule, Holds, "0.0 points (−1.6 to 0.3)"},
-		{"failures where the baseline is wrong", some(Wrong, 9), some(Failed, 9), nil, Rule{Margin: 0.01, Samples: 1}, Holds, "0.0 points (−0.3 to 0.3)"},
+		{"a candidate that fails", right, some(Failed, 11), nil, rule, NotShown, "11 of 1000 questions have no answer"},
 		{"a baseline that is two", right, right, some(Wrong, 20), rule, NotShown, "two starts of the baseline alone lie 2.0 points apart"},
 		{"a baseline that is two, and a great loss", right, some(Wrong, 300), some(Wrong, 20), rule, Worse, "two starts of the baseline alone lie 2.0 points apart"},
 		{"starts that lie a little apart", right, right, some(Wrong, 4), rule, NotShown, "; starts alone change it by 0.3 points (standard error, told by 1 more)"},
@@ -303,30 +292,6 @@ func TestMcNemar(t *testing.T) {
 	}
 	if got := flips([]float64{1. / 3, -2. / 7}); got != 1 {
 		t.Errorf("got %v", got)
-	}
-}
-
-// TestManyFlips: of very many changes of parts of answers the chance is that of the normal distribution, which it is near before that.
-func TestManyFlips(t *testing.T) {
-	changes := func(n int) (all []float64) {
-		draw := rand.New(rand.NewPCG(28, 3))
-		for range n {
-			all = append(all, float64(1+draw.IntN(7))/7-float64(draw.IntN(11))/11+0.002)
-		}
-		return all
-	}
-	normal := func(all []float64) float64 {
-		sum, squares := 0.0, 0.0
-		for _, d := range all {
-			sum, squares = sum+d, squares+d*d
-		}
-		return math.Erfc(math.Abs(sum) / math.Sqrt(2*squares))
-	}
-	if few := changes(600); math.Abs(flips(few)-normal(few)) > 0.01 || flips(few) == normal(few) {
-		t.Errorf("of few it is %v, and the normal distribution says %v", flips(few), normal(few))
-	}
-	if many := changes(100_000); flips(many) != normal(many) {
-		t.Errorf("of many it is %v, and the normal distribution says %v", flips(many), normal(many))
 	}
 }
 

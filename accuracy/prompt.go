@@ -199,15 +199,15 @@ type PromptTokens struct {
 // ComparePrompts holds the prompts of a candidate against those of a baseline. It needs no file, and sees neither what is wrong in both
 // nor what is as long.
 func ComparePrompts(baseline, candidate []Answer) (p PromptTokens) {
-	counts := map[slot]int{} // an answer's own: some protocols have the choices in another order each time
+	counts := map[string]int{}
 	for _, a := range baseline {
 		if a.InputTokens > 0 {
-			counts[slot{a.Question, a.Sample}] = a.InputTokens
+			counts[a.Question] = a.InputTokens
 		}
 	}
 	seen := map[string]bool{}
 	for _, a := range candidate {
-		base, has := counts[slot{a.Question, a.Sample}]
+		base, has := counts[a.Question]
 		if !has || a.InputTokens == 0 || seen[a.Question] {
 			continue
 		}

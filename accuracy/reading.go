@@ -16,7 +16,7 @@ type Reading struct {
 	Tokens  float64 `json:"tokens"`   // of one on average, as the server has counted
 	Stopped float64 `json:"stopped"`  // the part of them that the model has ended, or a stop word; 1 where no server said why
 	Looping float64 `json:"looping"`  // the part of them of which more than half repeats what they have said before
-	NonText float64 `json:"non_text"` // the part of all letters that are none: broken ones, and others without a form
+	NonText float64 `json:"non_text"` // the part of all letters that are none: control characters, and bytes that are no character
 }
 
 // Read is how answers read.
@@ -35,24 +35,17 @@ func Read(answers []Answer) Reading {
 		if max(repeated(a.Reasoning), repeated(a.Text)) > 0.5 {
 			r.Looping++
 		}
-		of, not := a.letters()
-		letters, none = letters+of, none+not
-	}
-	n := float64(max(1, r.Answers))
-	return Reading{r.Answers, r.Tokens / n, r.Stopped / n, r.Looping / n, float64(none) / float64(max(1, letters))}
-}
-
-// letters are how many an answer has, and how many of these are none. What joins emoji and letters of some scripts is one.
-func (a Answer) letters() (all, none int) {
-	for _, text := range []string{a.Reasoning, a.Text} {
-		for _, x := range text {
-			all++
-			if x == utf8.RuneError || !unicode.IsGraphic(x) && !unicode.IsSpace(x) && x != '\u200d' {
-				none++
+		for _, text := range []string{a.Reasoning, a.Text} {
+			for _, x := range text {
+				letters++
+				if x == utf8.RuneError || !unicode.IsGraphic(x) && !unicode.IsSpace(x) {
+					none++
+				}
 			}
 		}
 	}
-	return all, none
+	n := float64(max(1, r.Answers))
+	return Reading{r.Answers, r.Tokens / n, r.Stopped / n, r.Looping / n, float64(none) / float64(max(1, letters))}
 }
 
 // repeated is the part of a text's windows of 32 bytes that it has had before; 0 of one of less than a few hundred bytes, in which a
@@ -176,7 +169,7 @@ func ReadAgainst(baseline, candidate, again []Answer, drawn, invariant bool) Rea
 	}
 	share(is.Stopped, was.Stopped, oddShare, "end before their budget does")
 	share(is.Looping, was.Looping, oddShare, "repeat themselves for more than half")
-	if is.NonText-was.NonText > max(oddText, 3*math.Hypot(textError(baseline, was.NonText), textError(candidate, is.NonText))) {
+	if is.NonText > was.NonText+oddText {
 		odd("%.1f %% of its letters are no text, and %.1f %% of the baseline's", 100*is.NonText, 100*was.NonText)
 	}
 	if p := ComparePrompts(baseline, candidate); p.Same+p.Other > 0 {
@@ -236,19 +229,6 @@ func ReadAgainst(baseline, candidate, again []Answer, drawn, invariant bool) Rea
 
 func (w Wording) share() string {
 	return fmt.Sprintf("%.0f %%", 100*float64(w.Same)/float64(max(1, w.Answers)))
-}
-
-// textError is the standard error of the part of all letters that are none: those of one answer are not independent.
-func textError(answers []Answer, part float64) float64 {
-	letters, squares := 0, 0.0
-	for _, a := range answers {
-		if a.Mark != Failed {
-			all, none := a.letters()
-			x := float64(none) - part*float64(all)
-			letters, squares = letters+all, squares+x*x
-		}
-	}
-	return math.Sqrt(squares) / float64(max(1, letters))
 }
 
 // lengthError is the standard error of the mean number of tokens.

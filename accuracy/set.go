@@ -41,12 +41,6 @@ func (s Spec) NeedsShots() bool {
 	return err == nil && (r.from == beside || (r.from == firstOf || r.from == drawnOf) && *s.Shots > 0)
 }
 
-// Greedy reports whether the likeliest token is asked for each time, so that answers are not drawn. Of the task [ToolCalls] each line of the file may say it.
-func (s Spec) Greedy() bool {
-	s, r, err := s.resolve()
-	return err == nil && s.Task != ToolCalls && r.temp != nil && *r.temp == 0 && !slices.Contains(r.silent, s.Endpoint)
-}
-
 func (s Spec) resolve() (Spec, recipe, error) {
 	i := slices.IndexFunc(tasks, func(t Task) bool { return t.Name == s.Task })
 	if i < 0 {

@@ -24,7 +24,6 @@ func own(t testing.TB, spec accuracy.Spec, line string) *accuracy.Set {
 
 func TestScorings(t *testing.T) {
 	choose := `{"question":"Which?","choices":["red","green","blue"],"answer":"green"}`
-	balls := `{"question":"Which?","choices":["a red ball","a blue ball"],"answer":"A"}`
 	for _, c := range []struct {
 		spec        accuracy.Spec
 		line, reply string
@@ -49,11 +48,6 @@ func TestScorings(t *testing.T) {
 		{accuracy.Spec{Scoring: "choice"}, choose, "Answer: E", accuracy.Wrong, "E"},
 		{accuracy.Spec{Scoring: "choice"}, choose, "The answer is a secret", accuracy.Invalid, ""},
 		{accuracy.Spec{Scoring: "choice"}, choose, "Answer: because", accuracy.Invalid, ""},
-		{accuracy.Spec{Scoring: "choice"}, balls, "Answer: a blue ball", accuracy.Invalid, ""},
-		{accuracy.Spec{Scoring: "choice"}, balls, `\boxed{a blue ball}`, accuracy.Invalid, ""},
-		{accuracy.Spec{Scoring: "choice"}, balls, "Answer: a", accuracy.Right, "A"},
-		{accuracy.Spec{Scoring: "choice"}, balls, "answer: **a**, as it is red", accuracy.Right, "A"},
-		{accuracy.Spec{Scoring: "choice"}, balls, "Answer: b because it is blue", accuracy.Wrong, "B"},
 		{accuracy.Spec{Scoring: "choice"}, choose, "", accuracy.Invalid, ""},
 
 		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":"1,234.50"}`, "It costs $1,234.5.", accuracy.Right, "1,234.5"},
@@ -65,15 +59,6 @@ func TestScorings(t *testing.T) {
 		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":[1,2]}`, "2.", accuracy.Right, "2."},
 		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":1}`, "1/0", accuracy.Invalid, ""},
 		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":1}`, "one", accuracy.Invalid, ""},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":-5}`, "It changes by -$5.", accuracy.Right, "-5."},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":7}`, "It costs $5-$7.", accuracy.Right, "7."},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":1234}`, `So \boxed{1{,}234}.`, accuracy.Right, "1,234"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":1234}`, `So \boxed{1\,234\text{ m}}.`, accuracy.Right, "1234"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":-0.75}`, `\boxed{-\dfrac{3}{4}}`, accuracy.Right, "-3/4"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":4}`, `\boxed{\frac{3}{4}}`, accuracy.Wrong, "3/4"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":3.25}`, `\boxed{1\frac{3}{4}}`, accuracy.Wrong, "3/4"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":7}`, "So \\boxed{7}, not 8.\n#### A note\nNone.", accuracy.Right, "7"},
-		{accuracy.Spec{Scoring: "numeric"}, `{"question":"?","answer":8}`, "7, no: 8\n#### In \\boxed{short}", accuracy.Right, "8"},
 
 		{accuracy.Spec{Scoring: "pattern", Pattern: `(?m)^Label: (\w+)$`}, `{"question":"?","answer":"ham"}`, "Label: spam\nLabel: ham", accuracy.Right, "ham"},
 		{accuracy.Spec{Scoring: "pattern", Pattern: `yes|no`}, `{"question":"?","answer":"no"}`, "yes or no", accuracy.Right, "no"},
@@ -230,22 +215,6 @@ func TestMistakes(t *testing.T) {
 		}
 		if _, err := accuracy.New(c.spec, strings.NewReader(c.file), strings.NewReader(c.shots)); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%+v: %v, want %s…", c.spec, err, c.want)
-		}
-	}
-}
-
-// TestGreedy: answers are not drawn where the protocol says temperature 0 of such requests, and then alone.
-func TestGreedy(t *testing.T) {
-	for _, x := range []struct {
-		spec accuracy.Spec
-		want bool
-	}{
-		{accuracy.Spec{Task: accuracy.JSONL, Scoring: "numeric", Questions: 7, Samples: 2}, true}, {accuracy.Spec{Task: accuracy.MMLU}, true},
-		{accuracy.Spec{Task: accuracy.MMLU, Protocol: accuracy.SimpleEvals}, false}, {accuracy.Spec{Task: accuracy.ToolCalls}, false},
-		{accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM}, true}, {accuracy.Spec{Task: accuracy.GSM8K, Protocol: accuracy.VLLM, Endpoint: "chat"}, false},
-	} {
-		if got := x.spec.Greedy(); got != x.want {
-			t.Errorf("%+v: %v", x.spec, got)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -147,93 +146,5 @@ func TestHeldByThen(t *testing.T) {
 	now := map[string]Cell{"vllm.b": {Benchmark: "own", Accuracy: &Accuracy{Baseline: second, Margin: 0.01}}}
 	if all, err := s.Scored(ctx, Query{Run: second}, now); err != nil || all[0].Standing() != IsBase {
 		t.Errorf("held against itself: %+v, %v", all, err)
-	}
-}
-
-// TestVoidBaseline: where the baseline alone has no answers, its name and what came of it are said, be they of the same run or of the one that is named.
-func TestVoidBaseline(t *testing.T) {
-	s := open(t, t.TempDir())
-	ctx := t.Context()
-	put := func(run Run, engine, baseline, failed string) {
-		t.Helper()
-		c := Cell{ID: engine, RunID: run.ID, DeploymentID: engine, Benchmark: "own", Repetition: 1, Error: failed,
-			Accuracy: &Accuracy{Spec: accuracy.Spec{Task: "jsonl"}, Baseline: baseline, Margin: 0.01}}
-		if failed == "" {
-			c.Summary, c.Accuracy.Answers = &load.Summary{}, []accuracy.Answer{{Question: "1", Mark: accuracy.Right}}
-		}
-		if err := errors.Join(s.PutDeployment(ctx, Deployment{ID: engine, RunID: run.ID, Engine: engine}), s.PutCell(ctx, c, nil)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	begun := func(day int) Run {
-		run := Run{ID: fmt.Sprintf("202611%02d-120000-aaaa", day), Lab: "lab", Command: "apply", Started: time.Date(2026, 11, day, 12, 0, 0, 0, time.UTC)}
-		if err := s.BeginRun(ctx, run); err != nil {
-			t.Fatal(err)
-		}
-		return run
-	}
-	first, second := begun(1), begun(2)
-	put(first, "vllm.a", "vllm.a", "it did not start\nand this is its log")
-	put(first, "vllm.b", "vllm.a", "")
-	put(second, "vllm.c", first.ID, "")
-	for run, want := range map[string]string{
-		first.ID:  "its baseline vllm.a has no answers: it did not start",
-		second.ID: "",
-	} {
-		all, err := s.Scored(ctx, Query{Run: run}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x := all[len(all)-1]
-		if want == "" { // of a run with several engines none is its baseline
-			want = "there are no answers of " + first.ID + " to it"
-		}
-		if x.Held.Verdict != accuracy.Unchecked || !slices.Equal(x.Held.Why, []string{want}) || !x.Held.Barred() {
-			t.Errorf("%s is %s: %q, want %q", x.Deployment.Engine, x.Held.Verdict, x.Held.Why, want)
-		}
-	}
-	third := begun(3)
-	put(third, "vllm.a", "", "it was lost")
-	fourth := begun(4)
-	put(fourth, "vllm.a", third.ID, "")
-	all, err := s.Scored(ctx, Query{Run: fourth.ID}, nil)
-	if want := "its baseline vllm.a of run " + third.ID + " has no answers: it was lost"; err != nil || !slices.Equal(all[0].Held.Why, []string{want}) {
-		t.Errorf("%q, %v; want %q", all[0].Held.Why, err, want)
-	}
-	fifth := begun(5)
-	put(fifth, "vllm.a", "vllm.a", "")
-	if all, err := s.Scored(ctx, Query{Lab: "lab", Latest: true}, nil); err != nil || !slices.ContainsFunc(all, func(x Scored) bool {
-		return x.Deployment.Engine == "vllm.b" && x.Baseline != nil && x.Baseline.RunID == fifth.ID
-	}) {
-		t.Errorf("the newest answers do not count: %+v, %v", all, err)
-	}
-}
-
-// TestDrawnAnswers: engines that are batch invariant answer alike where answers are not drawn: of those that are, another one is no sign of anything.
-func TestDrawnAnswers(t *testing.T) {
-	s := open(t, t.TempDir())
-	ctx := t.Context()
-	run := Run{ID: "20261124-120000-aaaa", Lab: "lab", Command: "apply"}
-	if err := s.BeginRun(ctx, run); err != nil {
-		t.Fatal(err)
-	}
-	for benchmark, spec := range map[string]accuracy.Spec{"likeliest": {Task: accuracy.MMLU}, "drawn": {Task: accuracy.MMLU, Protocol: accuracy.SimpleEvals}} {
-		for _, engine := range []string{"vllm.a", "vllm.b"} {
-			c := Cell{ID: benchmark + engine, RunID: run.ID, DeploymentID: engine, Benchmark: benchmark, Repetition: 1, Summary: &load.Summary{}, Accuracy: &Accuracy{Spec: spec,
-				Baseline: "vllm.a", Margin: 0.01, Answers: []accuracy.Answer{{Question: "1", Mark: accuracy.Right, Text: "A, says " + engine}}}}
-			if err := errors.Join(s.PutDeployment(ctx, Deployment{ID: engine, RunID: run.ID, Engine: engine, Identity: map[string]string{"env VLLM_BATCH_INVARIANT": "1"}}),
-				s.PutCell(ctx, c, nil)); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	all, err := s.Scored(ctx, Query{Run: run.ID}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range all {
-		if said := strings.Contains(x.Held.String(), "it is no chance"); x.Baseline != nil && said != (x.Benchmark == "likeliest") {
-			t.Errorf("%s: %s", x.Benchmark, x.Held)
-		}
 	}
 }

@@ -68,7 +68,7 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 	for i := range rows {
 		x := Scored{Row: rows[i], Held: accuracy.Comparison{Verdict: accuracy.Unchecked}}
 		a := x.Accuracy
-		if a.Baseline != "" && isVoid(&x.Row) {
+		if a.Baseline != "" && x.Verdict().Verdict == load.Void {
 			x.Held.Why = []string{"it has no answers: " + x.Verdict().Texts()[0]}
 		}
 		if a.Baseline == "" || x.IsBaseline() || x.Held.Why != nil {
@@ -85,6 +85,7 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 		case IsRunID(a.Baseline):
 			among = []Query{{Run: a.Baseline}}
 		}
+		x.Held.Why = []string{fmt.Sprintf("there are no answers of %s to it", a.Baseline)}
 		for _, of := range among {
 			others, err := asked(of, IsRunID(a.Baseline) || a.Against != nil)
 			if err != nil {
@@ -93,14 +94,7 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 			if q.Run != "" && !IsRunID(a.Baseline) {
 				others = slices.DeleteFunc(others, func(b Row) bool { return b.Run.Started.After(x.Run.Started) })
 			}
-			b := baselineOf(&x.Row, others)
-			if b != nil && isVoid(b) {
-				if x.Held.Why == nil {
-					x.Held.Why = []string{b.unanswered(a.Baseline)}
-				}
-				continue
-			}
-			if b != nil {
+			if b := baselineOf(&x.Row, others); b != nil {
 				x.Baseline = b
 				if x.Held, err = s.Pair(ctx, b, &x.Row); err != nil {
 					return nil, err
@@ -108,25 +102,13 @@ func (s *Store) Scored(ctx context.Context, q Query, now map[string]Cell) (all [
 				break
 			}
 		}
-		if x.Baseline == nil && x.Held.Why == nil {
-			x.Held.Why = []string{fmt.Sprintf("there are no answers of %s to it", a.Baseline)}
-		}
 		all = append(all, x)
 	}
 	return all, nil
 }
 
-// unanswered says of a baseline, by the name that a lab gives it, that it is void, and why.
-func (r *Row) unanswered(name string) string {
-	if IsRunID(name) {
-		name = r.Deployment.Engine + " of run " + name
-	}
-	why, _, _ := strings.Cut(r.Verdict().Texts()[0], "\n")
-	return fmt.Sprintf("its baseline %s has no answers: %s", name, why)
-}
-
 // baselineOf is the row whose answers those of another are held against: of its block, of the engine that it names, at its
-// concurrency. Of a run that has no such engine, of the only one that it has. One that is void is it only where there is no other.
+// concurrency. Of a run that has no such engine, of the only one that it has.
 func baselineOf(x *Row, others []Row) (best *Row) {
 	alone := len(enginesAsked(x, others)) == 1
 	for i := range others {
@@ -136,10 +118,7 @@ func baselineOf(x *Row, others []Row) (best *Row) {
 		}
 		of := b.Deployment.Engine
 		fits := of == x.Accuracy.Baseline || IsRunID(x.Accuracy.Baseline) && (of == x.Deployment.Engine || alone)
-		if !fits {
-			continue
-		}
-		if best == nil || isVoid(best) && !isVoid(b) || isVoid(best) == isVoid(b) && best.Finished.Before(b.Finished) {
+		if fits && (best == nil || best.Finished.Before(b.Finished)) {
 			best = b
 		}
 	}
@@ -164,10 +143,8 @@ func sameQuestions(x, b *Row) bool {
 		return fmt.Sprint(slices.DeleteFunc(slices.Clone(r.Axes), func(a Axis) bool { return a.Name == "engine" }))
 	}
 	same := b.Repetition == x.Repetition && at(b) == at(x) || b.Run.Command == "import"
-	return b.Accuracy != nil && b.Benchmark == x.Benchmark && same
+	return b.Accuracy != nil && b.Verdict().Verdict != load.Void && b.Benchmark == x.Benchmark && same
 }
-
-func isVoid(r *Row) bool { return r.Verdict().Verdict == load.Void }
 
 // Pair holds the answers of one cell against those of another, question by question, by the margin of the first. Cells that have asked
 // something else are refused, with what differs.
@@ -197,7 +174,7 @@ func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Co
 	if candidate.Accuracy.Spec.Task == accuracy.NextToken {
 		return accuracy.CompareForced(before, answers, others), nil
 	}
-	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1, Invariant: candidate.Accuracy.Spec.Greedy() && baseline.Deployment.BatchInvariant() && candidate.Deployment.BatchInvariant()}
+	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1, Invariant: baseline.Deployment.BatchInvariant() && candidate.Deployment.BatchInvariant()}
 	for _, t := range accuracy.Tasks() {
 		if t.Name == candidate.Accuracy.Spec.Task {
 			rule.Samples = max(t.Samples, 1)
@@ -235,7 +212,7 @@ func (s *Store) otherStarts(ctx context.Context, of, held *Row) (all [][]accurac
 	for _, r := range slices.Backward(rows) {
 		same := r.ID == of.ID && r.RunID != of.RunID && (of.ID != held.ID || r.RunID != held.RunID)
 		later := r.Run.Started.After(of.Run.Started) && r.Run.Started.After(held.Run.Started)
-		if len(all) == accuracy.MostStarts || !same || later || isVoid(&r) || r.Accuracy.differs(of.Accuracy, false) != nil {
+		if len(all) == accuracy.MostStarts || !same || later || r.Verdict().Verdict == load.Void || r.Accuracy.differs(of.Accuracy, false) != nil {
 			continue
 		}
 		answers, err := s.Answers(ctx, r.RunID, r.ID)

@@ -62,6 +62,7 @@ func (h *Host) Reboot() error {
 	const boots = `cut -d" " -f2 /proc/self/mounts | grep "^$1/exec/" | xargs -r umount -l
 rm -rf "$1/exec" /run/*
 mkdir -p /run/sshd && mkdir -m 1777 /run/lock
+umount /proc/sys/kernel/random/boot_id 2>/dev/null || : # of an earlier time, whose file is no more
 mount --bind "$1/boot_id" /proc/sys/kernel/random/boot_id`
 	if err := run(h.Command("sh", "-ec", boots, "sh", h.Dir)); err != nil {
 		return fmt.Errorf("reboot %s: %w", h.Name, err)
