@@ -9,10 +9,20 @@ import (
 // GPUSpeed is what was measured of a GPU, in bytes a second.
 type GPUSpeed struct {
 	Name   string    `json:"name"`   // that the driver gives it
+	At     string    `json:"at"`     // its PCI address; empty: nobody tells
+	Part   bool      `json:"part"`   // it is a part of a GPU
 	Memory float64   `json:"memory"` // read and written in its memory
 	To     float64   `json:"to"`     // copied to it from the host's memory
 	From   float64   `json:"from"`   // and back
 	Peers  []float64 `json:"peers"`  // copied to each other GPU; 0 to itself
+}
+
+// called is what a GPU is called, by its place among those that programs see, and by its address: tools may count in another order.
+func (g GPUSpeed) called(i int) string {
+	if g.At == "" {
+		return fmt.Sprintf("gpu%d", i)
+	}
+	return fmt.Sprintf("gpu%d (%s)", i, g.At)
 }
 
 // gpuFigures are what a maker's data sheet has of a GPU.
@@ -60,7 +70,8 @@ const (
 func figuresOf(names ...string) gpuFigures {
 	for _, name := range names {
 		for _, f := range figures {
-			if strings.Contains(strings.ToUpper(name), strings.ToUpper(f.name)) {
+			_, after, found := strings.Cut(strings.ToUpper(name), strings.ToUpper(f.name))
+			if found && strings.TrimLeft(after, "0123456789") == after { // an RTX A4000 is no A40
 				return f
 			}
 		}
@@ -78,7 +89,7 @@ func (b Box) gpus(h *Host, find func(check string, good bool, have, want, advice
 		return
 	}
 	sheet := gpuFigures{}
-	if len(b.GPUSpeeds) == h.GPUs.Count { // else those are partitions
+	if len(b.GPUSpeeds) == h.GPUs.Count && !slices.ContainsFunc(b.GPUSpeeds, func(g GPUSpeed) bool { return g.Part }) {
 		sheet = figuresOf(b.GPUSpeeds[0].Name, h.GPUs.Model)
 	}
 	var memories, hosts, peers []float64
@@ -95,7 +106,7 @@ func (b Box) gpus(h *Host, find func(check string, good bool, have, want, advice
 		var slow []string
 		for i, s := range speeds {
 			if s < least {
-				slow = append(slow, fmt.Sprintf("gpu%d %s", i, perSecond(s)))
+				slow = append(slow, fmt.Sprintf("%s %s", b.GPUSpeeds[i].called(i), perSecond(s)))
 			}
 		}
 		find(check, slow == nil, orSpan(slow, speeds), "at least "+perSecond(least), advice)
@@ -124,13 +135,13 @@ func slowPeers(gpus []GPUSpeed, least float64) (slow []string) {
 			worse = from
 		}
 		if whole[i] = slices.Max(worse) < least; whole[i] {
-			slow = append(slow, fmt.Sprintf("gpu%d %s to or from all others", i, span(worse)))
+			slow = append(slow, fmt.Sprintf("%s %s to or from all others", gpus[i].called(i), span(worse)))
 		}
 	}
 	for i, g := range gpus {
 		for j, s := range g.Peers {
 			if i != j && s < least && !whole[i] && !whole[j] {
-				slow = append(slow, fmt.Sprintf("gpu%d to gpu%d %s", i, j, perSecond(s)))
+				slow = append(slow, fmt.Sprintf("%s to %s %s", g.called(i), gpus[j].called(j), perSecond(s)))
 			}
 		}
 	}

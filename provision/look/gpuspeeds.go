@@ -41,7 +41,7 @@ func ReadGPUSpeeds(said string) (gpus []provision.GPUSpeed, err error) {
 	}
 	for i := range answer.GPUs {
 		g := &answer.GPUs[i]
-		g.Name = plain.Cut(plain.Line(g.Name), 100)
+		g.Name, g.At = plain.Cut(plain.Line(g.Name), 100), plain.Cut(plain.Line(g.At), 100)
 		if g.Memory <= 0 || g.To <= 0 || g.From <= 0 || len(g.Peers) != len(answer.GPUs) {
 			return nil, fmt.Errorf("it does not tell all of gpu%d", i)
 		}

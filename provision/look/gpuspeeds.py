@@ -2,6 +2,8 @@
 # stands in for two GPUs in tests. BYTES is how much of a GPU's memory is copied at once.
 import json, os, sys, time
 
+os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # in which nvidia-smi counts them
+
 try:
     import torch
 except ImportError as why:
@@ -29,15 +31,30 @@ def speed(moved, do, *gpus):
     return moved / min(took(times) for _ in range(ROUNDS))
 
 
-def near(gpu):
-    """Puts this process on the processors beside a GPU, and with it the memory that it takes, where that can be known."""
+def address(gpu):
+    """The PCI address of a GPU, where PyTorch tells it: AMD's tools count GPUs in another order than programs do."""
     try:
         p = torch.cuda.get_device_properties(gpu)
-        at = "/sys/bus/pci/devices/%04x:%02x:%02x.0/local_cpulist" % (p.pci_domain_id, p.pci_bus_id, p.pci_device_id)
-        with open(at) as f:
-            spans = [s.split("-") for s in f.read().strip().split(",")]
+        return "%04x:%02x:%02x.0" % (p.pci_domain_id, p.pci_bus_id, p.pci_device_id)
+    except (AttributeError, RuntimeError, AssertionError):
+        return ""
+
+
+def told(at, name):
+    """What the kernel tells of a GPU; empty: nothing."""
+    try:
+        with open("/sys/bus/pci/devices/%s/%s" % (at, name)) as f:
+            return f.read().strip()
+    except OSError:
+        return ""
+
+
+def near(at):
+    """Puts this process on the processors beside a GPU, and with it the memory that it takes, where that can be known."""
+    try:
+        spans = [s.split("-") for s in told(at, "local_cpulist").split(",")]
         os.sched_setaffinity(0, [c for s in spans for c in range(int(s[0]), int(s[-1]) + 1)])
-    except (AttributeError, OSError, ValueError):
+    except (OSError, ValueError):
         pass
 
 
@@ -60,15 +77,18 @@ def main():
         # Reads and writes, as STREAM counts them.
         memory = max(speed(2 * size, do, gpu) for do in (lambda: b.copy_(a), lambda: torch.mul(a, 2, out=b)))
         del b
+        at = ""
         if gpu.type != "cpu":
-            near(gpu)
+            at = address(gpu)
+            near(at)
         part = a[: len(a) // 4]
         host = torch.zeros(len(part), dtype=torch.float32, pin_memory=gpu.type != "cpu")
         moved = len(part) * 4
         to = speed(moved, lambda: part.copy_(host, non_blocking=True), gpu)
         back = speed(moved, lambda: host.copy_(part, non_blocking=True), gpu)
         name = "cpu" if gpu.type == "cpu" else torch.cuda.get_device_name(gpu)
-        found.append({"name": name, "memory": memory, "to": to, "from": back, "peers": [0] * len(gpus)})
+        split = told(at, "current_compute_partition") not in ("", "SPX")
+        found.append({"name": name, "at": at, "part": split, "memory": memory, "to": to, "from": back, "peers": [0] * len(gpus)})
         os.sched_setaffinity(0, everywhere)
         del a, part, host
     parts = [torch.zeros(size // 16, dtype=torch.float32, device=gpu) for gpu in gpus]
