@@ -300,7 +300,7 @@ func TestSearchEnds(t *testing.T) {
 // tries both again, and finds what it holds by then.
 func TestSearchGone(t *testing.T) {
 	t.Parallel()
-	answers, mended := sim.New(sim.Config{Model: "sim", TTFT: time.Millisecond}), new(atomic.Bool)
+	answers, mended := sim.New(sim.Config{Model: "sim", TTFT: 100 * time.Millisecond}), new(atomic.Bool)
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if !mended.Load() && bytes.Contains(body, []byte(`"stream":true`)) {
