@@ -5,8 +5,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -83,10 +85,14 @@ func (c *sharedCluster) worksInside(t *testing.T) {
 	p.edit("%HOST%", "cluster = cluster.moai")
 	p.apply(desk)
 	p.kubectl("-n", p.namespace, "wait", "--for=condition=Ready", "--timeout=1m", "pod/desk")
-	in := func(file, command string) (string, error) {
-		cmd := c.Kubectl("-n", p.namespace, "exec", "-i", "desk", "--", "sh", "-c", command)
-		if file != "" {
-			text, err := os.Open(file)
+	in := func(command, stdin string) (string, error) {
+		args := []string{"-n", p.namespace, "exec", "desk", "--", "sh", "-c", command}
+		if stdin != "" {
+			args = slices.Insert(args, 3, "-i")
+		}
+		cmd := c.Kubectl(args...)
+		if stdin != "" {
+			text, err := os.Open(stdin)
 			must(t, err)
 			defer text.Close()
 			cmd.Stdin = text
@@ -97,17 +103,25 @@ func (c *sharedCluster) worksInside(t *testing.T) {
 	for file, command := range map[string]string{
 		p.hcl: "cat >/tmp/hcl && chmod +x /tmp/hcl", filepath.Join(p.lab, "lab.hcl"): "mkdir -p /tmp/lab && cat >/tmp/lab/lab.hcl",
 	} {
-		out, err := in(file, command)
-		if err != nil {
+		if out, err := in(command, file); err != nil {
 			t.Fatalf("%s: %v: %s", command, err, out)
 		}
 	}
-	if out, err := in("", "/tmp/hcl check /tmp/lab"); err != nil || !strings.Contains(out, "all that are needed") {
-		t.Errorf("check in a pod: %v: %s", err, out)
+	// says is what a command prints, and how it exits. It is read from a file: what a command prints right before its end may be lost on the way.
+	says := func(command string) (said string) {
+		in("{ "+command+"; echo exit $?; } >/tmp/said 2>&1; mv /tmp/said /tmp/done", "")
+		eventually(t, command+" has ended", time.Minute, func() bool {
+			said, _ = in("cat /tmp/done", "")
+			return strings.Contains(said, "exit ")
+		})
+		in("rm /tmp/done", "")
+		return said
 	}
-	out, err := in("", "cd /tmp/lab && /tmp/hcl apply --auto-approve; echo exit $?")
-	if err != nil || !strings.Contains(out, "exit 0\n") && !strings.Contains(out, "exit 3\n") {
-		t.Errorf("apply in a pod: %v: %s", err, out)
+	if said := says("/tmp/hcl check /tmp/lab"); !strings.Contains(said, "all that are needed") || !strings.Contains(said, "exit 0\n") {
+		t.Errorf("check in a pod: %s", said)
+	}
+	if said := says("cd /tmp/lab && /tmp/hcl apply --auto-approve"); !strings.Contains(said, "exit 0\n") && !strings.Contains(said, "exit 3\n") {
+		t.Errorf("apply in a pod: %s", said)
 	}
 	if left := p.objects(); left != "" {
 		t.Errorf("left in the cluster:\n%s", left)
