@@ -53,7 +53,7 @@ var rooms = []room{
 		"two sets of results held against each other and against limits; who leads in one set, it does not ask"},
 	{"report/table", []string{"accuracy", "capacity", "report/say", "report/figure", "report/number", "results", "tune", "load", "load/metric", "telemetry", "plain"},
 		"text, Markdown, CSV and JSON of what was measured; it computes nothing and draws nothing"},
-	{"report/say", []string{"capacity", "report/figure", "report/chart", "report/number", "results", "tune", "load", "load/metric", "plain"},
+	{"report/say", []string{"accuracy", "capacity", "report/figure", "report/chart", "report/number", "results", "tune", "load", "load/metric", "plain"},
 		"puts into words what was found; it ranks nothing, and knows no table and no page"},
 	{"report/figure", []string{"accuracy", "capacity", "report/chart", "report/number", "results", "tune", "results/formats", "load", "load/metric", "telemetry", "where", "plain"},
 		"metrics, cells with their evidence, series, slices, and who leads where: it works where no host and no lab is, and knows no sentence and no layout; of formats only what the columns of a published table mean"},

@@ -42,6 +42,7 @@ func applyVerb(t *console) *cobra.Command {
 	c.Flags().BoolVar(&o.approve, "auto-approve", false, "do not ask")
 	c.Flags().Var(&o.wait, "wait", "wait so long for a host that somebody else is at work on")
 	c.Flags().Var(&o.keep, "keep", "rented boxes stay so long for the next run, whatever their blocks say")
+	c.Flags().Lookup("keep").DefValue = "" // their blocks'
 	o.said = c.Flags().Changed
 	o.again.addAgain(c)
 	return c

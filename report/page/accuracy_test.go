@@ -14,6 +14,7 @@ func TestAccuracy(t *testing.T) {
 	about := figure.About{Title: "chat", Found: figure.Found{Scores: scores}}
 	steps(t, about.Check(rows), about, [][3]string{
 		{"who leads", `document.getElementById("finding").textContent`, "int8"},
+		{"who answers worse", `document.getElementById("finding").parentElement.textContent`, "fp8 answers worse than its baseline."},
 		{"the column", `[...document.querySelectorAll("#cells tbody tr")].map(r => r.innerText).join("\n")`, "worse"},
 		{"the scores", `document.querySelector("#accuracy table").innerText`, "90.0 %"},
 		{"what they prove", `document.querySelector("#accuracy .note").textContent`, "vllm.fp8 at 8: worse: of 1000 questions it has lost 50"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/accuracy"
 	"hclbench/plain"
 	"hclbench/report/chart"
 	"hclbench/report/figure"
@@ -32,10 +33,34 @@ func Findings(rows []results.Row, all *figure.Series, layout *figure.Layout) (ou
 			}
 			f.say(layout)
 		}
+		texts := []string{f.Text, answersWorse(a, all)}
+		if len(a.Tables) == 0 || a.Tables[0].Leader() == nil { // it is the headline where nobody leads
+			slices.Reverse(texts)
+		}
+		f.Text = strings.TrimSpace(strings.Join(texts, " "))
 		out = append(out, f)
 	}
 	agree(out)
 	return out[:min(len(out), maxAnswers)]
+}
+
+// answersWorse names the series of a workload that answer worse than their baselines: their speeds are of other work. Empty: none does.
+func answersWorse(a *figure.Answer, all *figure.Series) string {
+	var names []string
+	for _, s := range a.Cells {
+		for _, r := range s.Rows {
+			if name := all.Find(r).Label; r.Checked == string(accuracy.Worse) && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return names[0] + " answers worse than its baseline."
+	}
+	return Listed(names) + " answer worse than their baselines."
 }
 
 // say makes the text of what the first table of each of the main metrics says, as far as the lab's

@@ -33,6 +33,9 @@ func TestAccuracyColumn(t *testing.T) {
 	if !strings.Contains(text, "its answers to own are worse than those of vllm.bf16") {
 		t.Errorf("why is not said:\n%s", text)
 	}
+	if said := strings.Join(strings.Fields(text), " "); !strings.Contains(said, "vLLM fp8 answers worse than its baseline.") {
+		t.Errorf("who answers worse is not said:\n%s", text)
+	}
 	if text := reporttest.Written(t, func(w io.Writer) error { return Table(w, rows, Options{Width: 100}) }); strings.Contains(text, "accuracy") {
 		t.Errorf("nobody was asked, and yet:\n%s", text)
 	}
