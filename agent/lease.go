@@ -122,7 +122,7 @@ func (o *lessor) keepNotes(ctx context.Context) {
 				m.note(l.lease)
 				o.claim.hold(l)
 			}
-			if l.phase == leased && !l.hard.IsZero() { // of a lease that a killed agent has left the machine was told
+			if l.phase == leased && l.lease.PowerOff != nil && !l.hard.IsZero() { // of a lease that a killed agent has left the machine was told
 				o.powerOff(ctx, l)
 			}
 			if done != nil {

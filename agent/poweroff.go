@@ -32,6 +32,9 @@ type powerOff struct {
 // tellWithin is how long a machine may take to hear when it has to shut itself down.
 const tellWithin = 10 * time.Second
 
+// tellEvery is how much earlier than it has to a machine may be off: it is not told each time, as that may disturb what is measured.
+const tellEvery = 5 * time.Minute
+
 // powerOff tells the machine when to shut itself down, unless what it was told last is still good: not so early that it comes
 // while somebody may be at work, and nobody can log in for five minutes before, and not too late.
 func (o *lessor) powerOff(ctx context.Context, l life) {
@@ -43,7 +46,7 @@ func (o *lessor) powerOff(ctx context.Context, l life) {
 	o.mu.Lock()
 	last := o.off.at
 	o.mu.Unlock()
-	if !last.IsZero() && !last.After(end) && end.Sub(last) <= after/2 {
+	if !last.IsZero() && !last.After(end) && end.Sub(last) <= min(after/2, tellEvery) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, tellWithin)

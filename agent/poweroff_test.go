@@ -63,6 +63,29 @@ func TestPowerOff(t *testing.T) {
 	}
 }
 
+// TestPowerOffKept: a machine that is to stay for long is not off before: it is told anew long before half of that has gone by. A lease
+// that says nothing of it leaves it as it was told.
+func TestPowerOffKept(t *testing.T) {
+	calls := shutdowns(t, "")
+	a, _ := serve(t, shortDir(t))
+	said := ""
+	for _, is := range []struct {
+		ttl  time.Duration
+		off  *PowerOff
+		call string
+	}{
+		{10 * time.Minute, &PowerOff{After: load.Duration(4 * time.Hour), Within: load.Duration(9 * time.Hour)}, "-P +249"},
+		{10 * time.Minute, nil, ""},
+		{20 * time.Minute, &PowerOff{After: load.Duration(4 * time.Hour), Within: load.Duration(9 * time.Hour)}, "-P +259"},
+	} {
+		l := lease("run", "store", is.ttl)
+		l.PowerOff = is.off
+		check(t, a.Lease(t.Context(), l))
+		said = strings.TrimSpace(said + " " + is.call)
+		eventually(t, "shutdown "+said, func() bool { return calls() == said })
+	}
+}
+
 // TestStaysOn: why a machine cannot be told to shut itself down, who takes it is told.
 func TestStaysOn(t *testing.T) {
 	shutdowns(t, "echo 'Failed to talk to init daemon.' >&2\nexit 1\n")
