@@ -209,7 +209,8 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 	return r.Journal.Note(t)
 }
 
-// minOff is how much time the next apply has to find a box that a killed one has left, before it shuts itself down.
+// minOff is how much time the next apply has to find a box that a killed one has left, before it shuts itself down. One that is kept is
+// not off, nor closed to logins, before its time is over.
 const minOff = 10 * time.Minute
 
 // offAfter is [Rental.OffAfter].
@@ -217,7 +218,7 @@ func offAfter(want *provision.Rent, can protocol.Capabilities) time.Duration {
 	if !can.OffIsFree {
 		return 0
 	}
-	return max(want.Keep, minOff)
+	return want.Keep + minOff
 }
 
 // userData is a second hard end, where a box that is off costs nothing: it shuts itself down, whoever is alive, also if it was
@@ -550,11 +551,14 @@ func (r *Renter) extend(ctx context.Context, t *Rental, until time.Time, can pro
 }
 
 // Keep leaves a box for the next run. Its provider is told the nearer end where it can be; where it ends no box, a sweep of this
-// journal does. Where that cannot be noted, it is given back.
+// journal does. One that is no more, or cannot be kept so, is given back.
 func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 	can, ahead, err := r.toEnd(ctx, t)
 	if err != nil {
 		return t.StillThere(err)
+	}
+	if err := r.Lost(ctx, t); err != nil {
+		return errors.Join(err, r.giveUp(ctx, t))
 	}
 	hard := cmp.Or(t.Hard, t.Deadline)
 	switch until := time.Now().Add(ahead).Add(d).UTC().Truncate(time.Second); {

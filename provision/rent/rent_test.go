@@ -219,13 +219,14 @@ func TestRentFaults(t *testing.T) {
 // TestShutsDown: a box that costs nothing when it is off shuts itself down at its hard end, also if it was restarted, and whatever its clock says.
 func TestShutsDown(t *testing.T) {
 	w := newWorld(t, func(a *provider.Account) { a.Can.OffIsFree = true })
+	w.ask.Want.Keep = 20 * time.Minute
 	rental, err := w.renter.Rent(t.Context(), w.ask)
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "shutdown"), []byte("#!/bin/sh\necho \"$*\"\n"), 0o755))
 	const boots = "/var/lib/cloud/scripts/per-boot"
 	script := w.look().Boxes[1].UserData
-	if rental.OffAfter != 10*time.Minute || !strings.Contains(script, boots) {
+	if rental.OffAfter != 30*time.Minute || !strings.Contains(script, boots) {
 		t.Fatalf("%+v: %s", rental, script)
 	}
 	runs := func(what, script string) int {
@@ -772,12 +773,16 @@ func TestBilled(t *testing.T) {
 
 // TestKeepGone: a box that is no more is not kept.
 func TestKeepGone(t *testing.T) {
-	w := newWorld(t, nil)
-	rental, err := w.renter.Rent(t.Context(), w.ask)
-	must(t, err)
-	must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].End(time.Now()) }))
-	if err := w.renter.Keep(t.Context(), rental, time.Minute); !errors.Is(err, ErrLost) || rental.Stage != Over {
-		t.Errorf("%v: %+v", err, rental)
+	for _, can := range []protocol.Capabilities{{Deadline: true, List: true, Extend: true}, {Deadline: true, List: true}, {List: true}, {}} {
+		for _, keep := range []time.Duration{time.Minute, 2 * time.Hour} { // until its hard end
+			w := newWorld(t, func(a *provider.Account) { a.Can = can })
+			rental, err := w.renter.Rent(t.Context(), w.ask)
+			must(t, err)
+			must(t, provider.Change(w.account, func(a *provider.Account) { a.Boxes[1].End(time.Now()) }))
+			if err := w.renter.Keep(t.Context(), rental, keep); !errors.Is(err, ErrLost) || rental.Stage != Over {
+				t.Errorf("%+v, for %s: %v: %+v", can, keep, err, rental)
+			}
+		}
 	}
 }
 
