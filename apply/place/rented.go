@@ -101,9 +101,10 @@ const giveBackTime = 2 * time.Minute
 
 var errHardEnd = errors.New("the hard end of its box is near; what is not measured yet is measured by the next apply")
 
-// giveBox gives a box back, or leaves it for the next run if this one could use it.
+// giveBox gives a box back, or leaves it for the next run if this one could use it to its end: who has ended its lease, as `hcl destroy`
+// does, wants no box.
 func (s *Session) giveBox(ctx context.Context, renter *rent.Renter, rental *rent.Rental) error {
-	if keep := s.Host.Rent.Keep; keep > 0 && s.claimed != "" && !s.lease.unreachable() && time.Now().Before(s.until) {
+	if keep := s.Host.Rent.Keep; keep > 0 && s.claimed != "" && !s.Gone() && time.Now().Before(s.until) {
 		if err := renter.Keep(ctx, rental, keep); err != nil {
 			return fmt.Errorf("%s: %w", s.Host, err)
 		}

@@ -3,6 +3,7 @@ package place
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,26 @@ func TestLeft(t *testing.T) {
 		left, err := opt.Left("lab", []*provision.Host{host}, needed)
 		if err != nil || (len(left) == 0) != of.nothing {
 			t.Errorf("%+v: %v, %v", of, left, err)
+		}
+	}
+}
+
+// TestKeepsNoDestroyed: a box is not kept of a run whose lease somebody has ended.
+func TestKeepsNoDestroyed(t *testing.T) {
+	for _, why := range []error{nil, &agent.HeldError{Ended: "hcl destroy"}} {
+		held, lose := context.WithCancelCause(t.Context())
+		defer lose(nil)
+		if why != nil {
+			lose(why)
+		}
+		given := false
+		s := &Session{
+			Host: &provision.Host{Name: "box", Rent: &provision.Rent{Keep: time.Minute}}, Held: held, claimed: "claim", until: time.Now().Add(time.Hour),
+			lease: &lease{held: held}, tell: func(e Event) { given = given || strings.HasPrefix(e.Message, "giving back") },
+		}
+		renter := &rent.Renter{Plugin: &rent.Plugin{Name: "none"}}
+		if err := s.giveBox(t.Context(), renter, &rent.Rental{Plugin: "none"}); err == nil || given != (why != nil) {
+			t.Errorf("where its lease ended with %v, it is given back: %v; %v", why, given, err)
 		}
 	}
 }
