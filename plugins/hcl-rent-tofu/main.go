@@ -607,8 +607,9 @@ func status(q protocol.Request) (*protocol.Box, error) {
 		return &protocol.Box{ID: id, Request: id, State: protocol.Pending}, nil
 	case err != nil:
 		return nil, err
-	case r.has("gone"):
-		return r.box(state{})
+	case r.has("gone"): // whoever has noted that may have been killed
+		b, _ := r.box(state{})
+		return b, r.forget()
 	}
 	if err := r.believe(); err != nil {
 		return nil, err

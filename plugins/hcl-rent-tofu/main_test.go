@@ -501,6 +501,25 @@ func TestSlowKilled(t *testing.T) {
 	}
 }
 
+// TestKilledForgetting: of a box that is gone nothing is left, though this program was killed before it had removed all.
+func TestKilledForgetting(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("HCL_RENT_DIR", dir)
+	must(t, os.MkdirAll(filepath.Join(dir, "hcl-1", "root"), 0o700))
+	for _, name := range []string{"gone", "asked", "root/main.tf.json"} {
+		must(t, os.WriteFile(filepath.Join(dir, "hcl-1", name), []byte("{}"), 0o600))
+	}
+	a, err := answer(protocol.Request{Verb: protocol.Status, ID: "hcl-1", Request: "hcl-1"})
+	if err != nil || a.Box == nil || a.Box.State != protocol.Gone || a.Box.ID != "hcl-1" {
+		t.Errorf("%+v, %v", a.Box, err)
+	}
+	for _, name := range []string{"asked", "root"} {
+		if _, err := os.Stat(filepath.Join(dir, "hcl-1", name)); !os.IsNotExist(err) {
+			t.Errorf("%s is left: %v", name, err)
+		}
+	}
+}
+
 // TestRefused: what cannot be done is refused before anything runs.
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
