@@ -58,6 +58,9 @@ func (o applyOptions) draft(cfg *hcl.Config) (*plan.Plan, error) {
 		return nil, usage("--keep says how long rented boxes stay, and lab %s rents %s", cfg.Lab.Name, plain.Count(len(rented), "host"))
 	}
 	for _, h := range rented {
+		if time.Duration(o.keep) >= h.Rent.TTL {
+			return nil, usage("--keep %s is too long for host %s: its hard end is %s after its beginning", &o.keep, h.Name, h.Rent.TTL)
+		}
 		h.Rent.Keep = time.Duration(o.keep)
 	}
 	return plan.Draft(cfg), nil

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/plan"
+	"hclbench/provision"
 	"hclbench/provision/rent/protocol"
 	"hclbench/testhost"
 	"hclbench/testhost/provider"
@@ -294,6 +296,16 @@ func TestRentedQuickstart(t *testing.T) {
 	r.paid("box-3", planned.Rented.Most)
 	r.edit(rents, address)
 	r.tells("apply --rerun --keep 20m", exitUsage, "--keep says how long rented boxes stay, and lab quickstart rents 0 hosts")
+}
+
+// TestKeepTooLong: --keep is held to what keep in a block is: a box has its hard end.
+func TestKeepTooLong(t *testing.T) {
+	t.Parallel()
+	o := applyOptions{keep: span(time.Hour), said: func(string) bool { return true }}
+	cfg := &hcl.Config{Lab: hcl.Lab{Name: "lab"}, Hosts: []*provision.Host{{Name: "box", Rent: &provision.Rent{TTL: time.Hour}}}}
+	if _, err := o.draft(cfg); err == nil || !strings.Contains(err.Error(), "--keep 1h") || !strings.Contains(err.Error(), "host box") {
+		t.Error(err)
+	}
 }
 
 // paid is that what runs have had of a box is what the provider has billed, to the second and to the cent, and that no run has cost more
