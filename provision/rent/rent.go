@@ -489,7 +489,8 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 			end = most
 		}
 		fits := other == nil && maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
-			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(hard))
+			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(hard)) &&
+			(t.OffAfter == 0 || now.Before(t.Deadline)) // else it shuts itself down at any time, and lets nobody in before
 		if fits {
 			found, until = t, end
 			nearer = can.Extend && known.Before(end.Add(-inexact))

@@ -582,6 +582,22 @@ func TestKeptByNobody(t *testing.T) {
 	}
 }
 
+// TestKeptTooLong: a box that was kept until now, and shuts itself down then, is not used again: it may let nobody in any more.
+func TestKeptTooLong(t *testing.T) {
+	for _, past := range []time.Duration{9 * time.Minute, 11 * time.Minute} {
+		w := newWorld(t, func(a *provider.Account) { a.Can = protocol.Capabilities{List: true, OffIsFree: true} })
+		first, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		must(t, w.renter.Keep(t.Context(), first, 10*time.Minute))
+		must(t, provider.Change(w.account, func(a *provider.Account) { a.Ahead = past }))
+		again, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		if is := again.Box.ID == first.Box.ID; is != (past < 10*time.Minute) || len(w.living()) != 1 {
+			t.Errorf("after %s it is used again: %v; %v live", past, is, w.living())
+		}
+	}
+}
+
 // TestSweepGoesOn: a box of which nothing is known is no reason to leave others there whose time is over.
 func TestSweepGoesOn(t *testing.T) {
 	w := newWorld(t, func(a *provider.Account) { a.Can = protocol.Capabilities{} })
