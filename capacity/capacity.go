@@ -665,9 +665,13 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	x.Tries++
 	x.spent += cost
 	x.sent += len(t.inFlight) - len(x.inFlight)
+	found := t.verdict
+	if t.Again && found == Pass && t.also != nil {
+		found = t.also.verdict // what it has passed by before is no matter
+	}
 	fails := t.verdict == Fail && drifts
-	if t.gone() && t.verdict != Pass {
-		fails = t.verdict == Fail && !t.asks && s.before.of == x && s.before.gone()
+	if t.gone() && found != Pass {
+		fails = found == Fail && !t.asks && s.before.of == x && s.before.gone()
 		doubt = cmp.Or(doubt, "its last requests all failed")
 	}
 	if x.Doubt = doubt; doubt == "" || fails {
