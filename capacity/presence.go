@@ -38,9 +38,10 @@ func (p *presence) hear(r *load.Record) {
 	p.over++
 }
 
-// silent reports whether nothing was answered for as long as a request may take: there is no use in sending more.
+// silent reports whether nothing was answered for as long as a request may take, and as many have failed as are in flight. Where none
+// that was sent earlier still is, there is no use in sending more.
 func (p *presence) silent() bool {
-	return slices.ContainsFunc(p.failures, func(f failure) bool { return f.silent && f.sent >= p.answered })
+	return float64(len(p.failures)) >= p.atOnce && slices.ContainsFunc(p.failures, func(f failure) bool { return f.silent && f.sent >= p.answered })
 }
 
 // gone reports whether a try that is over has ended without an answer: its last requests failed, or all that it had.

@@ -1,7 +1,9 @@
 package capacity
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -82,7 +84,7 @@ func TestGone(t *testing.T) {
 		"refuses": {20_000, func(float64, int) (time.Duration, string) { return quick, load.ClassConnect },
 			"[16 4]", 0, 0, "failed at a load of 16, and at one of 4 then (none of "},
 		"is silent": {20_000, func(float64, int) (time.Duration, string) { return load.DefaultStall, load.ClassStall },
-			"[16 4]", 0, 0, "failed at a load of 16, and at one of 4 then (none of 1 requests completed)"},
+			"[16 4]", 0, 0, "failed at a load of 16, and at one of 4 then (none of 4 requests completed)"},
 		"goes at a load": {20_000, func(at float64, n int) (time.Duration, string) {
 			if n > 500 {
 				return quick, load.ClassConnect
@@ -145,4 +147,62 @@ func TestGone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSeats: a server that makes requests wait for longer than they may, while it answers as many as it has seats for, is overloaded and not gone,
+// though nothing is answered in that time. It breaks by the least load, which is too much for its seats.
+func TestSeats(t *testing.T) {
+	const seats, takes, stall = 32, 40 * time.Second, 30 * time.Second
+	for name, q := range map[string]Question{"concurrency": line95(64, 256), "rate": line95(8, 32)} {
+		q.Whole = name == "concurrency"
+		s, err := New(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			try, ok := s.Next()
+			if !ok {
+				break
+			}
+			try.Begin()
+			n, cost, until := int(min(try.Most, 3000)), 0, time.Duration(math.MaxInt64)
+			for _, r := range seated(q.Whole, try.Load, n, seats, takes, stall) {
+				if r.Sent > until {
+					continue
+				}
+				if cost++; try.Over(&r) {
+					until = min(until, r.End) // what is in flight is over as it is, and no more is sent
+				}
+			}
+			s.Tried(try, float64(cost), "", false)
+		}
+		if o := s.Outcome(0, 0); o.Ended != "" || o.Breaks == nil || *o.Breaks != q.Least {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+}
+
+// seated are the requests of a load as a server with seats answers them in the order in which they come, or lets them stall, sorted by their ends.
+func seated(closed bool, at float64, n, seats int, takes, stall time.Duration) (all []load.Record) {
+	free, slots := make([]time.Duration, seats), make([]time.Duration, int(at))
+	for i := range n {
+		slot := slices.Index(slots, slices.Min(slots))
+		r := load.Record{Seq: i, Sent: time.Duration(float64(i) / at * float64(time.Second))}
+		if closed {
+			at := int(at)
+			r.Seq = i/at*at + at - 1 - i%at // those that are sent together come in any order
+			r.Sent = slots[slot] + time.Duration(i%at+1)*time.Microsecond
+		}
+		seat := slices.Index(free, slices.Min(free))
+		if begins := max(r.Sent, free[seat]); begins > r.Sent+stall {
+			r.End, r.Class = r.Sent+stall, load.ClassStall
+		} else {
+			r.First, r.Last, r.End, r.OutputTokens = begins+time.Millisecond, begins+takes, begins+takes, 1
+			free[seat] = r.End
+		}
+		slots[slot] = r.End
+		all = append(all, r)
+	}
+	slices.SortStableFunc(all, func(a, b load.Record) int { return cmp.Compare(a.End, b.End) })
+	return all
 }

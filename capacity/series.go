@@ -224,7 +224,7 @@ func (s *series) Over(r *load.Record) (decided bool) {
 	for {
 		r, ok := s.waiting[s.next]
 		if !ok {
-			return !s.patient && s.silent() || s.decided() && float64(s.over) >= s.enough
+			return !s.patient && len(s.waiting) == 0 && s.silent() || s.decided() && float64(s.over) >= s.enough
 		}
 		delete(s.waiting, s.next)
 		s.next++
