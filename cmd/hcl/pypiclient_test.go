@@ -246,8 +246,9 @@ const atOnce = 4
 func (s *realServer) holds() {
 	s.Helper()
 	const least, most = atOnce / 2, 8 * atOnce
+	const budget = 20000 // requests: a tenth is enough on a quiet machine
 	answers := strings.Fields("--input-tokens 32 --output-tokens 8")
-	slo := fmt.Sprintf("%.0fms", 2*s.bench("vllm", strings.Fields(fmt.Sprintf("--requests 48 --concurrency %d", atOnce)), answers).E2EL)
+	slo := fmt.Sprintf("%.0fms", 2*s.bench("vllm", strings.Fields(fmt.Sprintf("--requests 480 --concurrency %d", atOnce)), answers).E2EL)
 	holds := func(who string, o *capacity.Outcome, code int, said string) {
 		s.Helper()
 		s.Logf("%s: TTFT within %s: %s", who, slo, say.Capacity(o))
@@ -265,7 +266,7 @@ func (s *realServer) holds() {
 
 	before := served()
 	out, said, code := newLocal(s.T, "").run(append([]string{"bench", s.url, "--capacity", "concurrency", "--within", fmt.Sprintf("%d-%d", least, most),
-		"--slo", "ttft_p90=" + slo, "--budget", "4000", "--precision", "1", "--format", "json"}, answers...)...)
+		"--slo", "ttft_p90=" + slo, "--budget", strconv.Itoa(budget), "--precision", "1", "--format", "json"}, answers...)...)
 	var found capacity.Outcome
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		s.Fatalf("hcl bench --capacity: exit %d, %v\n%s%s", code, err, out, said)
@@ -289,12 +290,12 @@ benchmark "b" {
   capacity {
     of        = "concurrency"
     within    = [%d, %d]
-    budget    = 4000
+    budget    = %d
     precision = 1
   }
   slo { ttft_p90 = %q }
   load { output_tokens = 8 }
-}`, s.url, least, most, slo))}
+}`, s.url, least, most, budget, slo))}
 	a.begin()
 	a.await("tried", "", 1)
 	a.await("try", "", 2)
