@@ -25,7 +25,7 @@ type RentedHost struct {
 	TTL      float64          `json:"ttl_seconds"`         // from when it is asked for to its hard end
 	MaxPrice float64          `json:"max_price"`           // USD an hour
 	Box      *RentedBox       `json:"box,omitempty"`       // that is there: it is used again, if it fits
-	Offers   []protocol.Offer `json:"offers"`              // the cheapest first
+	Offers   []protocol.Offer `json:"offers"`              // the cheapest until its hard end first
 	Chosen   string           `json:"chosen,omitempty"`    // the ID of the one that would be taken now
 	None     string           `json:"none,omitempty"`      // why it is none of them
 	Ends     []string         `json:"ends,omitempty"`      // what ends it, the surest first: see [Ends]

@@ -65,7 +65,12 @@ func (r *Renter) Capabilities(ctx context.Context, spec map[string]string) (can 
 	return *a.Capabilities, ahead, nil
 }
 
-// Offers are what there is for a rent block, the cheapest first, those that are too dear or come later among them.
+// Most is what a box of an offer can cost until its hard end, in USD: the provider may bill more hours than those.
+func Most(o protocol.Offer, want *provision.Rent) float64 {
+	return o.PricePerHour * max(want.TTL.Hours(), o.Minimum)
+}
+
+// Offers are what there is for a rent block, the cheapest until the hard end first, those that are too dear or come later among them.
 func (r *Renter) Offers(ctx context.Context, want *provision.Rent, gpus string) ([]protocol.Offer, error) {
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Offers, Spec: want.Spec})
 	if err != nil {
@@ -73,25 +78,28 @@ func (r *Renter) Offers(ctx context.Context, want *provision.Rent, gpus string) 
 	}
 	fits := func(o protocol.Offer) bool { return o.GPUs == "" || gpus == "" || strings.EqualFold(o.GPUs, gpus) }
 	all := slices.DeleteFunc(a.Offers, func(o protocol.Offer) bool { return !fits(o) })
-	slices.SortStableFunc(all, func(a, b protocol.Offer) int { return cmp.Compare(a.PricePerHour, b.PricePerHour) })
+	slices.SortStableFunc(all, func(a, b protocol.Offer) int {
+		return cmp.Or(cmp.Compare(Most(a, want), Most(b, want)), cmp.Compare(a.Minimum, b.Minimum))
+	})
 	return all, nil
 }
 
-// Choose is the cheapest of some offers that can be had now. The cheapest stand first.
+// Choose is the cheapest of some offers, as [Renter.Offers] sorts them, that can be had now.
 func Choose(all []protocol.Offer, want *provision.Rent, gpus string, now time.Time) (protocol.Offer, error) {
 	atOnce := slices.DeleteFunc(slices.Clone(all), func(o protocol.Offer) bool { return o.From.After(now) })
-	within := func(o protocol.Offer) bool {
-		return o.PricePerHour <= want.MaxPrice && o.PricePerHour*o.Minimum <= want.MostMoney()
-	}
-	i := slices.IndexFunc(atOnce, within)
+	byHour := slices.IndexFunc(atOnce, func(o protocol.Offer) bool { return o.PricePerHour <= want.MaxPrice })
+	within := slices.IndexFunc(atOnce, func(o protocol.Offer) bool {
+		return o.PricePerHour <= want.MaxPrice && Most(o, want) <= want.MostMoney()
+	})
 	switch {
-	case i >= 0:
-		return atOnce[i], nil
-	case len(atOnce) > 0 && atOnce[0].PricePerHour <= want.MaxPrice:
+	case within >= 0:
+		return atOnce[within], nil
+	case byHour >= 0:
 		return protocol.Offer{}, fmt.Errorf("%w: %s bills %g hours at least, at $%.2f, and the host may cost $%.2f in all",
-			ErrTooDear, want.Plugin, atOnce[0].Minimum, atOnce[0].PricePerHour, want.MostMoney())
+			ErrTooDear, want.Plugin, atOnce[byHour].Minimum, atOnce[byHour].PricePerHour, want.MostMoney())
 	case len(atOnce) > 0:
-		return protocol.Offer{}, fmt.Errorf("%w: the cheapest that %s has now is $%.2f an hour, and max_price is $%.2f", ErrTooDear, want.Plugin, atOnce[0].PricePerHour, want.MaxPrice)
+		first := slices.MinFunc(atOnce, func(a, b protocol.Offer) int { return cmp.Compare(a.PricePerHour, b.PricePerHour) })
+		return protocol.Offer{}, fmt.Errorf("%w: the cheapest that %s has now is $%.2f an hour, and max_price is $%.2f", ErrTooDear, want.Plugin, first.PricePerHour, want.MaxPrice)
 	case len(all) > 0:
 		first := slices.MinFunc(all, func(a, b protocol.Offer) int { return a.From.Compare(b.From) })
 		return protocol.Offer{}, fmt.Errorf("%s has none now: the first is there from %s on, at $%.2f an hour", want.Plugin, first.From.Local().Format(time.DateTime), first.PricePerHour)
@@ -140,7 +148,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 		Minimum: offer.Minimum, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
 	t.Login, t.Until = r.Plugin.login(t), t.Deadline.Add(-ahead)
-	t.Most = t.Price * max(a.Want.TTL.Hours(), t.Minimum)
+	t.Most = Most(offer, a.Want)
 	if err := r.Journal.Commit(t, a.MaxMoney); errors.Is(err, ErrBudget) {
 		return nil, err
 	} else if err != nil {

@@ -154,6 +154,19 @@ func TestRent(t *testing.T) {
 	}
 }
 
+// TestCheapest: the cheapest offer is the one that costs the least until the hard end: hours that are billed at least count.
+func TestCheapest(t *testing.T) {
+	for least, want := range map[float64]string{0: "cheap", 90: "cheap", 120: "dear"} { // "dear" is a hundred times as dear an hour
+		w := newWorld(t, func(a *provider.Account) { a.Minimum = least })
+		w.ask.Want.MaxPrice = 3000
+		offers, err := w.renter.Offers(t.Context(), w.ask.Want, w.ask.GPUs)
+		must(t, err)
+		if o, err := Choose(offers, w.ask.Want, w.ask.GPUs, time.Now()); err != nil || o.ID != want {
+			t.Errorf("where the one of $20 an hour bills %g hours at least: %v %v, want %s", least, o, err, want)
+		}
+	}
+}
+
 // TestRentFaults: whatever a provider does wrong, no box is left, none is made twice, and what is told says so.
 func TestRentFaults(t *testing.T) {
 	for _, of := range []struct {
