@@ -9,8 +9,8 @@
 //
 // Each request has a directory of its own in HCL_RENT_DIR, with a root module that is written here, and its own state. The state
 // is all that is known of the box: whoever loses it has to look at the provider. A module that is a directory is copied there: what
-// was made is destroyed by what has made it. A tofu that was killed while it applied may have
-// made what its state has not. Such a request is never said to be gone, but its state is destroyed; the file "applying" in its
+// was made is destroyed by what has made it. A tofu that was killed while it applied, or has failed at something that its state lacks
+// now, may have made what its state has not. Such a request is never said to be gone, but its state is destroyed; the file "applying" in its
 // directory says so, and is removed by who has looked. Nor is a box gone because another login does not find it: see [request.believe].
 package main
 
@@ -100,7 +100,7 @@ func read(spec map[string]string) (w wanted, err error) {
 }
 
 // request is the directory of a request: root is OpenTofu's, with the state; the file "asked" has what was asked for; "applying"
-// is there while tofu applies, and stays where it was killed then; "made" has what was made, once tofu has ended by itself, and
+// is there while tofu applies, and stays where the state may lack something then; "made" has what was made, once tofu has ended by itself, and
 // "state" the state as it was then; "logins" are those that may say what is gone; "refreshed" is written after each refresh; and
 // "gone" says that nothing is left, nor anything else in the directory.
 type request struct {
@@ -112,8 +112,9 @@ type request struct {
 
 // made is what tofu has made, by its address in the state.
 type made struct {
-	All    []string
-	Failed bool // it did not get to its end
+	All     []string
+	Failed  bool     // it did not get to its end
+	Missing []string // what it was to make and its state lacks: an answer that did not come leaves no trace there
 }
 
 var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,80}$`)
@@ -239,8 +240,8 @@ func literal(s string) string {
 	return strings.NewReplacer("${", "$${", "%{", "%%{").Replace(s)
 }
 
-// plan writes the root module, and has OpenTofu say what it would make of it. Nothing is made.
-func (r *request) plan() error {
+// plan writes the root module, and has OpenTofu say what it would make of it, as addresses. Nothing is made.
+func (r *request) plan() ([]string, error) {
 	labels := map[string]string{}
 	for label, value := range r.asked.Labels {
 		labels[label] = literal(value)
@@ -250,14 +251,14 @@ func (r *request) plan() error {
 		"user_data": literal(r.asked.UserData),
 	}}
 	if err := os.Mkdir(r.path("root"), 0o700); err != nil {
-		return err
+		return nil, err
 	}
 	if from := r.want.module; strings.HasPrefix(from, ".") || filepath.IsAbs(from) {
 		if !filepath.IsAbs(from) {
 			from = filepath.Join(os.Getenv("HCL_RENT_DIR"), from)
 		}
 		if err := copyModule(r.path("root/module"), from); err != nil {
-			return fmt.Errorf("copy the module %s: %w", from, err)
+			return nil, fmt.Errorf("copy the module %s: %w", from, err)
 		}
 		call["source"] = "./module"
 	}
@@ -273,19 +274,22 @@ func (r *request) plan() error {
 		"output":    map[string]any{"box": map[string]any{"value": "${module.box}", "sensitive": true}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err = r.tofu("init", "-no-color", "-input=false"); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err = r.tofu("plan", "-no-color", "-input=false", "-out=plan"); err != nil {
-		return err
+		return nil, err
 	}
 	text, err := r.tofu("show", "-no-color", "-json", "plan")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var planned struct {
+		Values struct {
+			Root resources `json:"root_module"`
+		} `json:"planned_values"`
 		Configuration struct {
 			Root struct {
 				Calls map[string]struct {
@@ -295,12 +299,12 @@ func (r *request) plan() error {
 		}
 	}
 	if err := json.Unmarshal([]byte(text), &planned); err != nil {
-		return fmt.Errorf("what tofu says of its plan cannot be read: %w", err)
+		return nil, fmt.Errorf("what tofu says of its plan cannot be read: %w", err)
 	}
 	if outputs := planned.Configuration.Root.Calls["box"].Module.Outputs; outputs["address"] == nil {
-		return refused("the module has no output address; its outputs are %s", cmp.Or(strings.Join(slices.Sorted(maps.Keys(outputs)), ", "), "none"))
+		return nil, refused("the module has no output address; its outputs are %s", cmp.Or(strings.Join(slices.Sorted(maps.Keys(outputs)), ", "), "none"))
 	}
-	return nil
+	return planned.Values.Root.made(), nil
 }
 
 // mostFiles is how many files a module may have: it is copied for each request.
@@ -363,8 +367,9 @@ func create(q protocol.Request) (*protocol.Box, error) {
 	if err = r.take(); err == nil {
 		err = r.keep("asked", q)
 	}
+	var planned []string
 	if err == nil {
-		err = r.plan()
+		planned, err = r.plan()
 	}
 	if err == nil {
 		err = errors.Join(r.keep("logins", []string{r.login()}), r.keep("applying", q.Request))
@@ -383,11 +388,15 @@ func create(q protocol.Request) (*protocol.Box, error) {
 			why = r.keep("state", json.RawMessage(text))
 		}
 	}
-	if why == nil {
-		why = r.keep("made", made{s.all, err != nil})
+	m := made{All: s.all, Failed: err != nil}
+	if m.Failed {
+		m.Missing = without(planned, s.all)
 	}
 	if why == nil {
-		why = errors.Join(os.Remove(r.path("applying")), os.Remove(r.path("root/plan"))) // which has all values in clear
+		why = errors.Join(r.keep("made", m), os.Remove(r.path("root/plan"))) // which has all values in clear
+	}
+	if why == nil && len(m.Missing) == 0 {
+		why = os.Remove(r.path("applying"))
 	}
 	if err = errors.Join(err, why); err != nil {
 		return nil, err
@@ -399,6 +408,15 @@ func create(q protocol.Request) (*protocol.Box, error) {
 type state struct {
 	all     []string // addresses of what it has made and still has
 	outputs map[string]any
+}
+
+// made is what tofu has made, as it was noted then.
+func (r *request) made() (m made, err error) {
+	text, err := os.ReadFile(r.path("made"))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
 }
 
 // resources are those of a module, and of those below it.
@@ -452,11 +470,7 @@ func (r *request) box(s state) (*protocol.Box, error) {
 		return b, nil
 	}
 	b.State = protocol.Failed
-	var first made
-	text, err := os.ReadFile(r.path("made"))
-	if err == nil {
-		err = json.Unmarshal(text, &first)
-	}
+	first, err := r.made()
 	missing := without(first.All, s.all)
 	switch {
 	case err != nil:
@@ -539,13 +553,24 @@ func isHostKey(line string) bool {
 	return err == nil && parts > 1 && len(key) == 0 && hostKey.MatchString(line)
 }
 
-// killed is why nobody can say that a box is gone; nil: tofu has come to its end.
-func (r *request) killed() error {
-	if !r.has("applying") || r.has("made") {
+// unsure is why nobody can say that a box is gone; nil: tofu has come to its end, and its state has all that it may have made.
+func (r *request) unsure() error {
+	if !r.has("applying") { // or somebody who has looked has removed it
 		return nil
 	}
-	return fmt.Errorf("tofu was killed while it made %s, and may have made what its state does not have: look at the provider, "+
-		"delete there what bears this name, and then remove %s", r.asked.Request, r.path("applying"))
+	first, err := r.made()
+	why := "tofu was killed while it made " + r.asked.Request
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case len(first.Missing) == 0:
+		return nil
+	default:
+		why = fmt.Sprintf("tofu failed while it made %s, whose state lacks %s", r.asked.Request, listed(first.Missing))
+	}
+	return fmt.Errorf("%s, and may have made what its state does not have: look at the provider, "+
+		"delete there what bears this name, and then remove %s", why, r.path("applying"))
 }
 
 // known are the variables that say nothing of who logs in. HOME may have files that do.
@@ -624,7 +649,7 @@ func status(q protocol.Request) (*protocol.Box, error) {
 	}
 	s, err := r.state()
 	if err == nil && len(s.all) == 0 {
-		err = r.killed()
+		err = r.unsure()
 	}
 	if err != nil {
 		return nil, err
@@ -662,7 +687,7 @@ func destroy(q protocol.Request) error {
 	case len(s.all) > 0:
 		return fmt.Errorf("after tofu destroy there is %s", listed(s.all))
 	}
-	if err := r.killed(); err != nil {
+	if err := r.unsure(); err != nil {
 		return err
 	}
 	return r.forget()

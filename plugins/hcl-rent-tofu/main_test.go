@@ -175,11 +175,16 @@ func (w *world) counts(word string) func() int {
 	}
 }
 
-func (w *world) stage() rent.Stage {
+func (w *world) rental() *rent.Rental {
 	w.Helper()
 	all, err := w.renter.Journal.Rentals()
 	must(w.T, err)
-	return all[len(all)-1].Stage
+	return all[len(all)-1]
+}
+
+func (w *world) stage() rent.Stage {
+	w.Helper()
+	return w.rental().Stage
 }
 
 func must(t testing.TB, err error) {
@@ -499,6 +504,42 @@ func TestSlowKilled(t *testing.T) {
 	if stage := w.stage(); stage != rent.Never && stage != rent.Over {
 		t.Error(stage)
 	}
+}
+
+// TestSlowFailedUnheard: what a create has made whose answer did not come, so that the state lacks it, is not forgotten.
+func TestSlowFailedUnheard(t *testing.T) {
+	w := newWorld(t, module+outputs)
+	dir := t.TempDir()
+	script := fmt.Sprintf(`#!/bin/sh
+case "$*" in *"input=false plan")
+	curl -sSf -H "Authorization: Bearer $CLOUD_TOKEN" -X PUT --data made %s/boxes/one >&2
+	echo "Error: POST /boxes: context deadline exceeded" >&2
+	exit 1 ;;
+esac
+exec %s/tofu "$@"
+`, w.ask.Want.Spec["url"], testhost.Tofu(t))
+	must(t, os.WriteFile(filepath.Join(dir, "tofu"), []byte(script), 0o755))
+	path := &w.renter.Plugin.Env[1]
+	path.Value = provision.Plain(dir + ":" + path.Value.Reveal())
+	w.renter.Poll.Total = time.Second
+	const lacks = "whose state lacks module.box.terraform_data.box, module.box.terraform_data.net, and may have made"
+	if _, err := w.renter.Rent(t.Context(), w.ask); !errors.Is(err, rent.ErrUnsure) || !strings.Contains(err.Error(), lacks) {
+		t.Error(err)
+	}
+	w.want(1)
+	rental := w.rental()
+	rental.Deadline = time.Now()
+	must(t, w.renter.Journal.Note(rental))
+	if err := w.renter.Settle(t.Context(), rental); err == nil || !strings.Contains(err.Error(), lacks) || !w.rental().Open() {
+		t.Errorf("%v, %s", err, w.stage())
+	}
+	delete(w.cloud.boxes, "one") // by somebody, who has looked
+	must(t, os.Remove(filepath.Join(w.renter.Plugin.Dir, rental.Request, "applying")))
+	must(t, w.renter.Settle(t.Context(), rental))
+	if stage := w.stage(); stage != rent.Never && stage != rent.Over {
+		t.Error(stage)
+	}
+	w.nothingLeft()
 }
 
 // TestKilledForgetting: of a box that is gone nothing is left, though this program was killed before it had removed all.
