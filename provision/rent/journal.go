@@ -44,6 +44,7 @@ type Rental struct {
 	Ended time.Time    `json:"ended,omitzero"`     // when it was seen to be gone
 	Cost  float64      `json:"cost,omitempty"`     // USD, once it is gone
 	ByUs  bool         `json:"computed,omitempty"` // the cost is price by time, as the provider tells none
+	taken bool         // another box has its ID by now, as its request says
 }
 
 // Share is what one run has of a box. The time until the next run takes it, or it is gone, is of the run that has left it.

@@ -186,10 +186,14 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 		Verb: protocol.Create, Request: t.Request, Offer: offer.ID, Spec: t.Spec, Labels: t.labels(), Deadline: t.Deadline,
 		MaxSpend: a.Want.MostMoney(), PublicKey: a.PublicKey, UserData: userData(t, a.Want, can),
 	})
-	if err == nil && answer.Box == nil {
-		err = r.Plugin.failed(protocol.Create, errors.New("there is no box in its answer"))
-	}
 	box := answer.Box
+	switch {
+	case err != nil:
+	case box == nil:
+		err = r.Plugin.failed(protocol.Create, errors.New("there is no box in its answer"))
+	case t.isAnothers(box):
+		err = r.Plugin.failed(protocol.Create, fmt.Errorf("it was asked for request %s, and answers with box %s of %s", t.Request, box.ID, requestOf(box)))
+	}
 	if err != nil {
 		patience := cmp.Or(r.Sure, flow.Patience{First: time.Second, Most: 8 * time.Second, Total: 30 * time.Second})
 		if hasCode(err, protocol.Refused, protocol.Busy) {
@@ -261,7 +265,7 @@ var errNotThere = errors.New("there is no such box")
 func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities) (*protocol.Box, error) {
 	if !can.List && t.Box.ID == "" {
 		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Status, Request: t.Request})
-		if hasCode(err, protocol.NotFound) || a.Box != nil && a.Box.State == protocol.Gone {
+		if hasCode(err, protocol.NotFound) || a.Box != nil && (a.Box.State == protocol.Gone || t.isAnothers(a.Box)) {
 			return nil, r.believe(t)
 		}
 		return a.Box, err
@@ -291,7 +295,7 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 		return nil, r.believe(t)
 	}
 	box, err := r.status(ctx, &one)
-	t.Login = one.Login
+	t.Login, t.taken = one.Login, one.taken
 	t.ends(&one.Box)
 	switch {
 	case err != nil:
@@ -370,7 +374,7 @@ func (r *Renter) Lost(ctx context.Context, t *Rental) error {
 	}
 	if err == nil && can.List {
 		var listed bool
-		if listed, err = r.listed(ctx, t.Box.ID); listed {
+		if listed, err = r.listed(ctx, t); listed {
 			return nil
 		}
 	}
@@ -422,7 +426,18 @@ func (r *Renter) believe(t *Rental) error {
 
 var errAnotherLogin = errors.New("it was rented with another env than the rent block has now, and with this one there is no such box, which says nothing")
 
-// status is the box as the provider has it; nil: it has none.
+// errAnothers says that a box no longer carries the request that it did carry, and has labels of somebody's.
+var errAnothers = errors.New("it may be another's by now")
+
+// requestOf is the request that a box was made for; empty: that is not told.
+func requestOf(b *protocol.Box) string { return cmp.Or(b.Labels[protocol.LabelRequest], b.Request) }
+
+// isAnothers reports whether a box carries a request, and that is not this one's.
+func (t *Rental) isAnothers(b *protocol.Box) bool {
+	return requestOf(b) != "" && b.Labels[protocol.LabelRequest] != t.Request && b.Request != t.Request
+}
+
+// status is the box as the provider has it; nil: it has none. What has its ID and was made for another request is another box.
 func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Status, ID: t.Box.ID, Request: t.Request})
 	switch {
@@ -434,9 +449,15 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 		return nil, r.Plugin.failed(protocol.Status, errors.New("there is no box in its answer"))
 	case a.Box.ID != t.Box.ID:
 		return nil, r.Plugin.failed(protocol.Status, fmt.Errorf("it was asked of box %s, and answers of %s", t.Box.ID, a.Box.ID))
+	case t.isAnothers(a.Box):
+		t.taken = true
+		return nil, r.believe(t)
 	case a.Box.State == protocol.Gone:
 		t.ends(a.Box)
 		return a.Box, r.believe(t)
+	case requestOf(a.Box) == "" && len(a.Box.Labels) > 0 && requestOf(&t.Box) == t.Request:
+		return nil, fmt.Errorf("%w: box %s of %s carries request %s no more, and other labels: if it is yours, give it that label again, or delete it there; if not, remove the lines with that request from %s",
+			errAnothers, t.Box.ID, t.Plugin, t.Request, r.Journal.path)
 	}
 	if now := r.Plugin.login(t); t.Login != "" && t.Login != now { // within a run it stays: others read it meanwhile
 		t.Login = now
@@ -566,6 +587,9 @@ func (r *Renter) Keep(ctx context.Context, t *Rental, d time.Duration) error {
 	if err != nil {
 		return t.StillThere(err)
 	}
+	if _, err := r.status(ctx, t); isUnknown(err) { // what may be another's is not told a new end
+		return t.StillThere(err)
+	}
 	if err := r.Lost(ctx, t); err != nil {
 		return errors.Join(err, r.giveUp(ctx, t))
 	}
@@ -636,9 +660,10 @@ func (r *Renter) toEnd(ctx context.Context, t *Rental) (can protocol.Capabilitie
 }
 
 // isFinal reports whether the next try would bring the same.
-func isFinal(err error) bool {
-	return hasCode(err, protocol.Refused) || errors.Is(err, errAnotherLogin)
-}
+func isFinal(err error) bool { return hasCode(err, protocol.Refused) || isUnknown(err) }
+
+// isUnknown reports whether nobody here can say whether a box is there, or is ours.
+func isUnknown(err error) bool { return errors.Is(err, errAnotherLogin) || errors.Is(err, errAnothers) }
 
 // patience is how long it is tried to end a box.
 func (r *Renter) patience() flow.Patience {
@@ -666,10 +691,9 @@ func (t *Rental) StillThere(err error) error {
 // end deletes a box until the provider says that it is gone: that a delete was taken says nothing.
 func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) error {
 	return r.patience().Again(ctx, func() error {
-		if r.believe(t) != nil { // it is, if it sees the box
-			if _, err := r.status(ctx, t); err != nil {
-				return err
-			}
+		// Its ID may be another's by now. A login that has not made it is believed if it sees the box.
+		if _, err := r.status(ctx, t); isUnknown(err) || r.believe(t) != nil || t.taken {
+			return err
 		}
 		a, asked := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Delete, ID: t.Box.ID, Request: t.Request})
 		if hasCode(asked, protocol.NotFound) {
@@ -683,7 +707,7 @@ func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) 
 			err = fmt.Errorf("it is %s", box.State)
 		}
 		if err == nil && can.List { // which is another source than status, that may lag
-			if listed, why := r.listed(ctx, t.Box.ID); why != nil || listed {
+			if listed, why := r.listed(ctx, t); why != nil || listed {
 				err = cmp.Or(why, errors.New("its status says that it is gone, and the list of all boxes has it"))
 			}
 		}
@@ -691,12 +715,14 @@ func (r *Renter) end(ctx context.Context, t *Rental, can protocol.Capabilities) 
 			return nil
 		}
 		return errors.Join(asked, err)
-	}, func(err error) bool { return errors.Is(err, errAnotherLogin) })
+	}, isUnknown)
 }
 
-func (r *Renter) listed(ctx context.Context, id string) (bool, error) {
+func (r *Renter) listed(ctx context.Context, t *Rental) (bool, error) {
 	a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
-	return slices.ContainsFunc(a.Boxes, func(b protocol.Box) bool { return b.ID == id && b.State != protocol.Gone }), err
+	return slices.ContainsFunc(a.Boxes, func(b protocol.Box) bool {
+		return b.ID == t.Box.ID && b.State != protocol.Gone && !t.isAnothers(&b)
+	}), err
 }
 
 // over notes that a box is gone, and what it has cost.
@@ -721,7 +747,7 @@ func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities,
 		t.Ended = end // nobody was there to see it
 	}
 	t.Cost, t.ByUs = t.Costs(t.Ended), true
-	if can.Cost {
+	if can.Cost && !t.taken {
 		if a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.Cost, ID: t.Box.ID, Request: t.Request}); err != nil {
 			r.Tell("what box %s has cost is not told (%v): $%.2f is the price by the time", t.Box.ID, err, t.Cost)
 		} else if a.Cost != nil {

@@ -106,6 +106,11 @@ func (w *world) look() (acc provider.Account) {
 	return acc
 }
 
+func (w *world) changes(how func(*provider.Account)) {
+	w.Helper()
+	must(w.T, provider.Change(w.account, how))
+}
+
 // living are the boxes that cost us money.
 func (w *world) living() (all []string) {
 	w.Helper()
@@ -492,6 +497,75 @@ func TestAnotherLogin(t *testing.T) {
 	if got := w.living(); len(got) > 0 || rental.Stage != Over {
 		t.Errorf("%v live, %s", got, rental.Stage)
 	}
+}
+
+// TestAnothersBox: what has a box's ID and carries another's request is not ours: it is neither deleted nor used, and what it costs is not told.
+func TestAnothersBox(t *testing.T) {
+	for _, can := range []protocol.Capabilities{{Deadline: true, List: true, Extend: true, Cost: true}, {Cost: true}} {
+		for how, carries := range map[string]protocol.Box{
+			"label":   {Labels: map[string]string{protocol.LabelRequest: "hcl-of-another", "owner": "colleague"}},
+			"request": {Request: "hcl-of-another"},
+			"owner":   {Labels: map[string]string{"owner": "colleague"}}, // which says nothing for sure
+		} {
+			for what, do := range map[string]func(*world, *Rental) error{
+				"release": func(w *world, r *Rental) error { return w.renter.Release(w.Context(), r) },
+				"settle":  func(w *world, r *Rental) error { return w.renter.Settle(w.Context(), r) },
+				"keep": func(w *world, r *Rental) error {
+					if err := w.renter.Keep(w.Context(), r, time.Minute); err != nil && !errors.Is(err, ErrLost) {
+						return err
+					}
+					return nil
+				},
+				"sweep": func(w *world, r *Rental) error {
+					w.changes(func(a *provider.Account) { a.Ahead = 2 * time.Hour })
+					_, err := w.renter.Sweep(w.Context(), false)
+					return err
+				},
+				"rent": func(w *world, r *Rental) error {
+					_, err := w.renter.takeOver(w.Context(), w.ask, can, 0)
+					return err
+				},
+			} {
+				w := newWorld(t, func(a *provider.Account) { a.Can = can })
+				rental, err := w.renter.Rent(t.Context(), w.ask)
+				must(t, err)
+				w.changes(func(a *provider.Account) {
+					b := &a.Boxes[1]
+					b.Labels, b.Request, b.PricePerHour, b.Deadline = carries.Labels, carries.Request, 1e5, time.Time{}
+				})
+				err = do(w, rental)
+				unsure := how == "owner"
+				if unsure != errors.Is(err, errAnothers) || !unsure && err != nil {
+					t.Errorf("%+v, %s, %s: %v", can, how, what, err)
+				}
+				if b := w.look().Boxes[1]; b.Deletes > 0 || b.Labels[protocol.LabelRequest] == rental.Request {
+					t.Errorf("%+v, %s, %s: the box of another is changed: %+v", can, how, what, b)
+				}
+				all, err := w.renter.Journal.Rentals()
+				must(t, err)
+				if r := all[0]; unsure != r.Open() || r.Cost > 50 {
+					t.Errorf("%+v, %s, %s: %s, has cost $%.2f", can, how, what, r.Stage, r.Cost)
+				}
+			}
+		}
+	}
+}
+
+// TestAnothersAnswer: a create that answers with a box of another's request has said nothing.
+func TestAnothersAnswer(t *testing.T) {
+	w := newWorld(t, nil, provider.LostBefore)
+	w.renter.Sure.Total = time.Millisecond
+	self := w.renter.Plugin.Path
+	w.renter.Plugin.Path = filepath.Join(t.TempDir(), "hcl-rent-confused")
+	must(t, os.WriteFile(w.renter.Plugin.Path, []byte(`#!/bin/sh
+if [ "$1" = create ]; then echo '{"protocol": 1, "box": {"id": "of-others", "request": "hcl-of-another", "state": "running"}}'; exit; fi
+exec '`+self+`' "$@"
+`), 0o700))
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	if !errors.Is(err, ErrUnsure) || !strings.Contains(err.Error(), "it was asked for request hcl-") || fmt.Sprint(w.stages()) != "[asked]" {
+		t.Errorf("%v: %v", err, w.stages())
+	}
+	w.look()
 }
 
 // TestOdd: a box of which something cannot be read is known all the same, and given back; one of others is no reason to see none at all.
