@@ -275,8 +275,12 @@ func (t *Tuning) each() Cost {
 // lacks is the limit that has no room for one more start beside so many others, in words; empty: each has.
 func (t *Tuning) lacks(others int) string {
 	all := t.spent.plus(t.each().times(1 + others))
+	starts := t.starts
+	if t.Budget.Starts == 0 {
+		starts -= t.lost // nobody has asked to save starts: what they took is time and money
+	}
 	switch {
-	case t.starts+1+others > t.mostStarts():
+	case starts+1+others > t.mostStarts():
 		return fmt.Sprintf("%d starts", t.mostStarts())
 	case t.Budget.Time > 0 && all.Time > t.Budget.Time:
 		return t.Budget.Time.String()

@@ -443,7 +443,7 @@ func (t *Tuning) Ended(s Start, r Result) error {
 }
 
 // Lost notes that the start that Next has named last brought no result, through no fault of its candidate, and what it cost.
-// It is made again, as far as the budget has another start.
+// It is made again, as far as the budget has room. It counts among its starts only where these were given.
 func (t *Tuning) Lost(c Cost) {
 	t.next, t.whose = nil, nil
 	t.starts++

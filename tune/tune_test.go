@@ -530,6 +530,26 @@ func TestResumed(t *testing.T) {
 	}
 }
 
+// TestLost: starts that bring nothing cost time and money. They cost starts of a budget that counts starts, and none where none was given.
+func TestLost(t *testing.T) {
+	for budget, want := range map[Budget]int{{}: 14, {Time: 24 * time.Hour}: 14, {Starts: 20}: 10} {
+		q := small()
+		q.Budget = budget
+		tuning, err := New(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			tuning.Next()
+			tuning.Lost(Cost{Time: time.Minute, Money: 1})
+		}
+		path := finish(t, tuning, scores(good))
+		if a := tuning.Answer(); len(path) != want || a.Winner == nil || a.Starts != 10+want || a.Spent.Time != 10*time.Minute*time.Duration(want+1) {
+			t.Errorf("%+v: %d starts beside those that were lost: %v, %+v", budget, len(path), path, a)
+		}
+	}
+}
+
 // TestNonsense: what makes no sense is not noted.
 func TestNonsense(t *testing.T) {
 	tuning, err := New(small())
