@@ -31,7 +31,7 @@ type Call struct {
 // Said is what came of it.
 type Said struct {
 	Out  string
-	Err  string // its standard error: the beginning of it
+	Err  string // its standard error: the beginning of it, with "…" after it where that is not all
 	Left bool   // it has ended, and left processes in its group, which are ended now
 }
 
@@ -55,7 +55,7 @@ func (c Call) Run(ctx context.Context) (said Said, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	out := &bounded{most: c.Most, full: func() { end(fmt.Errorf("it prints more than %s", plain.Bytes(int64(c.Most)))) }}
-	words := &bounded{most: complaint, full: func() {}}
+	words := &bounded{most: complaint + 1, full: func() {}}
 	cmd := exec.CommandContext(ctx, c.Words[0], c.Words[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, []string{} // nil would be hcl's own
 	for _, name := range slices.Concat(where, c.Pass) {
@@ -72,7 +72,7 @@ func (c Call) Run(ctx context.Context) (said Said, err error) {
 	if cmd.Process != nil {
 		said.Left = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
 	}
-	said.Err = strings.TrimSpace(words.kept.String())
+	said.Err = strings.TrimSpace(plain.Cut(words.kept.String(), complaint)) // "…" tells who hides secrets that the last may be cut
 	if ctx.Err() != nil {
 		return Said{Err: said.Err}, &cutOff{context.Cause(ctx)}
 	}

@@ -68,7 +68,7 @@ func (c *Client) Ask(method, path string, in, out any) error {
 	case len(text) > maxAnswer:
 		return fmt.Errorf("%s: the answer is longer than %s", what, plain.Bytes(maxAnswer))
 	case answer.StatusCode >= 300:
-		said := plain.NewSecrets(c.Key).Line(plain.Cut(string(text), 300))
+		said := plain.Cut(plain.NewSecrets(c.Key).Line(string(text)), 300)
 		told := &protocol.Error{Code: "unknown", Message: fmt.Sprintf("%s: %s: %s", what, plain.Line(answer.Status), said)}
 		var object map[string]any
 		switch answer.StatusCode {
@@ -86,7 +86,7 @@ func (c *Client) Ask(method, path string, in, out any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("%s: the answer cannot be read (%w): %q", what, err, plain.NewSecrets(c.Key).Line(plain.Cut(string(text), 200)))
+		return fmt.Errorf("%s: the answer cannot be read (%w): %q", what, err, plain.Cut(plain.NewSecrets(c.Key).Line(string(text)), 200))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -46,6 +47,17 @@ func TestAsk(t *testing.T) {
 		}
 		if err != nil && (strings.Contains(err.Error(), "my-key") || strings.Contains(err.Error(), "\x1b") || len(err.Error()) > 1000) {
 			t.Errorf("%q", err)
+		}
+	}
+	for _, key := range []string{"a-long-key-of-mine", "a long key/of=mine"} { // an answer may have it in another form
+		for status = range map[int]bool{200: true, 400: true} {
+			for before := range 310 {
+				text = "<html>" + strings.Repeat(" ", before) + url.QueryEscape(key) + strings.Repeat(" ", 310)
+				c := Client{Base: server.URL, Header: "X-API-KEY", Key: key}
+				if err := c.Ask("GET", "/", nil, &struct{}{}); err == nil || strings.Contains(err.Error(), url.QueryEscape(key[:6])) {
+					t.Fatalf("%d, after %d: %q", status, before, err)
+				}
+			}
 		}
 	}
 	c := Client{Base: "http://127.0.0.1:1"}

@@ -107,7 +107,7 @@ func (r *runpod) query(text string, variables map[string]any, out any) error {
 		return err
 	}
 	if len(said.Errors) > 0 {
-		return errors.New("RunPod says: " + plain.NewSecrets(r.graph.Key).Line(plain.Cut(said.Errors[0].Message, 300)))
+		return errors.New("RunPod says: " + plain.Cut(plain.NewSecrets(r.graph.Key).Line(said.Errors[0].Message), 300))
 	}
 	return json.Unmarshal(said.Data, out)
 }

@@ -95,7 +95,7 @@ func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, 
 	case err != nil:
 		return protocol.Answer{}, p.failed(q.Verb, fmt.Errorf("%w. It says: %s", err, said))
 	}
-	if err := check(&a); err != nil {
+	if err := check(&a, hide); err != nil {
 		return protocol.Answer{}, p.failed(q.Verb, err)
 	}
 	return a, nil
@@ -153,27 +153,28 @@ var (
 
 // check looks at all of an answer before anything acts on it. A box whose ID and state can be read is known, whatever else cannot:
 // it has to be ended. Of a list, what is nobody's of hcl's and cannot be read is left out.
-func check(a *protocol.Answer) error {
+func check(a *protocol.Answer, hide plain.Secrets) error {
+	cut := func(text string) string { return plain.Cut(hide.Line(text), 80) }
 	var boxes []protocol.Box
 	for _, b := range a.Boxes {
-		if err := checkBox(&b); err == nil {
+		if err := checkBox(&b, cut); err == nil {
 			boxes = append(boxes, b)
 		} else if b.Request != "" || b.Labels[protocol.LabelRequest] != "" {
 			return err
 		}
 	}
 	if a.Boxes = boxes; a.Box != nil {
-		if err := checkBox(a.Box); err != nil {
+		if err := checkBox(a.Box, cut); err != nil {
 			return err
 		}
 	}
 	for _, o := range a.Offers {
 		if o.ID == "" || plain.Line(o.ID+o.Region+o.GPUs) != o.ID+o.Region+o.GPUs || len(o.ID) > 256 || !isPrice(o.PricePerHour) || !isPrice(o.Minimum) {
-			return fmt.Errorf("offer %q cannot be read", plain.Cut(plain.Line(o.ID), 80))
+			return fmt.Errorf("offer %q cannot be read", cut(o.ID))
 		}
 	}
 	if can := a.Capabilities; can != nil && (len(can.Account) > 256 || plain.Line(can.Account) != can.Account) {
-		return fmt.Errorf("%q is not an account", plain.Cut(plain.Line(can.Account), 80))
+		return fmt.Errorf("%q is not an account", cut(can.Account))
 	}
 	if a.Cost != nil && !isPrice(*a.Cost) {
 		return fmt.Errorf("%v is not a cost", *a.Cost)
@@ -181,9 +182,8 @@ func check(a *protocol.Answer) error {
 	return nil
 }
 
-// checkBox leaves out what is odd of a box, and says so in it.
-func checkBox(b *protocol.Box) error {
-	cut := func(text string) string { return plain.Cut(plain.Line(text), 80) }
+// checkBox leaves out what is odd of a box, and says so in it, by words that cut has made fit to be shown.
+func checkBox(b *protocol.Box, cut func(string) string) error {
 	if !boxID.MatchString(b.ID) {
 		return fmt.Errorf("%q is not the ID of a box", cut(b.ID))
 	}

@@ -1118,15 +1118,31 @@ func TestLongLine(t *testing.T) {
 	}
 }
 
+// TestOddSecret: what is odd of a box is told without secrets, where it is cut, too.
+func TestOddSecret(t *testing.T) {
+	for _, before := range []string{"", strings.Repeat("x", 74)} {
+		for what, change := range map[string]func(*provider.Account){
+			"is not the address and user of a host": func(a *provider.Account) { a.User = before + " " + a.Token },
+			"is not the IP address of a network":    func(a *provider.Account) { a.Private = before + " " + a.Token },
+		} {
+			w := newWorld(t, change)
+			_, err := w.renter.Rent(t.Context(), w.ask)
+			if err == nil || !strings.Contains(err.Error(), what) || strings.Contains(err.Error(), "secre") {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // TestCutSecret: of a secret that stands where words are cut nothing is told either.
 func TestCutSecret(t *testing.T) {
 	w := newWorld(t, nil)
 	w.renter.Plugin.Path = filepath.Join(t.TempDir(), "hcl-rent-cut")
-	for _, after := range []int{1014, 2038} {
-		script := fmt.Sprintf("#!/bin/sh\nprintf 'the token %%s%%0*d' \"$PROVIDER_TOKEN\" %d 0 >&2\nexit 1\n", after)
+	for _, around := range [][2]int{{10, 1014}, {10, 2038}, {64<<10 - 20, 1}} {
+		script := fmt.Sprintf("#!/bin/sh\nprintf 'the token %%0*d%%s%%0*d' %d 0 \"$PROVIDER_TOKEN\" %d 0 >&2\nexit 1\n", around[0], around[1])
 		must(t, os.WriteFile(w.renter.Plugin.Path, []byte(script), 0o700))
-		if _, _, err := w.renter.Capabilities(t.Context(), nil); err == nil || strings.Contains(err.Error(), "he-account") {
-			t.Error(err)
+		if _, _, err := w.renter.Capabilities(t.Context(), nil); err == nil || strings.Contains(err.Error(), "secre") || strings.Contains(err.Error(), "he-account") {
+			t.Error(around, err)
 		}
 	}
 }
