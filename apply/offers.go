@@ -45,6 +45,22 @@ func Offers(ctx context.Context, p *plan.Plan, all []*provision.Host, opt place.
 	for _, t := range left {
 		out.Left = append(out.Left, Box(t, now))
 	}
+	open, err := opt.Rent.Open(func(t *rent.Rental) bool { return t.Lab == p.Lab.Name })
+	if err != nil {
+		return nil, err
+	}
+	stay := slices.DeleteFunc(open, func(t *rent.Rental) bool { // beside what is rented: the others are given back first
+		if t.Box.ID == "" {
+			return !now.Before(t.Deadline)
+		}
+		return slices.ContainsFunc(left, func(l *rent.Rental) bool { return l.Request == t.Request })
+	})
+	for _, t := range stay {
+		if t.Box.ID == "" {
+			out.Unsure += t.MostMoney()
+		}
+	}
+	out.Most = out.Unsure
 	known := true
 	for _, r := range place.Offered(ctx, p.Lab.Name, hosts, opt) {
 		want := r.Host.Rent
@@ -57,7 +73,7 @@ func Offers(ctx context.Context, p *plan.Plan, all []*provision.Host, opt place.
 		}
 		if r.Err != nil {
 			h.Error, h.Ends = r.Err.Error(), nil
-		} else if o, err := rent.Choose(r.Offers, want, r.Host.GPUs.String(), now.Add(r.Ahead)); err != nil {
+		} else if o, err := choose(p, r, &stay, now); err != nil {
 			h.None = err.Error()
 		} else {
 			h.Chosen, h.Least = o.ID, p.AtLeast(r.Host, o)
@@ -69,6 +85,24 @@ func Offers(ctx context.Context, p *plan.Plan, all []*provision.Host, opt place.
 		out.Least = 0
 	}
 	return out, nil
+}
+
+// choose is the offer that apply would take for a host now, if the lab's money can carry it beside what stays. It stays then, too.
+func choose(p *plan.Plan, r place.Rental, stay *[]*rent.Rental, now time.Time) (protocol.Offer, error) {
+	o, err := rent.Choose(r.Offers, r.Host.Rent, r.Host.GPUs.String(), now.Add(r.Ahead))
+	if err != nil {
+		return o, err
+	}
+	itsBox := func(t *rent.Rental) bool { return t.Host == r.Host.Name && t.Box.ID != "" } // which is used again, or given back first
+	next := &rent.Rental{
+		Request: "for host " + r.Host.Name, Plugin: r.Host.Rent.Plugin, Lab: p.Lab.Name, Host: r.Host.Name, Run: "to come", Deadline: now.Add(r.Host.Rent.TTL),
+		Most: rent.Most(o, r.Host.Rent), Stage: rent.Asked,
+	}
+	err = rent.Carries(slices.DeleteFunc(slices.Clone(*stay), itsBox), next, p.Lab.MaxMoney)
+	if err == nil && !slices.ContainsFunc(*stay, itsBox) {
+		*stay = append(*stay, next)
+	}
+	return o, err
 }
 
 // Box is a rental, as plans and people see it at a time.

@@ -15,7 +15,9 @@ type Rented struct {
 	Hosts []RentedHost `json:"hosts,omitempty"`
 	Left  []RentedBox  `json:"left,omitempty"`      // by earlier runs, of no use to this one: apply gives them back first
 	Least float64      `json:"least_usd,omitempty"` // of all hosts; 0: not known of each
-	Most  float64      `json:"most_usd"`            // likewise, until their hard ends
+	Most  float64      `json:"most_usd"`            // likewise, until their hard ends, with Unsure
+	// Unsure is what may go to earlier requests of which nobody knows whether they made a box: apply rents beside them.
+	Unsure float64 `json:"unsure_usd,omitempty"`
 }
 
 // RentedHost is a host that has to be rented.
@@ -110,6 +112,9 @@ func (t *printer) rented(r *Rented) {
 		return
 	}
 	t.printf("  Until their hard ends they cost at most $%.2f, loading and idling in it.", r.Most)
+	if r.Unsure > 0 {
+		t.printf(" $%.2f of that may go to earlier requests of which nobody knows whether they made a box.", r.Unsure)
+	}
 	if r.Least > 0 {
 		t.printf(" At least it is $%.2f: the offers that would be taken now, for the estimated time.", r.Least)
 	} else {

@@ -17,6 +17,7 @@ import (
 	"hclbench/plain"
 	"hclbench/plan"
 	"hclbench/provision"
+	"hclbench/provision/rent"
 	"hclbench/provision/rent/protocol"
 	"hclbench/testhost"
 	"hclbench/testhost/provider"
@@ -499,6 +500,35 @@ func rentedFaults(t *testing.T, often bool) {
 func TestRentBudget(t *testing.T) {
 	u := newLocal(t, strings.Replace(rentLab, "max_money = 30", "max_money = 24", 1))
 	u.tells("validate", exitUsage, "Too little money", fmt.Sprintf("can cost $%.2f until their hard ends (box: 1h0m0s at $25.00 an hour)", 25.0))
+}
+
+// TestRentPlanUnsure: a plan counts what may go to requests of which nobody knows whether they made a box, and takes no offer that apply
+// has not the money for.
+func TestRentPlanUnsure(t *testing.T) {
+	t.Parallel()
+	r := newRentedOn(t, []*testhost.Host{{Addr: "127.0.0.1:1"}}) // no box is made
+	journal := rent.NewJournal(filepath.Join(r.lab, ".hcl", "rent"))
+	unsure := &rent.Rental{
+		Request: "hcl-1", Plugin: "fake", Lab: "rented", Host: "box", Run: "earlier", Asked: time.Now(), Deadline: time.Now().Add(time.Hour), Price: 20, Most: 20, Stage: rent.Asked,
+	}
+	must(t, journal.Note(unsure))
+	r.tells("plan", exitDone, "at most $45.00", "$20.00 of that may go to earlier requests of which nobody knows whether they made a box",
+		"nothing would be rented now", "max_money is $30.00. This box can cost $20.00, and $20.00 may go to what was rented before (request hcl-1 of fake")
+	r.edit("max_money = 30", "max_money = 40")
+	r.tells("plan", exitDone, "at most $45.00", "would be taken now")
+
+	unsure.Host = "of-before" // which the lab has no more
+	must(t, journal.Note(unsure))
+	r.tells("plan", exitDone, "host box: until 1h00m after it is asked for, at most $25.00", "Until their hard ends they cost at most $45.00", "would be taken now")
+	r.edit("max_money = 40", "max_money = 30")
+	r.tells("plan", exitDone, "nothing would be rented now")
+
+	unsure.Box.ID, unsure.Stage = "box-1", rent.Made // which apply gives back first
+	must(t, journal.Note(unsure))
+	r.tells("plan", exitDone, "Until their hard ends they cost at most $25.00", "would be taken now")
+	unsure.Host = "box" // or uses again
+	must(t, journal.Note(unsure))
+	r.tells("plan", exitDone, "Until their hard ends they cost at most $25.00", "would be taken now")
 }
 
 // TestRentedGroup: boxes of one offer are rented side by side for a group, meet at addresses that nobody knew before, and are all given

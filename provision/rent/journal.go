@@ -167,23 +167,36 @@ func (j *Journal) Open(meant func(*Rental) bool) (open []*Rental, err error) {
 	return slices.DeleteFunc(all, func(t *Rental) bool { return !t.Open() || !meant(t) }), err
 }
 
-// Commit notes a new rental, unless it, the other boxes of its lab that may cost money, and those that its run has paid for, could cost more than
-// most, in USD; 0: there is no limit. It is [ErrBudget] then.
+// Commit notes a new rental, unless the lab's money cannot carry it: see [Carries].
 func (j *Journal) Commit(t *Rental, most float64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	all, err := j.Rentals()
+	if err == nil {
+		err = Carries(all, t, most)
+	}
 	if err != nil {
 		return err
 	}
+	return j.note(t)
+}
+
+// MostMoney is what it can cost until its hard end, in USD.
+func (t *Rental) MostMoney() float64 {
+	hours := cmp.Or(t.Hard, t.Deadline).Sub(t.Asked).Hours()
+	return cmp.Or(t.Most, t.Price*max(hours, t.Minimum)) // an earlier hcl has not noted it
+}
+
+// Carries is an [ErrBudget] if a new rental, the other boxes of its lab that may cost money, and those that its run has paid for, could cost more
+// than most, in USD; 0: there is no limit.
+func Carries(all []*Rental, t *Rental, most float64) error {
 	var before float64
 	var open []string
 	for _, o := range all {
 		switch {
 		case o.Lab != t.Lab:
 		case o.Open():
-			hours := cmp.Or(o.Hard, o.Deadline).Sub(o.Asked).Hours()
-			before += cmp.Or(o.Most, o.Price*max(hours, o.Minimum)) // an earlier hcl has not noted it
+			before += o.MostMoney()
 			open = append(open, fmt.Sprintf("%s of run %s until %s", o, o.Run, o.Deadline.Local().Format(time.DateTime)))
 		case o.Run == t.Run:
 			before += o.Cost
@@ -193,7 +206,7 @@ func (j *Journal) Commit(t *Rental, most float64) error {
 		return fmt.Errorf("%w: max_money is $%.2f. This box can cost $%.2f, and $%.2f may go to what was rented before (%s). "+
 			"`hcl destroy` gives back what is there", ErrBudget, most, t.Most, before, cmp.Or(strings.Join(open, ", "), "by this run"))
 	}
-	return j.note(t)
+	return nil
 }
 
 // Note writes down how far a rental is. It returns when that is on the disk.
