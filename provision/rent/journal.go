@@ -27,6 +27,8 @@ type Rental struct {
 	Lab      string            `json:"lab"`
 	Run      string            `json:"run"`
 	Spec     map[string]string `json:"spec,omitempty"`
+	GPUs     string            `json:"gpus,omitempty"`          // as they were offered, else as they were asked for; empty: any, or an earlier hcl has not noted them
+	Key      string            `json:"key,omitempty"`           // the public one that it was made to let in; empty: an earlier hcl has not noted it
 	Asked    time.Time         `json:"asked"`                   // by this machine's clock
 	Deadline time.Time         `json:"deadline"`                // its hard end, by the provider's clock
 	Until    time.Time         `json:"-"`                       // likewise, by this machine's; of one that was just rented

@@ -76,12 +76,16 @@ func (r *Renter) Offers(ctx context.Context, want *provision.Rent, gpus string) 
 	if err != nil {
 		return nil, err
 	}
-	fits := func(o protocol.Offer) bool { return o.GPUs == "" || gpus == "" || strings.EqualFold(o.GPUs, gpus) }
-	all := slices.DeleteFunc(a.Offers, func(o protocol.Offer) bool { return !fits(o) })
+	all := slices.DeleteFunc(a.Offers, func(o protocol.Offer) bool { return !haveGPUs(o.GPUs, gpus) })
 	slices.SortStableFunc(all, func(a, b protocol.Offer) int {
 		return cmp.Or(cmp.Compare(Most(a, want), Most(b, want)), cmp.Compare(a.Minimum, b.Minimum))
 	})
 	return all, nil
+}
+
+// haveGPUs reports whether what is told of GPUs can be what is wanted; either may be empty.
+func haveGPUs(told, wanted string) bool {
+	return told == "" || wanted == "" || strings.EqualFold(told, wanted)
 }
 
 // Choose is the cheapest of some offers, as [Renter.Offers] sorts them, that can be had now.
@@ -145,7 +149,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	t := &Rental{
 		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Payer: can.Account, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
 		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked, OffAfter: offAfter(a.Want, can),
-		Minimum: offer.Minimum, Shares: []Share{{Run: a.Run, From: time.Now()}},
+		Minimum: offer.Minimum, GPUs: cmp.Or(offer.GPUs, a.GPUs), Key: a.PublicKey, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
 	t.Login, t.Until = r.Plugin.login(t), t.Deadline.Add(-ahead)
 	t.Most = Most(offer, a.Want)
@@ -507,7 +511,7 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		}
 		t.Last().Price = t.PerHour()
 		t.Box = *box
-		other := t.agreed(box, can)
+		other := cmp.Or(t.agreed(box, can), t.suits(a))
 		hard := cmp.Or(t.Hard, t.Deadline)
 		known := knownEnd(box, hard)
 		if !can.Extend {
@@ -517,7 +521,7 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 		if most := now.Add(a.Want.TTL).UTC().Truncate(time.Second); end.After(most) {
 			end = most
 		}
-		fits := other == nil && maps.Equal(t.Spec, a.Want.Spec) && box.State == protocol.Running && box.Address != "" && found == nil &&
+		fits := other == nil && box.State == protocol.Running && box.Address != "" && found == nil &&
 			cmp.Or(box.PricePerHour, t.Price) <= a.Want.MaxPrice && end.Sub(now) > a.Want.TTL/4 && (can.Extend || end.Equal(hard)) &&
 			(t.OffAfter == 0 || now.Before(t.Deadline)) // else it shuts itself down at any time, and lets nobody in before
 		if fits {
@@ -544,6 +548,19 @@ func (r *Renter) takeOver(ctx context.Context, a Ask, can protocol.Capabilities,
 	t.Shares = append(t.Shares, Share{Run: a.Run, From: time.Now()})
 	t.Stage, t.Run, t.Hard, t.OffAfter = Made, a.Run, time.Time{}, offAfter(a.Want, can)
 	return t, r.Journal.Note(t)
+}
+
+// suits is an error if a box was made for something else than is wanted now.
+func (t *Rental) suits(a Ask) error {
+	switch {
+	case !maps.Equal(t.Spec, a.Want.Spec):
+		return errors.New("it was rented with another spec")
+	case !haveGPUs(t.GPUs, a.GPUs):
+		return fmt.Errorf("it was rented with %s", t.GPUs)
+	case t.Key != "" && t.Key != a.PublicKey:
+		return errors.New("it lets in another key")
+	}
+	return nil
 }
 
 // knownEnd is when a box ends at the latest by what its provider has been told: by itself, or by a sweep.

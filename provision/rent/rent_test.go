@@ -317,6 +317,34 @@ func TestAgain(t *testing.T) {
 	}
 }
 
+// TestAgainChanged: a box that was rented for other GPUs than the host has now, or that lets in another key, is given back.
+func TestAgainChanged(t *testing.T) {
+	for _, of := range []struct {
+		gpus, key string // of the second run
+		told      string // why it is given back; empty: it is used again
+	}{
+		{gpus: "8xmi300x", key: "ssh-ed25519 one"},
+		{gpus: "", key: "ssh-ed25519 one"},
+		{gpus: "4xH200", key: "ssh-ed25519 one", told: "which run run-1 left: it was rented with 8xMI300X"},
+		{gpus: "8xMI300X", key: "ssh-ed25519 two", told: "which run run-1 left: it lets in another key"},
+	} {
+		w := newWorld(t, nil)
+		w.ask.PublicKey = "ssh-ed25519 one"
+		first, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		must(t, w.renter.Keep(t.Context(), first, 30*time.Minute))
+		if of.gpus == "4xH200" {
+			must(t, provider.Change(w.account, func(a *provider.Account) { a.GPUs = of.gpus }))
+		}
+		w.ask.GPUs, w.ask.PublicKey, w.ask.Run = of.gpus, of.key, "run-2"
+		second, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		if told := strings.Join(w.told, "\n"); (second.Box.ID == first.Box.ID) != (of.told == "") || !strings.Contains(told, of.told) || len(w.living()) != 1 {
+			t.Errorf("%+v: box %s after %s, %v live\n%s", of, second.Box.ID, first.Box.ID, w.living(), told)
+		}
+	}
+}
+
 // TestFoundWithAnother: a box that could be used again is given back where another one of the host cannot, and was never the new run's.
 func TestFoundWithAnother(t *testing.T) {
 	w := newWorld(t, nil)
