@@ -220,10 +220,10 @@ func rentedFor(t *rent.Rental, hosts []*provision.Host) *provision.Host {
 	return hosts[i]
 }
 
-// Account is a host by which a box of a lab can be given back: its own, or, where the lab has that no more, any that rents of the same
-// provider, if all of those are of one account. nil: nobody knows the account.
+// Account is a host by which a box of a lab can be given back: its own, or, where that is no more, or rents of another provider now, any
+// that rents of the same one, if all of those are of one account. nil: nobody knows the account.
 func Account(t *rent.Rental, hosts []*provision.Host) *provision.Host {
-	if own := rentedFor(t, hosts); own != nil {
+	if own := rentedFor(t, hosts); own != nil && own.Rent.Plugin == t.Plugin {
 		return own
 	}
 	var found *provision.Host
@@ -239,8 +239,11 @@ func Account(t *rent.Rental, hosts []*provision.Host) *provision.Host {
 	return found
 }
 
-const noAccount = "the lab has no host %[1]s any more, and none that says by which account of %[2]s it is rented: write the block of host %[1]s " +
-	"again and run `hcl destroy`"
+// NoAccount says that no host of a lab knows by which account a box is rented, so that nobody can look at it or give it back.
+func NoAccount(t *rent.Rental) error {
+	return t.StillThere(fmt.Errorf("no host of the lab says by which account of %s it is rented: write the block of host %s again as it was, and run `hcl destroy`",
+		t.Plugin, t.Host))
+}
 
 // GiveBack gives boxes back. hosts are those of the lab.
 func GiveBack(ctx context.Context, boxes []*rent.Rental, hosts []*provision.Host, opt Options, tell Tell) error {
@@ -248,7 +251,7 @@ func GiveBack(ctx context.Context, boxes []*rent.Rental, hosts []*provision.Host
 		own := &provision.Host{Name: t.Host}
 		by := Account(t, hosts)
 		if by == nil {
-			return provision.Fail(own, provision.ErrUnclean, "%w", t.StillThere(fmt.Errorf(noAccount, t.Host, t.Plugin)))
+			return provision.Fail(own, provision.ErrUnclean, "%w", NoAccount(t))
 		}
 		renter, err := opt.Renter(by, func(format string, args ...any) { tell.say(own, Step, format, args...) })
 		if err != nil {

@@ -53,6 +53,7 @@ func sweepVerb(t *console) *cobra.Command {
 func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 	mine := map[*provision.Host]func(*rent.Rental) bool{}
 	opt, hosts := place.Options{Rent: rent.NewJournal(rentDir(f.hosts.dir()))}, []*provision.Host{}
+	var errs []error
 	for _, name := range f.plugins {
 		if !provision.IsPlugin(name) {
 			return usage("%q is not the NAME of a program hcl-rent-NAME, such as \"shadeform\": lower-case letters, digits and hyphens", plain.Cut(name, 80))
@@ -86,19 +87,26 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 				return l.scope().Owns(t) && by != nil && same(by)
 			}
 		}
-		if len(hosts) == 0 {
+		unasked, err := opt.Rent.Open(func(t *rent.Rental) bool { return l.scope().Owns(t) && place.Account(t, l.text.Hosts) == nil })
+		if err != nil {
+			return err
+		}
+		for _, t := range unasked {
+			errs = append(errs, fmt.Errorf("host %s: %w", t.Host, place.NoAccount(t)))
+		}
+		if len(hosts)+len(unasked) == 0 {
 			_, err := fmt.Fprintf(t.stdout, "Lab %s rents nothing.\n", l.text.Lab.Name)
 			return err
 		}
 	}
 	rows, others, blind := [][]any{{"BOX", "LAB", "COSTS", "UNTIL", "", "HAS COST"}}, 0, []string{}
-	var errs []error
 	for _, h := range hosts {
 		renter, err := opt.Renter(h, func(format string, args ...any) {
 			t.logger().Info(fmt.Sprintf(format, args...), "plugin", h.Rent.Plugin)
 		})
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		renter.Mine = mine[h]
 		swept, err := renter.Sweep(ctx, f.dry)

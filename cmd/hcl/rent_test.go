@@ -87,7 +87,9 @@ func newRentedOn(t *testing.T, hosts []*testhost.Host, faults ...string) *rented
 	self, err := os.Executable()
 	must(t, err)
 	bin := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(bin, "hcl-rent-fake"), []byte("#!/bin/sh\nexec "+plain.Quote(self)+" \"$@\"\n"), 0o755))
+	for _, plugin := range []string{"fake", "other"} {
+		must(t, os.WriteFile(filepath.Join(bin, "hcl-rent-"+plugin), []byte("#!/bin/sh\nexec "+plain.Quote(self)+" \"$@\"\n"), 0o755))
+	}
 	r.env = append(r.env, "PATH="+bin+":"+os.Getenv("PATH"))
 	return r
 }
@@ -604,12 +606,35 @@ func TestRentedRenamed(t *testing.T) {
 	r.edit("host.large", "host.here")
 	r.edit("max_money = 30", "")
 	for _, verb := range []string{"destroy", "apply"} {
-		r.tells(verb, exitUnclean, "box box-3 of fake is not known to be gone", "write the block of host large again and run `hcl destroy`")
+		r.tells(verb, exitUnclean, "box box-3 of fake is not known to be gone", "write the block of host large again as it was, and run `hcl destroy`")
 	}
 	r.want(2, 1)
 	r.edit(r.text(), whole)
 	r.tells("destroy", exitDone, "giving back box box-3")
 	r.want(2, 0)
+}
+
+// TestRentedUnasked: a box that no block of the lab says anything of any more is named by each sweep, and given back by none.
+func TestRentedUnasked(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	asked := time.Now().Add(-25 * time.Hour)
+	must(t, rent.NewJournal(rentDir(r.lab)).Note(&rent.Rental{
+		Request: "hcl-1", Plugin: "fake", Host: "box", Lab: "rented", Run: "run-1", Asked: asked, Deadline: asked.Add(time.Hour), Price: 20, Stage: rent.Made,
+		Box: protocol.Box{ID: "box-9", State: protocol.Running},
+	}))
+	r.edit(`plugin    = "fake"`, `plugin    = "other"`)
+	named := []string{"host box: box box-9 of fake is not known to be gone, and costs $20.00 an hour", "write the block of host box again"}
+	r.tells("sweep", exitFailed, named...)
+	r.tells("destroy", exitUnclean, named...)
+	whole := r.text()
+	i, j := strings.Index(whole, "host \"box\""), strings.Index(whole, "variable")
+	r.edit(whole[i:j], "host \"box\" {\n  address = \"local\"\n  runtime = \"process\"\n}\n", "max_money = 30", "")
+	if said := r.tells("sweep", exitFailed, named...); strings.Contains(said, "rents nothing") {
+		t.Error(said)
+	}
+	r.write(strings.Replace(whole, `"other"`, `"fake"`, 1))
+	r.tells("sweep", exitDone, "box-9", "gone by itself")
 }
 
 // TestRentedOff: a box that costs nothing when it is off is told to shut itself down soon after its lease, and the next apply gives back

@@ -22,7 +22,8 @@ type Swept struct {
 }
 
 // Sweep deletes the boxes that hcl has made and whose time is over, by the provider's clock, whoever has made them. It
-// touches no other one. Where dry is set it only looks. Rentals of the journal are brought up to date.
+// touches no other one. Where dry is set it only looks. Rentals of the journal are brought up to date; one that this login says nothing of
+// is an error.
 func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	can, ahead, err := r.Capabilities(ctx, nil)
 	if err != nil {
@@ -35,15 +36,15 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 	known = slices.DeleteFunc(known, func(t *Rental) bool {
 		other := r.mine(t, can)
 		if other != nil {
-			r.Tell("%s is not looked at: %v", t, other)
+			err = errors.Join(err, t.StillThere(other))
 		}
 		return other != nil
 	})
 	var boxes []protocol.Box
 	if s.Blind = !can.List; can.List {
-		a, err := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
-		if err != nil {
-			return s, err
+		a, why := r.Plugin.ask(ctx, protocol.Request{Verb: protocol.List})
+		if why != nil {
+			return s, errors.Join(err, why)
 		}
 		boxes = slices.DeleteFunc(a.Boxes, func(b protocol.Box) bool { return b.State == protocol.Gone })
 	}
@@ -53,10 +54,8 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		}
 		box, why := r.find(ctx, t, can)
 		switch {
-		case errors.Is(why, errAnotherLogin):
-			r.Tell("%s is not looked at: %v", t, why)
 		case why != nil: // it may be there
-			err = errors.Join(err, why)
+			err = errors.Join(err, t.StillThere(why))
 		case box != nil:
 			boxes = slices.DeleteFunc(boxes, func(b protocol.Box) bool { return b.ID == box.ID })
 			box.Labels = t.labels()
