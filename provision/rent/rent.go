@@ -357,17 +357,32 @@ func (r *Renter) usable(ctx context.Context, t *Rental, a Ask, can protocol.Capa
 	return r.Journal.Note(t)
 }
 
-// ErrLost says that a box is no more, or will not be for long: it was taken away, has failed, or somebody has deleted it.
+// ErrLost says that a box is no more, or must not be for long: it was taken away, has failed, somebody has deleted it, or it is not what
+// was agreed any more.
 var ErrLost = errors.New("the box is lost")
 
-// Lost is an [ErrLost] if the provider says that a box which ran runs no more. That it is gone, all that the provider tells has to say.
+// Lost is an [ErrLost] if the provider says that a box which ran runs no more, is dearer now, or ends later. That it is gone, all that
+// the provider tells has to say.
 // A program that is asked when ctx ends has a minute to end by itself: it may keep what it knows of the box in files.
 func (r *Renter) Lost(ctx context.Context, t *Rental) error {
 	ctx, cancel := flow.Beyond(ctx, time.Minute)
 	defer cancel()
 	box, err := r.status(ctx, t)
 	switch {
-	case err != nil || box != nil && (box.State == protocol.Running || box.State == protocol.Pending):
+	case err != nil:
+		return nil
+	case box != nil && (box.State == protocol.Running || box.State == protocol.Pending):
+		box.Odd = "" // what cannot be read may be so this once
+		if t.agreed(box, protocol.Capabilities{Deadline: !t.Box.Deadline.IsZero()}) == nil {
+			return nil
+		}
+		can, _, err := r.Capabilities(ctx, t.Spec)
+		if err != nil {
+			return nil
+		}
+		if err := t.agreed(box, can); err != nil {
+			return fmt.Errorf("%w: %w", ErrLost, err)
+		}
 		return nil
 	case box != nil && box.State != protocol.Gone:
 		return fmt.Errorf("%w: %s is %s", ErrLost, t, box.State)

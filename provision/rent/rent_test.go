@@ -746,6 +746,38 @@ func TestNotAgreed(t *testing.T) {
 	}
 }
 
+// TestNoMoreAgreed: a box that becomes dearer while it is at work, or is to end later, is lost, and is not kept; one of which nothing was agreed is not.
+func TestNoMoreAgreed(t *testing.T) {
+	dearer := func(b *provider.Box) { b.PricePerHour = 500 }
+	later := func(b *provider.Box) { b.Deadline = b.Deadline.Add(1000 * time.Hour) }
+	for _, of := range []struct {
+		can    protocol.Capabilities
+		change func(*provider.Box)
+		told   string
+	}{
+		{protocol.Capabilities{Deadline: true, List: true}, dearer, "costs $500.00 an hour, and was offered at $20.00"},
+		{protocol.Capabilities{}, dearer, "costs $500.00 an hour, and was offered at $20.00"},
+		{protocol.Capabilities{Deadline: true}, later, "does not end at"},
+		{protocol.Capabilities{Deadline: true}, func(b *provider.Box) { b.Deadline = time.Time{} }, "the provider tells no end of it"},
+		{protocol.Capabilities{}, later, ""},
+		{protocol.Capabilities{Deadline: true}, func(b *provider.Box) { b.PricePerHour, b.Address = 19, "[::1" }, ""}, // a single odd answer ends no work
+	} {
+		w := newWorld(t, func(a *provider.Account) { a.Can = of.can })
+		rental, err := w.renter.Rent(t.Context(), w.ask)
+		must(t, err)
+		must(t, w.renter.Lost(t.Context(), rental))
+		w.changes(func(a *provider.Account) { of.change(&a.Boxes[1]) })
+		for what, err := range map[string]error{"at work": w.renter.Lost(t.Context(), rental), "kept": w.renter.Keep(t.Context(), rental, time.Minute)} {
+			if lost := of.told != ""; lost != errors.Is(err, ErrLost) || lost && !strings.Contains(err.Error(), of.told) {
+				t.Errorf("%s: %v, want %q", what, err, of.told)
+			}
+		}
+		if lost := of.told != ""; lost != (len(w.living()) == 0) {
+			t.Errorf("%q: %v live", of.told, w.living())
+		}
+	}
+}
+
 // TestUnsure: a box that came later than anybody has waited for it is found by the next run.
 func TestUnsure(t *testing.T) {
 	w := newWorld(t, nil, provider.LostBefore)
