@@ -52,7 +52,7 @@ func (s *Session) rentBox(ctx context.Context) error {
 	}
 	s.rental, s.leave = rental, func(ctx context.Context) error { return s.giveBox(ctx, renter, rental) }
 	s.lost = func(ctx context.Context) error { return renter.Lost(ctx, rental) }
-	at, ssh, err := s.opt.boxOf(s.Host, rental)
+	at, ssh, err := s.opt.boxOf(s.Host, rental, func(what string) { s.say(Warning, "%s", what) })
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (o Options) box(s Scope, h *provision.Host) (*provision.Host, reach.SSH, er
 	if t == nil || err != nil || t.Box.Address == "" {
 		return nil, o.SSH, err
 	}
-	return o.boxOf(h, t)
+	return o.boxOf(h, t, func(what string) { o.Log.Warn(what, "host", h.Name) })
 }
 
 // rental is the box that is rented for a host, as the journal has it, which other labs may share; nil: none.
@@ -143,9 +143,9 @@ func (o Options) rental(s Scope, h *provision.Host) (*rent.Rental, error) {
 	return open[len(open)-1], nil
 }
 
-// boxOf is a host with what its provider tells of it. Its key, where the provider does not tell it, is trusted the first time, and
-// kept for this box alone: the next one may have the same address.
-func (o Options) boxOf(h *provision.Host, t *rent.Rental) (*provision.Host, reach.SSH, error) {
+// boxOf is a host with what its provider tells of it. Its key, where the provider does not tell it, is trusted the first time, which
+// is told, and kept for this box alone: the next one may have the same address.
+func (o Options) boxOf(h *provision.Host, t *rent.Rental, warn func(what string)) (*provision.Host, reach.SSH, error) {
 	at, ssh := *h, o.SSH
 	at.Address, at.PricePerHour, at.IdentityFile = t.Box.Address, t.PerHour(), reach.LabKeyFile(h, o.Rent.Dir())
 	if at.User == "" {
@@ -153,7 +153,13 @@ func (o Options) boxOf(h *provision.Host, t *rent.Rental) (*provision.Host, reac
 	}
 	at.Fabric.Address = cmp.Or(t.Box.Private, at.Inside())
 	ssh.KnownHosts = []string{filepath.Join(o.Rent.Dir(), t.Request+".known_hosts")}
-	ssh.AcceptNew = func(*provision.Host, string) bool { return len(t.Box.HostKeys) == 0 }
+	ssh.AcceptNew = func(_ *provision.Host, fingerprint string) bool {
+		if len(t.Box.HostKeys) > 0 {
+			return false
+		}
+		warn(fmt.Sprintf("box %s has the host key %s, which its provider does not tell: it is trusted, for this box alone", t.Box.ID, fingerprint))
+		return true
+	}
 	for _, key := range t.Box.HostKeys {
 		if at.HostKey == "" || strings.HasPrefix(key, "ssh-ed25519 ") {
 			at.HostKey = key

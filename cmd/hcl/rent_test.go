@@ -354,7 +354,7 @@ func TestRentedUnmeasured(t *testing.T) {
 	t.Parallel()
 	r := newRented(t)
 	r.edit(`runtime = "process"`, "runtime = \"process\"\n require { disk_free = \"900000TB\" }")
-	r.tells("apply", exitContract, "rented box-2 of fake as host box for")
+	r.tells("apply", exitContract, "rented box-2 of fake as host box for", "has the host key SHA256:")
 	if all := r.ledgers(); len(all) != 1 || all[0].Held <= 0 || all[0].Measuring > 0 {
 		t.Errorf("%+v", all)
 	}
