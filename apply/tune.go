@@ -319,15 +319,16 @@ func (r *run) triedSearch(ctx context.Context, t *plan.Tune, tried *results.Trie
 	}
 	o := &found[0].Outcome
 	l.Capacity = o
+	stuck := stuckAt(o)
 	switch l.Figure, l.deviation = o.Likely(); {
 	case o.Flaw != "":
 		l.Doubt = o.Flaw
 	case o.Breaks != nil && *o.Breaks == o.Least:
 		l.Missed = []string{o.BoundBy}
-	case o.Holds == nil && o.Breaks == nil:
-		l.Doubt = "the budget of the search makes no load certain"
-		if i := slices.IndexFunc(o.Loads, func(x capacity.Load) bool { return x.Doubt != "" }); i >= 0 {
-			l.Doubt = r.keep.secrets.Text(o.Loads[i].Doubt)
+	case o.Holds == nil && o.Breaks == nil, stuck != nil:
+		l.Figure, l.Doubt = 0, "the budget of the search makes no load certain"
+		if stuck != nil {
+			l.Doubt = r.keep.secrets.Text(fmt.Sprintf("its search ended at a load of %v, which stays in doubt: %s", stuck.Load, stuck.Doubt))
 		}
 		rows, err := r.keep.store.Rows(ctx, results.Query{Run: r.opt.Run.ID})
 		if err != nil {
@@ -343,6 +344,20 @@ func (r *run) triedSearch(ctx context.Context, t *plan.Tune, tried *results.Trie
 		l.at = fmt.Sprintf("%s=%v", o.Of, *o.Holds)
 	}
 	return l, nil
+}
+
+// stuckAt is a load in doubt where a search has found no bound; nil: there is none. What is likely there is a guess at what nobody has
+// seen.
+func stuckAt(o *capacity.Outcome) *capacity.Load {
+	for i := range o.Loads {
+		l := &o.Loads[i]
+		above := o.Breaks == nil && !o.AtLeast && (o.Holds == nil || l.Load > *o.Holds)
+		below := o.Holds == nil && o.Breaks != nil && l.Load < *o.Breaks
+		if l.Doubt != "" && (above || below) {
+			return l
+		}
+	}
+	return nil
 }
 
 // lostRace reports whether a candidate that is tuned by its capacity has lost its race.
