@@ -138,7 +138,8 @@ func (t *Tune) Deployment(s tune.Start) (*Deployment, error) {
 	known := maps.Clone(t.known)
 	maps.DeleteFunc(known, func(_ string, k results.Known) bool {
 		return !slices.ContainsFunc(t.Ledger.Starts, func(x results.Tried) bool {
-			return x.Deployment == d.ID && x.Result == nil && x.Run == k.RunID
+			inDoubt := slices.ContainsFunc(x.Loads, func(l results.TriedLoad) bool { return l.Doubt != "" }) // and would be so for ever
+			return x.Deployment == d.ID && x.Result == nil && x.Run == k.RunID && !inDoubt
 		})
 	})
 	for _, c := range d.Cells {

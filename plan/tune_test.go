@@ -259,6 +259,8 @@ func TestTuneCapacity(t *testing.T) {
 	}{
 		{results.Tried{Start: start, Deployment: d.ID, Run: "r1"}, 1}, {results.Tried{Start: start, Deployment: d.ID, Run: "r2"}, 0},
 		{results.Tried{Start: start, Deployment: d.ID, Run: "r1", Result: &tune.Result{}}, 0},
+		{results.Tried{Start: start, Deployment: d.ID, Run: "r1", Loads: []results.TriedLoad{{Error: "not measured"}}}, 1},
+		{results.Tried{Start: start, Deployment: d.ID, Run: "r1", Loads: []results.TriedLoad{{Doubt: "its answers were cut short"}}}, 0},
 	} {
 		x.Ledger.Starts = []results.Tried{c.tried}
 		again, err := x.Deployment(start)
