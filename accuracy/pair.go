@@ -158,7 +158,7 @@ func flips(differences []float64) float64 {
 // Rule is how a verdict is reached.
 type Rule struct {
 	Margin  float64 // the loss that is not accepted, as a part of all answers: 0.01 is one point
-	Samples int     // answers to each question that a verdict takes: more than one where they are drawn by chance; at least 1
+	Samples int     // answers to each question that a verdict takes: more than one where they are drawn by chance; 0: there is none, and how they read is all that is said
 	// Invariant says that both engines were told to answer alike whatever else they answer meanwhile: then no answer changes by chance.
 	Invariant bool
 }
@@ -289,6 +289,9 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 		c.Why = append(c.Why, "no question has an answer of both")
 		return c
 	}
+	if rule.Samples == 0 {
+		return c
+	}
 	mirror := p
 	mirror.Lost, mirror.Gained = p.Gained, p.Lost
 	c.Starts, c.Apart = starts.more, starts.error()
@@ -296,7 +299,7 @@ func (p Pairs) judge(again *Pairs, starts spread, rule Rule) Comparison {
 	c.Loss = p.Lost > p.Gained && p.Chance < unsure && (c.Apart == 0 || c.High < 0)
 	c.Verdict = NotShown
 	if p.Samples < (1-mostLacking)*float64(rule.Samples) {
-		c.Why = append(c.Why, fmt.Sprintf("answers are drawn by chance: each question takes %d, and has %.3g", rule.Samples, p.Samples))
+		c.Why = append(c.Why, fmt.Sprintf("a verdict on this task takes %d answers to each question, and each has %.3g", rule.Samples, p.Samples))
 	}
 	if p.CutBaseline > mostLacking {
 		c.Why = append(c.Why, fmt.Sprintf("the budget of tokens has cut %.1f %% of the baseline's answers", 100*p.CutBaseline))
@@ -356,8 +359,12 @@ func (c Comparison) Reason() string {
 		}
 		return s + "; of another start of the baseline: " + c.Floor.String()
 	}
+	odd := c.Why
+	if c.Readings != nil {
+		odd = slices.Concat(odd, c.Readings.Odd)
+	}
 	if c.Verdict == Unchecked {
-		return strings.Join(c.Why, "; ")
+		return strings.Join(odd, "; ")
 	}
 	s := fmt.Sprintf("of %d questions it has lost %s and gained %s, which is %s points (%s to %s)", c.Questions,
 		parts(c.Lost), parts(c.Gained), points(c.Difference()), points(c.Low), points(c.High))
@@ -384,10 +391,6 @@ func (c Comparison) Reason() string {
 	}
 	if c.Apart > 0 {
 		s += fmt.Sprintf("; starts alone change it by %s points (standard error, told by %d more), which is allowed for: more starts tell it better", points(c.Apart), c.Starts)
-	}
-	odd := c.Why
-	if c.Readings != nil {
-		odd = slices.Concat(odd, c.Readings.Odd)
 	}
 	for _, what := range odd {
 		s += "; " + what

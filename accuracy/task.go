@@ -18,7 +18,7 @@ type Task struct {
 	Help      string // what is asked, in one line
 	File      string // what its file is, and where it is published
 	Questions int    // of the published file; 0: it is the user's own
-	Samples   int    // of each question, so that a verdict can be given
+	Samples   int    // of each question, so that a verdict can be given; 0: none is, as its answers prove nothing good
 
 	question func(row) (Question, error)
 	// made makes the questions of the whole file and the one beside it; nil: each row is one.
@@ -65,9 +65,9 @@ var tasks = []Task{
 			}
 			return readCall(line)
 		}},
-	{Name: PromptCounts, Help: "the server's count of a few prompts' tokens against that of the model's chat template and tokenizer", Samples: 1,
+	{Name: PromptCounts, Help: "the server's count of a few prompts' tokens against that of the model's chat template and tokenizer",
 		File: "the model's tokenizer_config.json or chat_template.jinja, and beside it, as shots_path, its tokenizer.json", made: promptQuestions},
-	{Name: NextToken, Help: "texts that are given: how likely each next token is, against the baseline", Samples: 1,
+	{Name: NextToken, Help: "texts that are given: how likely each next token is, against the baseline",
 		File: `JSON lines with a "text", or with a "question" and its "answer"`,
 		question: func(r row) (Question, error) {
 			if r.has("text") {
@@ -142,6 +142,16 @@ var tasks = []Task{
 			}
 			return q, nil
 		}},
+}
+
+// Decides is how many samples of each question a verdict takes; 0: the task has none, whatever is asked.
+func (s Spec) Decides() int {
+	for _, t := range tasks {
+		if t.Name == s.Task {
+			return t.Samples
+		}
+	}
+	return 1 // of another version of hcl
 }
 
 // letters are the names of choices.

@@ -185,10 +185,17 @@ func checkTask(b *lang.Block, d *accuracyDraft) {
 		return
 	}
 	d.Spec = whole
-	if whole.Task == accuracy.NextToken {
+	if whole.Decides() == 0 {
 		if d.Margin = 0; b.Arg("margin").IsSet() {
-			b.Warn(b.At("margin"), "No effect", "Task %s has no right answers of which some may be lost. Remove margin.", whole.Task)
+			b.Warn(b.At("margin"), "No effect", "There is no verdict on task %s, so that it has no margin. Remove it.", whole.Task)
 		}
+	}
+	if takes := whole.Decides(); whole.Samples < takes && (d.baseline != nil || d.run != "") {
+		at := b.Header
+		if b.Arg("samples").IsSet() {
+			at = b.At("samples")
+		}
+		b.Warn(at, "No verdict", "A verdict on task %s takes %d answers to each question, and this asks for %d. Write samples = %[2]d.", whole.Task, takes, whole.Samples)
 	}
 	if whole.NeedsShots() && whole.ShotsPath == "" {
 		missing := fmt.Sprintf("Protocol %q takes the examples for %s from a file of their own. Write shots_path, or shots = 0.", whole.Protocol, whole.Task)

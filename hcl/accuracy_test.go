@@ -7,6 +7,26 @@ import (
 	"hclbench/hcl/lang"
 )
 
+// askingLab is a lab that asks engine.KIND.e what an accuracy block says.
+func askingLab(kind, asks string) string {
+	return "host \"h\" { address = \"10.0.0.1\" }\nmodel \"m\" { repo = \"m\" }\nengine \"" + kind + "\" \"e\" {\n  host = host.h\n  model = model.m\n  image = \"i:v1\"\n}\n" +
+		"accuracy \"a\" {\n  engine = engine." + kind + ".e\n  path = \"q\"\n  at = [1]\n" + asks + "\n}\n"
+}
+
+// TestQuestionsRefused: what is wrong of the questions alone is said before anybody is asked.
+func TestQuestionsRefused(t *testing.T) {
+	for name, x := range map[string]struct{ lab, want string }{
+		"too few samples": {askingLab("vllm", "  task = \"gpqa-diamond\"\n  baseline = engine.vllm.e"), "A verdict on task gpqa-diamond takes 4 answers to each question, and this asks for 1."},
+		"enough":          {askingLab("vllm", "  task = \"gpqa-diamond\"\n  samples = 4\n  baseline = engine.vllm.e"), ""},
+		"no baseline":     {askingLab("vllm", "  task = \"gpqa-diamond\""), ""},
+	} {
+		_, problems := loadText(t, x.lab, lang.Vars{})
+		if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, x.want) || x.want == "" && said != "" {
+			t.Errorf("%s: said %q, want %q", name, said, x.want)
+		}
+	}
+}
+
 // TestAskedUnforced: an engine whose acceptance is forced is asked without that, by all blocks the same; where that cannot be taken away, the lab is refused.
 func TestAskedUnforced(t *testing.T) {
 	lab := func(engine string) string {

@@ -17,7 +17,6 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
-	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/hcl/lang"
@@ -435,8 +434,8 @@ func checkGuard(b *lang.Block, t *Tune, asks []Benchmark) {
 			t.Checks = append(t.Checks, c)
 		}
 	}
-	if task := asks[i].Cells[0].Asks.Spec.Task; task == accuracy.NextToken {
-		b.Fail(b.At("accuracy"), "Excludes nobody", "Task %s of accuracy.%s has no verdict. Name a block that asks questions.", task, t.Accuracy)
+	if spec := asks[i].Cells[0].Asks.Spec; spec.Decides() == 0 {
+		b.Fail(b.At("accuracy"), "Excludes nobody", "Task %s of accuracy.%s has no verdict. Name a block that asks questions.", spec.Task, t.Accuracy)
 	}
 	if asks[i].Cells[0].Asks.Baseline != t.Start.Label() {
 		b.Fail(b.At("accuracy"), "Another baseline", "Candidates are held against the start, and accuracy.%s holds answers against something else. "+

@@ -56,6 +56,7 @@ tune "pace" {
 			"Nothing that this makes can be started: engine.sim.f has SGLANG_SIMULATE_ACC_LEN"},
 		"guard":      {guarded + asks("sums", baseline), ""},
 		"no verdict": {guarded + strings.NewReplacer(`"jsonl"`, `"next-token"`, "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
+		"prompts":    {guarded + strings.NewReplacer(`"jsonl"`, "\"prompt-tokens\"\n  shots_path = \"t.json\"", "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
 		"no guard":   {guarded, "accuracy.sums"},
 		"held":       {guarded + asks("sums", ""), "Write baseline = engine.sim.e there"},
 		"its name":   {guarded + asks("sums", baseline) + asks("pace", baseline), "an accuracy block is named"},

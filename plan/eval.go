@@ -74,11 +74,16 @@ func (e *Eval) String() string {
 	if e.Spec.Samples > 1 {
 		questions += fmt.Sprintf(", %d times each", e.Spec.Samples)
 	}
-	if e.Baseline == "" {
+	takes := e.Spec.Decides()
+	switch {
+	case e.Baseline == "":
 		return questions + ", held against nothing"
-	}
-	if e.Spec.Task == accuracy.NextToken {
+	case e.Spec.Task == accuracy.NextToken:
 		return questions + ": KL divergence of the next token from that of " + e.Baseline
+	case takes == 0:
+		return questions + ", held against " + e.Baseline + ": of this task there is no verdict"
+	case e.Spec.Samples < takes:
+		return fmt.Sprintf("%s, held against %s: no verdict, which takes %d answers to each: write samples = %[3]d", questions, e.Baseline, takes)
 	}
 	text := fmt.Sprintf("%s, held against %s: it may lose %s", questions, e.Baseline, accuracy.Points(e.Margin))
 	if e.Questions > 0 {

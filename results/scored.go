@@ -174,12 +174,7 @@ func (s *Store) Pair(ctx context.Context, baseline, candidate *Row) (accuracy.Co
 	if candidate.Accuracy.Spec.Task == accuracy.NextToken {
 		return accuracy.CompareForced(before, answers, others), nil
 	}
-	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: 1, Invariant: baseline.Deployment.BatchInvariant() && candidate.Deployment.BatchInvariant()}
-	for _, t := range accuracy.Tasks() {
-		if t.Name == candidate.Accuracy.Spec.Task {
-			rule.Samples = max(t.Samples, 1)
-		}
-	}
+	rule := accuracy.Rule{Margin: candidate.Accuracy.Margin, Samples: candidate.Accuracy.Spec.Decides(), Invariant: baseline.Deployment.BatchInvariant() && candidate.Deployment.BatchInvariant()}
 	lacking := 0
 	if baseline.Run.Command == "import" { // how many questions were to be asked, its file does not say
 		asked := map[string]bool{}

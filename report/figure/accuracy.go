@@ -26,7 +26,7 @@ func (f *Found) Check(rows []results.Row) []results.Row {
 		r.Checked, r.CallF1 = "", nil
 		for j := range f.Scores {
 			s := &f.Scores[j]
-			if !s.IsOf(r.DeploymentID) || s.Run.Command != r.Run.Command || s.Stale || s.Accuracy.Spec.Task == accuracy.NextToken || otherImages(&s.Deployment, &r.Deployment) {
+			if !s.IsOf(r.DeploymentID) || s.Run.Command != r.Run.Command || s.Stale || s.Accuracy.Spec.Decides() == 0 || otherImages(&s.Deployment, &r.Deployment) {
 				continue
 			}
 			verdict := s.Standing()

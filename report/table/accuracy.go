@@ -138,7 +138,7 @@ func ScoreSheet(of []results.Scored) (*Sheet, []string) {
 		case s.Verdict().Verdict == load.Suspect:
 			below = append(below, name+": "+s.Verdict().String())
 		}
-		if s.Held.Verdict != accuracy.Unchecked || s.Held.Why != nil || s.Held.Divergence != nil {
+		if s.Held.Reason() != "" {
 			below = append(below, name+": "+s.Held.String())
 		}
 		if models = append(models, s.Deployment.Model); slices.Index(models, s.Deployment.Model) == i {
