@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -99,7 +101,7 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 			return err
 		}
 	}
-	rows, others, blind := [][]any{{"BOX", "LAB", "COSTS", "UNTIL", "", "HAS COST"}}, 0, []string{}
+	rows, others, blind := [][]any{{"BOX", "LAB", "COSTS", "SINCE", "UNTIL", "", "HAS COST"}}, 0, []string{}
 	for _, h := range hosts {
 		renter, err := opt.Renter(h, func(format string, args ...any) {
 			t.logger().Info(fmt.Sprintf(format, args...), "plugin", h.Rent.Plugin)
@@ -117,11 +119,17 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		}
 		add := func(boxes []protocol.Box, what string, costs ...string) {
 			for i, b := range boxes {
-				cost := "-"
+				since, until, cost := "-", "-", "-"
+				if !b.BilledFrom.IsZero() {
+					since = b.BilledFrom.Local().Format(time.DateTime)
+				}
+				if end, err := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires]); err == nil {
+					until = end.Local().Format(time.DateTime)
+				}
 				if len(costs) > 0 {
 					cost = costs[i]
 				}
-				rows = append(rows, []any{b.ID, b.Labels[protocol.LabelLab], fmt.Sprintf("$%.2f/h", b.PricePerHour), b.Labels[protocol.LabelExpires], what, cost})
+				rows = append(rows, []any{b.ID, cmp.Or(b.Labels[protocol.LabelLab], "-"), fmt.Sprintf("$%.2f/h", b.PricePerHour), since, until, what, cost})
 			}
 		}
 		add(swept.Deleted, deleted, swept.Costs...)
@@ -130,17 +138,17 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		}
 		add(swept.Failed, "over, and not gone")
 		add(swept.Living, "its time is not over")
+		add(swept.Endless, "its labels tell no end: not touched")
+		add(swept.Others, "not hcl's, and not touched")
 		if others += len(swept.Others); swept.Blind {
 			blind = append(blind, h.Rent.Plugin)
 		}
 	}
-	if len(rows) > 1 {
-		errs = append(errs, writeTable(t.stdout, rows))
-	} else if errors.Join(errs...) == nil {
+	if len(rows) == 1+others && errors.Join(errs...) == nil {
 		fmt.Fprintln(t.stdout, "There is no box of hcl's.")
 	}
-	if others > 0 {
-		fmt.Fprintf(t.stdout, "%d more without hcl's labels, which nobody touched.\n", others)
+	if len(rows) > 1 {
+		errs = append(errs, writeTable(t.stdout, rows))
 	}
 	for _, name := range blind {
 		fmt.Fprintf(t.stdout, "%s cannot list its boxes: only those that this lab's journal has were looked at.\n", name)

@@ -152,7 +152,7 @@ func TestRented(t *testing.T) {
 	r.edit("requests = 20000", "requests = 9")
 	r.tells("apply", applied, "of an earlier run is there")
 	r.want(made+1, 1)
-	r.tells("sweep", exitDone, "its time is not over", "1 more without hcl's labels")
+	r.tells("sweep", exitDone, "its time is not over", "not hcl's, and not touched")
 	r.want(made+1, 1)
 	must(t, provider.Change(r.account, func(a *provider.Account) { a.Ahead = 2 * time.Hour }))
 	r.tells("sweep --dry-run", exitDone, "over, to be deleted")
@@ -667,6 +667,37 @@ func TestRentedOff(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(r.host.Dir, "bin", "shutdown"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
 	r.edit("requests = 8", "requests = 9")
 	r.tells("apply", applied, "it cannot shut itself down when it is not heard of: `shutdown -P +10`")
+}
+
+// TestSweepNames: each box that a sweep leaves is named, with its price and its age: those of others, and one of hcl's whose labels tell no end.
+func TestSweepNames(t *testing.T) {
+	t.Parallel()
+	r := newRented(t)
+	row := func(out, box string) string {
+		for line := range strings.Lines(out) {
+			if strings.HasPrefix(line, box) {
+				return strings.Join(strings.Fields(line), " ")
+			}
+		}
+		return out
+	}
+	r.changes(func(a *provider.Account) { a.Boxes[0].PricePerHour = 5 })
+	out := r.tells("sweep", exitDone, "There is no box of hcl's.")
+	if got, want := row(out, "of-others"), "of-others - $5.00/h - - not hcl's, and not touched -"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	since := time.Now().Add(-time.Hour)
+	r.changes(func(a *provider.Account) {
+		a.Boxes = append(a.Boxes, provider.Box{Box: protocol.Box{ID: "endless", Request: "hcl-1", State: protocol.Running, PricePerHour: 30, BilledFrom: since, Labels: map[string]string{
+			protocol.LabelLab: "rented", protocol.LabelRequest: "hcl-1", protocol.LabelExpires: "tomorrow",
+		}}})
+	})
+	out = r.tells("sweep", exitDone)
+	want := "endless rented $30.00/h " + since.Local().Format(time.DateTime) + " - its labels tell no end: not touched -"
+	if got := row(out, "endless"); got != want || strings.Contains(out, "There is no box of hcl's.") {
+		t.Errorf("%q, want %q\n%s", got, want, out)
+	}
+	r.want(1, 1)
 }
 
 // TestSweepPlugin: what is no plugin's name is not looked for, and no directory of it is made.

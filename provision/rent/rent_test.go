@@ -438,6 +438,35 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepEndless: a box whose labels tell no end has that of this journal; without one it is told of as hcl's, and left.
+func TestSweepEndless(t *testing.T) {
+	w := newWorld(t, func(a *provider.Account) { a.Can.Deadline = false })
+	_, err := w.renter.Rent(t.Context(), w.ask)
+	must(t, err)
+	elsewhere := *w.renter
+	elsewhere.Journal = NewJournal(t.TempDir())
+	for _, change := range []func(labels map[string]string){
+		func(labels map[string]string) { labels[protocol.LabelExpires] = "tomorrow" },
+		func(labels map[string]string) { delete(labels, protocol.LabelExpires) },
+		func(labels map[string]string) { delete(labels, protocol.LabelLab) }, // its request is hcl's alone
+	} {
+		w.changes(func(a *provider.Account) { change(a.Boxes[1].Labels) })
+		swept, err := elsewhere.Sweep(t.Context(), false)
+		if must(t, err); len(swept.Endless) != 1 || len(swept.Others) != 1 {
+			t.Errorf("%+v", swept)
+		}
+		swept, err = w.renter.Sweep(t.Context(), false)
+		if must(t, err); len(swept.Living) != 1 || len(swept.Endless) != 0 {
+			t.Errorf("where it was rented: %+v", swept)
+		}
+	}
+	w.changes(func(a *provider.Account) { a.Ahead = 2 * time.Hour })
+	swept, err := w.renter.Sweep(t.Context(), false)
+	if must(t, err); len(swept.Deleted) != 1 || len(w.living()) != 0 {
+		t.Errorf("%+v, %v live", swept, w.living())
+	}
+}
+
 // TestTwoAccounts: an account that never had a box is not believed that it is gone.
 func TestTwoAccounts(t *testing.T) {
 	w := newWorld(t, nil)

@@ -16,7 +16,8 @@ type Swept struct {
 	Gone    []*Rental      // of the journal, that are gone by themselves
 	Costs   []string       // of Deleted, as [Rental.Money]; nil: nothing was deleted
 	Living  []protocol.Box // ours, whose time is not over
-	Others  []protocol.Box // without our label, or with one that cannot be read: nobody touches them
+	Endless []protocol.Box // hcl's, whose labels tell no end that can be read: nobody touches them
+	Others  []protocol.Box // without hcl's labels: nobody touches them
 	Failed  []protocol.Box // ours, whose time was over, and that are not gone
 	Blind   bool           // the provider cannot list its boxes: those of this lab's journal were looked at alone
 }
@@ -68,12 +69,14 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 		until, unread := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires])
 		request := b.Labels[protocol.LabelRequest]
 		i := slices.IndexFunc(known, func(t *Rental) bool { return t.Request == request })
-		if i >= 0 && known[i].Deadline.Before(until) { // it is kept no longer
-			until = known[i].Deadline
+		if i >= 0 && (unread != nil || known[i].Deadline.Before(until)) { // it is kept no longer
+			until, unread = known[i].Deadline, nil
 		}
 		switch {
-		case request == "" || unread != nil:
+		case request == "" && b.Request == "" && b.Labels[protocol.LabelLab] == "":
 			s.Others = append(s.Others, b)
+		case request == "" || unread != nil:
+			s.Endless = append(s.Endless, b)
 		case now.Before(until):
 			s.Living = append(s.Living, b)
 		case dry:
