@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ type Call struct {
 	Env    []string      // "NAME=value", beside these
 	In     []byte        // its standard input
 	Within time.Duration // how long it may take
+	Grace  time.Duration // how long it may take to end by itself when it is cut off: its group gets SIGINT, as by Ctrl-C; 0: it is killed at once
 	Most   int           // bytes that it may print; of what it complains of, the first [complaint] are kept
 }
 
@@ -56,7 +58,7 @@ func (c Call) Run(ctx context.Context) (said Said, err error) {
 	defer end(nil)
 	out := &bounded{most: c.Most, full: func() { end(fmt.Errorf("it prints more than %s", plain.Bytes(int64(c.Most)))) }}
 	words := &bounded{most: complaint + 1, full: func() {}}
-	cmd := exec.CommandContext(ctx, c.Words[0], c.Words[1:]...)
+	cmd := exec.Command(c.Words[0], c.Words[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, []string{} // nil would be hcl's own
 	for _, name := range slices.Concat(where, c.Pass) {
 		if value, is := os.LookupEnv(name); is {
@@ -66,10 +68,17 @@ func (c Call) Run(ctx context.Context) (said Said, err error) {
 	cmd.Env = append(cmd.Env, c.Env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(c.In), out, words
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second // somebody else may hold its output open
-	err = cmd.Run()
-	if cmd.Process != nil {
+	if err = ctx.Err(); err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		ended := make(chan struct{})
+		var ending sync.WaitGroup
+		ending.Go(func() { c.end(ctx, cmd.Process, ended) })
+		err = cmd.Wait()
+		close(ended)
+		ending.Wait()
 		said.Left = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) == nil
 	}
 	said.Err = strings.TrimSpace(plain.Cut(words.kept.String(), complaint)) // "…" tells who hides secrets that the last may be cut
@@ -81,6 +90,25 @@ func (c Call) Run(ctx context.Context) (said Said, err error) {
 	}
 	said.Out = out.kept.String()
 	return said, err
+}
+
+// end ends a program and its group when ctx ends, unless it has ended before.
+func (c Call) end(ctx context.Context, first *os.Process, ended <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-ctx.Done():
+	}
+	if c.Grace > 0 {
+		syscall.Kill(-first.Pid, syscall.SIGINT)
+		select {
+		case <-ended:
+			return
+		case <-time.After(c.Grace):
+		}
+	}
+	syscall.Kill(-first.Pid, syscall.SIGKILL)
+	first.Kill() // which may have gone to another group
 }
 
 // bounded keeps the first of what is written to it, and says when there is more.

@@ -40,6 +40,9 @@ type Plugin struct {
 // VerbLimit is how long one run of a plugin may take: some make a box in it.
 const VerbLimit = 15 * time.Minute
 
+// grace is how long a plugin may take to end when it is cut off: what it knows of a box that it makes, it may have to write down.
+const grace = 30 * time.Second
+
 // maxAnswer is how much a plugin may print, in bytes.
 const maxAnswer = 4 << 20
 
@@ -77,6 +80,7 @@ func (p *Plugin) ask(ctx context.Context, q protocol.Request) (protocol.Answer, 
 	}
 	ran, err := program.Call{
 		Words: []string{path, q.Verb}, Dir: p.Dir, Pass: network, Env: p.environment(), In: input, Within: cmp.Or(p.Limit, VerbLimit), Most: maxAnswer,
+		Grace: grace,
 	}.Run(ctx)
 	var a protocol.Answer
 	hide := plain.NewSecrets(p.secrets()...)

@@ -290,6 +290,20 @@ func TestRentHangs(t *testing.T) {
 	}
 }
 
+// TestCutOffEnds: a plugin that is cut off may come to its end: it may have to write down what it has made.
+func TestCutOffEnds(t *testing.T) {
+	w := newWorld(t, nil)
+	script := filepath.Join(t.TempDir(), "hcl-rent-full")
+	must(t, os.WriteFile(script, []byte("#!/bin/sh\ntrap ': > ended; exit' INT\nhead -c 5000000 /dev/zero\nwhile :; do sleep 1; done\n"), 0o700))
+	w.renter.Plugin.Path, w.renter.Plugin.Dir = script, t.TempDir()
+	if _, _, err := w.renter.Capabilities(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "it prints more than") {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(w.renter.Plugin.Dir, "ended")); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestAgain: a box that a killed run has left is used again, and given back where it does not fit.
 func TestAgain(t *testing.T) {
 	w := newWorld(t, nil)
