@@ -29,6 +29,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -42,7 +43,14 @@ import (
 	"hclbench/provision/rent/protocol"
 )
 
-func main() { protocol.Main(answer) }
+// interrupted has a value when this program was told to end. It does not do so before tofu has, which was told too, and writes down what
+// it has made.
+var interrupted = make(chan os.Signal, 1)
+
+func main() {
+	signal.Notify(interrupted, os.Interrupt)
+	protocol.Main(answer)
+}
 
 func answer(q protocol.Request) (a protocol.Answer, err error) {
 	switch q.Verb {
@@ -370,6 +378,9 @@ func create(q protocol.Request) (*protocol.Box, error) {
 	var planned []string
 	if err == nil {
 		planned, err = r.plan()
+	}
+	if err == nil && len(interrupted) > 0 {
+		err = errors.New("it was interrupted")
 	}
 	if err == nil {
 		err = errors.Join(r.keep("logins", []string{r.login()}), r.keep("applying", q.Request))

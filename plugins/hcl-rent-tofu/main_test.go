@@ -466,24 +466,71 @@ func TestSlowFails(t *testing.T) {
 	}
 }
 
-// TestSlowKilled: a tofu that is killed while it makes a box is not believed that there is none, until somebody has looked.
-func TestSlowKilled(t *testing.T) {
-	w := newWorld(t, module+outputs)
+// creating runs the program until the cloud has made a box, whose answer does not come.
+func (w *world) creating() (*rent.Rental, *exec.Cmd) {
+	w.Helper()
 	w.cloud.hold = make(chan struct{})
 	rental := &rent.Rental{
 		Request: "hcl-00ff", Plugin: "tofu", Host: "box", Lab: "lab", Run: "run-1", Spec: w.ask.Want.Spec, Asked: time.Now(), Deadline: time.Now().Add(time.Hour), Price: 20, Stage: rent.Asked,
 	}
-	must(t, w.renter.Journal.Note(rental))
+	must(w.T, w.renter.Journal.Note(rental))
 	text, err := json.Marshal(protocol.Request{
 		Protocol: protocol.Version, Verb: protocol.Create, Request: rental.Request, Spec: rental.Spec, PublicKey: "ssh-ed25519 AAAA", Labels: map[string]string{"hcl-lab": "lab"},
 	})
-	must(t, err)
+	must(w.T, err)
 	cmd := exec.Command(w.renter.Plugin.Path, protocol.Create)
 	cmd.Stdin, cmd.SysProcAttr = bytes.NewReader(text), &syscall.SysProcAttr{Setpgid: true}
-	cmd.Env = []string{"PATH=" + testhost.Tofu(t) + ":" + os.Getenv("PATH"), "CLOUD_TOKEN=token-canary", "HCL_RENT_DIR=" + w.renter.Plugin.Dir}
-	must(t, cmd.Start())
+	cmd.Env = []string{"PATH=" + testhost.Tofu(w.T) + ":" + os.Getenv("PATH"), "CLOUD_TOKEN=token-canary", "HCL_RENT_DIR=" + w.renter.Plugin.Dir}
+	must(w.T, cmd.Start())
 	<-w.cloud.held
 	w.want(1)
+	return rental, cmd
+}
+
+// TestSlowInterrupted: a tofu that is interrupted while it makes a box writes down what it has made, and the box is ended by that.
+func TestSlowInterrupted(t *testing.T) {
+	w := newWorld(t, module+outputs+`
+resource "terraform_data" "ready" {
+  input = terraform_data.box.output
+  provisioner "local-exec" {
+    command = "curl -sSf -H \"Authorization: Bearer $CLOUD_TOKEN\" -X PUT --data ready ${self.input}-ready"
+  }
+}
+`)
+	rental, cmd := w.creating()
+	w.cloud.hold <- struct{}{} // the box is made
+	<-w.cloud.held             // and tofu at the next
+	must(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
+	cmd.Wait()
+	close(w.cloud.hold)
+	must(t, w.renter.Settle(t.Context(), rental))
+	if all := w.cloud.living(); all[rental.Request] != "" || w.stage() != rent.Over {
+		t.Errorf("%s, %v live", w.stage(), all)
+	}
+	w.nothingLeft()
+}
+
+// TestSlowInterruptedBefore: what is interrupted before it has asked for a box asks for none.
+func TestSlowInterruptedBefore(t *testing.T) {
+	w := newWorld(t, module+outputs)
+	dir := t.TempDir()
+	script := fmt.Sprintf("#!/bin/sh\n[ $1 != plan ] || kill -INT $PPID\nexec %s/tofu \"$@\"\n", testhost.Tofu(t))
+	must(t, os.WriteFile(filepath.Join(dir, "tofu"), []byte(script), 0o755))
+	path := &w.renter.Plugin.Env[1]
+	path.Value = provision.Plain(dir + ":" + path.Value.Reveal())
+	if _, err := w.renter.Rent(t.Context(), w.ask); err == nil || !strings.Contains(err.Error(), "no box was asked for: it was interrupted") {
+		t.Error(err)
+	}
+	if w.want(0); w.stage() != rent.Never {
+		t.Error(w.stage())
+	}
+	w.nothingLeft()
+}
+
+// TestSlowKilled: a tofu that is killed while it makes a box is not believed that there is none, until somebody has looked.
+func TestSlowKilled(t *testing.T) {
+	w := newWorld(t, module+outputs)
+	rental, cmd := w.creating()
 	w.renter.Poll.Total = 3 * time.Second
 	if err := w.renter.Settle(t.Context(), rental); err == nil || w.stage() == rent.Over || w.stage() == rent.Never {
 		t.Errorf("while tofu makes it: %v, %s", err, w.stage())
