@@ -212,10 +212,8 @@ func (o Options) Left(lab string, hosts, needed []*provision.Host) ([]*rent.Rent
 	})
 }
 
-// Owns reports whether a box is rented for the lab, or for what one of its hosts sends by hand.
-func (s Scope) Owns(t *rent.Rental) bool {
-	return t.Lab == s.Lab || t.Lab == benchLab && rentedFor(t, s.Hosts) != nil
-}
+// Owns reports whether a box is rented for the lab. What is sent by hand goes from hosts that have an address: it rents none.
+func (s Scope) Owns(t *rent.Rental) bool { return t.Lab == s.Lab }
 
 // rentedFor is the host that a box is rented for; nil: it is none of them.
 func rentedFor(t *rent.Rental, hosts []*provision.Host) *provision.Host {

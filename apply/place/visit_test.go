@@ -80,14 +80,14 @@ func TestStatusOfAKilledAgent(t *testing.T) {
 // TestStatusOfAnotherLab: a box that another lab of the same directory has rented for a host of the same name is not this lab's.
 func TestStatusOfAnotherLab(t *testing.T) {
 	journal := rent.NewJournal(t.TempDir())
-	for _, lab := range []string{"ours", "another"} {
+	for _, lab := range []string{"ours", "another", "bench"} {
 		err := journal.Note(&rent.Rental{Request: "hcl-" + lab, Plugin: "fake", Host: "box", Lab: lab, Run: "run-1", Stage: rent.Made, Box: protocol.Box{ID: lab, State: protocol.Pending}})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	hosts := []*provision.Host{{Name: "box", Rent: &provision.Rent{Plugin: "fake"}}}
-	for lab, want := range map[string]string{"ours": "ours", "another": "another", "third": ""} {
+	for lab, want := range map[string]string{"ours": "ours", "another": "another", "bench": "bench", "third": ""} {
 		all, err := Status(t.Context(), Scope{Lab: lab, Hosts: hosts}, Options{Rent: journal})
 		if err != nil || len(all) != 1 {
 			t.Fatalf("%v: %+v", err, all)
