@@ -46,7 +46,7 @@ engine "vllm" "fp8" {
   flags    = { quantization = "fp8" }
 }
 
-# Speculation proposes, and the model decides: its answers ought to be those of fp8 alone. That is what is asked here.
+# Speculation proposes, and the model decides: its answers ought to be those of fp8 alone.
 engine "vllm" "fp8-spec" {
   inherits = engine.vllm.fp8
   flags    = { speculative-config = { model = "meta-llama/Llama-3.2-1B-Instruct", num_speculative_tokens = 4 } }
@@ -79,5 +79,17 @@ accuracy "gsm8k" {
   shots_path = "train.jsonl"
   protocol   = "lm-eval 0.4.13"
   baseline   = engine.vllm.bf16
+  margin     = 0.01
+}
+
+# What speculation alone changes: the same questions, held against fp8.
+accuracy "speculation" {
+  engine     = [engine.vllm.fp8, engine.vllm.fp8-spec]
+  task       = "gsm8k"
+  path       = "test.jsonl"
+  shots_path = "train.jsonl"
+  protocol   = "lm-eval 0.4.13"
+  at         = [64]
+  baseline   = engine.vllm.fp8
   margin     = 0.01
 }
