@@ -42,6 +42,9 @@ type Spec struct {
 	MaxTokens int    `json:"max_tokens,omitempty"` // of an answer, reasoning included; 0: the protocol's
 }
 
+// MostSamples are the most answers to one question.
+const MostSamples = 256
+
 // Question is one question of a task, with its right answer.
 type Question struct {
 	ID      string          // that no other has: what the file says, else its place there from 1

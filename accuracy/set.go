@@ -82,8 +82,8 @@ func (s Spec) resolve() (Spec, recipe, error) {
 	if s.Samples == 0 {
 		s.Samples = max(r.samples, 1)
 	}
-	if s.Samples < 1 || s.Samples > 256 {
-		return s, r, fmt.Errorf("%d samples of each question: from 1 to 256 are possible", s.Samples)
+	if s.Samples < 1 || s.Samples > MostSamples {
+		return s, r, fmt.Errorf("%d samples of each question: from 1 to %d are possible", s.Samples, MostSamples)
 	}
 	if s.Questions == 0 {
 		s.Questions = r.questions

@@ -12,6 +12,7 @@ import (
 	"hclbench/engines"
 	"hclbench/hcl/lang"
 	"hclbench/load"
+	"hclbench/plain"
 )
 
 // Asking says of a cell that it asks the questions of a task, and what the answers are held against.
@@ -58,7 +59,7 @@ func accuracyBlock() *lang.BlockType {
 			lang.Arg("extract", lang.Text, spec(func(s *accuracy.Spec, how string) { s.Extract = how })),
 			lang.Arg("endpoint", lang.OneOf(load.Chat, load.Completions, load.Generate), spec(func(s *accuracy.Spec, e string) { s.Endpoint = e })),
 			lang.Arg("shots", lang.Whole(0, 100), func(d *accuracyDraft, n int) { d.Spec.Shots = &n }),
-			lang.Arg("samples", lang.Whole(1, 1000), func(d *accuracyDraft, n int) { d.Spec.Samples = n }),
+			lang.Arg("samples", lang.Whole(1, accuracy.MostSamples), func(d *accuracyDraft, n int) { d.Spec.Samples = n }),
 			lang.Arg("questions", lang.Whole(1, 1_000_000), func(d *accuracyDraft, n int) { d.Spec.Questions = n }),
 			lang.Arg("max_tokens", lang.Whole(1, longPrompt), func(d *accuracyDraft, n int) { d.Spec.MaxTokens = n }),
 			lang.Arg("at", concurrencies, func(d *accuracyDraft, at []int) { d.at = at }),
@@ -170,6 +171,11 @@ func checkTask(b *lang.Block, d *accuracyDraft) {
 		}
 	}
 	if b.Incomplete {
+		return
+	}
+	if d.Spec.Task == accuracy.JSONL && d.Spec.Scoring == "" {
+		b.Fail(b.Header.Lacking("scoring"), "Missing argument", "How the answer to a question of your own is found, no protocol says. Write scoring: %s.",
+			plain.List(accuracy.Scorings(), "or"))
 		return
 	}
 	whole, err := d.Spec.Check()

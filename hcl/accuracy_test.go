@@ -17,6 +17,8 @@ func askingLab(kind, asks string) string {
 func TestQuestionsRefused(t *testing.T) {
 	for name, x := range map[string]struct{ lab, want string }{
 		"too few samples": {askingLab("vllm", "  task = \"gpqa-diamond\"\n  baseline = engine.vllm.e"), "A verdict on task gpqa-diamond takes 4 answers to each question, and this asks for 1."},
+		"too many":        {askingLab("vllm", "  task = \"gpqa-diamond\"\n  samples = 300"), "between 1 and 256"},
+		"scoring":         {askingLab("vllm", "  task = \"jsonl\""), "Write scoring: exact, choice, numeric or pattern."},
 		"enough":          {askingLab("vllm", "  task = \"gpqa-diamond\"\n  samples = 4\n  baseline = engine.vllm.e"), ""},
 		"no baseline":     {askingLab("vllm", "  task = \"gpqa-diamond\""), ""},
 	} {
