@@ -221,10 +221,10 @@ func (t *Tune) Know(kept []byte) {
 	}
 }
 
-// Begin begins the ledger, unless something was tried. seed draws one.
+// Begin begins the ledger, unless something was tried. seed draws that of the search; that of the finals is drawn when they begin.
 func (t *Tune) Begin(seed func() uint64) {
 	if t.Ledger.Question == "" {
-		t.Ledger = results.Ledger{Question: t.asked(), Seed: seed(), FinalSeed: seed()}
+		t.Ledger = results.Ledger{Question: t.asked(), Seed: seed()}
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 type Ledger struct {
 	Question  string        `json:"question"` // a hash of what was asked: of another question nothing counts
 	Seed      uint64        `json:"seed,string"`
-	FinalSeed uint64        `json:"final_seed,string"` // of the finals; who proposes candidates never sees it
+	FinalSeed uint64        `json:"final_seed,string,omitempty"` // of the finals; 0: not drawn yet, so that who proposes candidates cannot find it
 	Starts    []Tried       `json:"starts"`
 	Asked     []Asked       `json:"asked,omitempty"`
 	Summary   *tune.Summary `json:"summary,omitempty"` // what came of them, for who has no lab; nil: of an earlier hcl

@@ -38,8 +38,8 @@ type Question struct {
 	Known Noise
 
 	// Seed is what the seeds of the search are made of, and FinalSeed those of the finals. Each start of the search has another,
-	// as each round of the finals has, so that nothing is fitted to one that is to come: whoever proposes candidates must see
-	// neither Seed nor FinalSeed.
+	// as each round of the finals has, so that nothing is fitted to one that is to come: whoever proposes candidates is told
+	// neither. FinalSeed says nothing until the finals begin, and may be drawn only then.
 	Seed, FinalSeed uint64
 
 	// Merge says what a candidate is once its options are put together: an identity, which is the same for two candidates

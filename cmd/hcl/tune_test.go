@@ -141,6 +141,14 @@ func TestTune(t *testing.T) {
 		}
 	}
 
+	seen, err := os.ReadFile(filepath.Join(u.lab, "store"))
+	must(t, err)
+	now, err := os.ReadFile(filepath.Join(u.lab, ".hcl", "results.db"))
+	must(t, err)
+	if strings.Contains(string(seen), "final_seed") || !strings.Contains(string(seen), `"seed"`) || !strings.Contains(string(now), "final_seed") {
+		t.Errorf("the seed of the finals is in the store while it is asked: %v; and at the end: %v", strings.Contains(string(seen), "final_seed"),
+			strings.Contains(string(now), "final_seed"))
+	}
 	if _, said, code := u.run("tune", "--write", "best.hcl"); code != exitDone {
 		t.Errorf("tune --write: exit %d, %s", code, said)
 	}
@@ -357,8 +365,8 @@ func TestTuneLess(t *testing.T) {
 	}
 }
 
-// TestTunePropose: a program names the best candidate, and others that are none; it is told no seed, its words are kept and asked for
-// once, and what it predicts stands beside what was measured.
+// TestTunePropose: a program names the best candidate, and others that are none; it is told no seed, and finds none of the finals in the
+// store, its words are kept and asked for once, and what it predicts stands beside what was measured.
 func TestTunePropose(t *testing.T) {
 	t.Parallel()
 	port, err := freePort()
@@ -369,6 +377,7 @@ func TestTunePropose(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(u.lab, "propose"), []byte(`#!/bin/sh
 cat >>heard
 echo asked >>times
+cat .hcl/results.db* >>store
 echo '{"flags": {"itl": "2ms"}, "predicted": 4321}'
 echo '{"flags": {"itl": "2ms"}}'
 echo '{"engine": "sim.none", "flags": {"itl": "1us"}}'
@@ -402,6 +411,14 @@ echo 'I think that 1 ms is best.'
 	must(t, err)
 	if n := strings.Count(string(times), "asked"); n != len(got.Asked) || strings.Contains(string(heard), "seed") || !strings.Contains(string(heard), `"stages"`) {
 		t.Errorf("it was asked %d times, %d are kept, and is told\n%s", n, len(got.Asked), heard)
+	}
+	seen, err := os.ReadFile(filepath.Join(u.lab, "store"))
+	must(t, err)
+	now, err := os.ReadFile(filepath.Join(u.lab, ".hcl", "results.db"))
+	must(t, err)
+	if strings.Contains(string(seen), "final_seed") || !strings.Contains(string(seen), `"seed"`) || !strings.Contains(string(now), "final_seed") {
+		t.Errorf("the seed of the finals is in the store while it is asked: %v; and at the end: %v", strings.Contains(string(seen), "final_seed"),
+			strings.Contains(string(now), "final_seed"))
 	}
 	if _, said, code := u.run("tune", "--write", "best.hcl"); code != exitDone {
 		t.Errorf("tune --write: exit %d, %s", code, said)
