@@ -11,11 +11,14 @@
 // leaves open: which errors come of a create without stock or quota (so they count as unknown, and the box is looked for); the
 // unit of cost_estimate (so the cost is not told, and hcl counts by price and time); from when a box is billed (taken as
 // created_at, the earlier; by the reference it is not billed any more once it is being deleted); whether hourly_price has the platform fee (an older version says that it has not); what /info says of
-// a box that was deleted (404 and the status "deleted" count as gone); and which characters a tag may have.
+// a box that was deleted (404 and the status "deleted" count as gone); which characters a tag may have; and whether two SSH keys may have
+// one name (so each has its own).
 package main
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -178,8 +181,30 @@ func (s *shadeform) create(q protocol.Request) (*protocol.Box, error) {
 	return s.status(protocol.Request{ID: made.ID}) // with the deadline that Shadeform itself tells
 }
 
-// sshKey is the ID of a key of the account, which is added where it is not there.
-func (s *shadeform) sshKey(public string) (id string, err error) {
+// sshKey is the ID of a key of the account, which is added where it is not there. Another one may add it at the same time.
+func (s *shadeform) sshKey(public string) (string, error) {
+	bare := withoutComment(public)
+	if id, err := s.findKey(bare); id != "" || err != nil {
+		return id, err
+	}
+	sum := sha256.Sum256([]byte(bare))
+	var added struct {
+		ID string `json:"id"`
+	}
+	err := s.Ask("POST", "/sshkeys/add", map[string]string{"name": "hcl-" + hex.EncodeToString(sum[:8]), "public_key": public}, &added)
+	if err == nil && added.ID == "" {
+		err = errors.New("the answer to a new SSH key has no ID")
+	}
+	if err != nil {
+		if id, _ := s.findKey(bare); id != "" {
+			return id, nil
+		}
+	}
+	return added.ID, err
+}
+
+// findKey is the ID of a key that the account has; empty: it has none.
+func (s *shadeform) findKey(bare string) (string, error) {
 	var there struct {
 		Keys []struct {
 			ID        string `json:"id"`
@@ -189,24 +214,17 @@ func (s *shadeform) sshKey(public string) (id string, err error) {
 	if err := s.Ask("GET", "/sshkeys", nil, &there); err != nil {
 		return "", err
 	}
-	bare := func(key string) string {
-		return strings.Join(strings.Fields(key)[:min(2, len(strings.Fields(key)))], " ")
-	} // without its comment
 	for _, k := range there.Keys {
-		if bare(k.PublicKey) == bare(public) {
+		if withoutComment(k.PublicKey) == bare {
 			return k.ID, nil
 		}
 	}
-	var added struct {
-		ID string `json:"id"`
-	}
-	if err := s.Ask("POST", "/sshkeys/add", map[string]string{"name": "hcl", "public_key": public}, &added); err != nil {
-		return "", err
-	}
-	if added.ID == "" {
-		return "", errors.New("the answer to a new SSH key has no ID")
-	}
-	return added.ID, nil
+	return "", nil
+}
+
+func withoutComment(key string) string {
+	words := strings.Fields(key)
+	return strings.Join(words[:min(2, len(words))], " ")
 }
 
 // status is a box by its ID, or by its request.

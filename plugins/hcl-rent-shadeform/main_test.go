@@ -33,7 +33,7 @@ const secret = "key-of-the-account"
 type account struct {
 	*testing.T
 	mu        sync.Mutex
-	fault     string // of a create: "lost", "quota", "garbage", "megabytes"; of a box: "no end"
+	fault     string // of a create: "lost", "quota", "garbage", "megabytes"; of a box: "no end"; of a key: "two at once"
 	instances []map[string]any
 	creates   []map[string]any
 	keys      []map[string]string
@@ -83,7 +83,22 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case what == "GET /v1/sshkeys":
 		say(200, map[string]any{"ssh_keys": a.keys})
 	case what == "POST /v1/sshkeys/add":
-		a.keys = append(a.keys, map[string]string{"id": fmt.Sprint("key-", len(a.keys)), "public_key": fmt.Sprint(body["public_key"])})
+		add := func() bool { // no name or key twice
+			for _, key := range a.keys {
+				if key["name"] == body["name"] || key["public_key"] == body["public_key"] {
+					return false
+				}
+			}
+			a.keys = append(a.keys, map[string]string{"id": fmt.Sprint("key-", len(a.keys)), "name": fmt.Sprint(body["name"]), "public_key": fmt.Sprint(body["public_key"])})
+			return true
+		}
+		if a.fault == "two at once" {
+			add()
+		}
+		if !add() {
+			say(409, map[string]string{"error": "there is such a key"})
+			return
+		}
 		say(200, a.keys[len(a.keys)-1])
 	case what == "POST /v1/instances/create":
 		a.creates = append(a.creates, body)
@@ -210,6 +225,23 @@ func TestRent(t *testing.T) {
 				t.Errorf("billed until %s, and ended at %s", until, rental.Ended)
 			}
 		})
+	}
+}
+
+// TestKeys: a key is added once, also by two at the same time, and beside those of other labs.
+func TestKeys(t *testing.T) {
+	a, r, ask := newRenter(t, "two at once", secret)
+	for i, public := range []string{"ssh-ed25519 AAAA me@here", "ssh-ed25519 BBBB me@here", "ssh-ed25519 AAAA me@there"} {
+		ask.Host, ask.PublicKey = fmt.Sprint("host-", i), public
+		if _, err := r.Rent(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := a.creates[i]["ssh_key_id"], []string{"key-0", "key-1", "key-0"}[i]; got != want {
+			t.Errorf("%s is %v, want %s: %v", public, got, want, a.keys)
+		}
+	}
+	if len(a.keys) != 2 {
+		t.Errorf("%v", a.keys)
 	}
 }
 
