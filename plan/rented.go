@@ -92,12 +92,16 @@ func (t *printer) rented(r *Rented) {
 			t.printf("    not known what there is: %s\n", h.Error)
 			continue
 		}
+		more := 0
 		for i, o := range h.Offers {
-			if i == 3 {
-				t.printf("    and %d more\n", len(h.Offers)-i)
-				break
+			if i >= 3 && o.ID != h.Chosen {
+				more++
+				continue
 			}
 			t.printf("    $%.2f an hour: %s\n", o.PricePerHour, described(o, h))
+		}
+		if more > 0 {
+			t.printf("    and %d more\n", more)
 		}
 		if h.None != "" {
 			t.printf("    nothing would be rented now: %s\n", h.None)
