@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/load"
 	"hclbench/report/chart"
@@ -165,11 +166,16 @@ func (c *Capacity) Ahead(of *Capacity) bool {
 	return c.Outcome.Holds != nil && of.Outcome.Breaks != nil && *c.Outcome.Holds >= *of.Outcome.Breaks*(1+c.Floor(of))
 }
 
-// Ranked parts the answers to one question: those that nobody is ahead of, and those that somebody is. Who has no answer,
-// or was rehearsed at another speed than real, is in neither.
+// AnswersWorse reports whether the engine answers worse than its baseline, so that what it holds leads nothing.
+func (c *Capacity) AnswersWorse() bool {
+	return slices.ContainsFunc(c.Rows, func(r *results.Row) bool { return r.Checked == string(accuracy.Worse) })
+}
+
+// Ranked parts the answers to one question: those that nobody is ahead of, and those that somebody is. Who has no answer, answers worse
+// than its baseline, or was rehearsed at another speed than real, is in neither.
 func Ranked(of []*Capacity) (front, behind []*Capacity) {
 	of = slices.DeleteFunc(slices.Clone(of), func(c *Capacity) bool {
-		return c.Outcome.Holds == nil && c.Outcome.Breaks == nil || IsFast(c.Rows[0])
+		return c.Outcome.Holds == nil && c.Outcome.Breaks == nil || IsFast(c.Rows[0]) || c.AnswersWorse()
 	})
 	for _, c := range of {
 		if slices.ContainsFunc(of, func(o *Capacity) bool { return o.Ahead(c) }) {

@@ -244,10 +244,14 @@ func Answered(of []*figure.Capacity) string {
 		return text
 	}
 	var texts []string
+	var worse []string
 	for _, c := range of {
 		texts = append(texts, c.Name()+": "+Bounds(&c.Outcome)+".")
+		if c.AnswersWorse() {
+			worse = append(worse, c.Name())
+		}
 	}
-	return strings.Join(texts, " ")
+	return figure.ListedWith(" ", append(texts, answerWorse(worse))...)
 }
 
 // Ranking says who holds more than whom, of answers to one question, by what is certain alone; empty: there are not two.
@@ -256,9 +260,12 @@ func Ranking(of []*figure.Capacity) string {
 	if len(front)+len(behind) < 2 {
 		return ""
 	}
-	var others []string // who may hold more than all of them
+	var others, worse []string // who may hold more than all of them, and who leads nothing
 	for _, c := range of {
-		if !slices.Contains(front, c) && !slices.Contains(behind, c) {
+		switch {
+		case c.AnswersWorse():
+			worse = append(worse, c.Name())
+		case !slices.Contains(front, c) && !slices.Contains(behind, c):
 			others = append(others, c.Name())
 		}
 	}
@@ -266,7 +273,7 @@ func Ranking(of []*figure.Capacity) string {
 	if others != nil && len(front) == 1 {
 		text += " Of " + Listed(others) + " nothing is certain."
 	}
-	return text
+	return figure.ListedWith(" ", text, answerWorse(worse))
 }
 
 // ranking says it of those that have an answer, which are not all there are.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/accuracy"
 	"hclbench/capacity"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
@@ -43,6 +44,23 @@ func TestRankingWithoutAnswer(t *testing.T) {
 		reporttest.Search{Engine: "trtllm.h200", Open: []float64{4, 256}})
 	reporttest.Check(t, "the ranking", "sglang.h200 holds the most of those with an answer: 79, and vllm.h200 breaks by 34. Of trtllm.h200 nothing is certain.",
 		Ranking(figure.Capacities(rows, found)))
+}
+
+// TestRankingOfWorse: who answers worse than its baseline leads nothing, and stands in nobody's way; that is said.
+func TestRankingOfWorse(t *testing.T) {
+	searches := []reporttest.Search{{Engine: "sglang.h200", Pass: []float64{79}, Fail: []float64{99}}, {Engine: "vllm.h200", Pass: []float64{28}, Fail: []float64{34}},
+		{Engine: "vllm.fp8", Pass: []float64{90}, Fail: []float64{120}}}
+	worse := func(n int) []*figure.Capacity {
+		rows, found := reporttest.Searched(searches[3-n:]...)
+		for i := range rows {
+			if rows[i].Deployment.Engine == "vllm.fp8" {
+				rows[i].Checked = string(accuracy.Worse)
+			}
+		}
+		return figure.Capacities(rows, found)
+	}
+	reporttest.Check(t, "of three", "sglang.h200 holds the most: 79, and vllm.h200 breaks by 34. vllm.fp8 answers worse than its baseline.", Answered(worse(3)))
+	reporttest.Check(t, "of two", "vllm.h200: holds 28, breaks by 34 concurrent (95 %). vllm.fp8: holds 90, breaks by 120 concurrent (95 %). vllm.fp8 answers worse than its baseline.", Answered(worse(2)))
 }
 
 // TestTried: only a load that was tried before is said to be tried again.

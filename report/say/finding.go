@@ -54,6 +54,11 @@ func answersWorse(a *figure.Answer, all *figure.Series) string {
 			}
 		}
 	}
+	return answerWorse(names)
+}
+
+// answerWorse says of whom it names that they answer worse than their baselines; empty: of nobody.
+func answerWorse(names []string) string {
 	switch len(names) {
 	case 0:
 		return ""
