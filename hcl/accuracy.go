@@ -9,6 +9,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"hclbench/accuracy"
+	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/hcl/lang"
 	"hclbench/load"
@@ -230,6 +231,8 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine, asked
 		b.Fail(at, "Wrong value", onlyRecipe, e.Address())
 	case b.UsesMatrix(e.Address()):
 		b.Fail(at, "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
+	case d.Spec.Endpoint == load.Generate && !engines.HasGenerate(e):
+		b.Fail(at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every question would fail. Write endpoint, or another protocol.", e.Address(), e.Kind)
 	case why != "":
 		b.Fail(b.At("max_tokens"), "Context too short", "%s", why)
 	case err != nil:
@@ -253,7 +256,7 @@ func tooLong(e *engines.Engine, s accuracy.Spec) (why string) {
 	return ""
 }
 
-// concurrenciesOf are those at which an engine is asked where nobody says it: the highest that it is measured at, and 1.
+// concurrenciesOf are those at which an engine is asked where nobody says it: the highest that it is measured or searched at, and 1.
 func concurrenciesOf(e *engines.Engine, benchmarks []Benchmark) []int {
 	most := 1
 	for _, b := range benchmarks {
@@ -262,6 +265,9 @@ func concurrenciesOf(e *engines.Engine, benchmarks []Benchmark) []int {
 				continue
 			}
 			most = max(most, c.Workload.Concurrency)
+			if c.Capacity != nil && c.Capacity.Of() == capacity.Concurrency {
+				most = max(most, int(c.Capacity.Most))
+			}
 			for _, s := range c.Workload.Stages {
 				most = max(most, s.Concurrency)
 			}

@@ -19,12 +19,36 @@ func TestQuestionsRefused(t *testing.T) {
 		"too few samples": {askingLab("vllm", "  task = \"gpqa-diamond\"\n  baseline = engine.vllm.e"), "A verdict on task gpqa-diamond takes 4 answers to each question, and this asks for 1."},
 		"too many":        {askingLab("vllm", "  task = \"gpqa-diamond\"\n  samples = 300"), "between 1 and 256"},
 		"scoring":         {askingLab("vllm", "  task = \"jsonl\""), "Write scoring: exact, choice, numeric or pattern."},
+		"generate":        {askingLab("vllm", "  task = \"gsm8k\"\n  protocol = \"sglang\""), "/generate is SGLang's"},
+		"its own":         {askingLab("sglang", "  task = \"gsm8k\"\n  protocol = \"sglang\""), ""},
+		"completions":     {askingLab("vllm", "  task = \"gsm8k\"\n  protocol = \"sglang\"\n  endpoint = \"completions\""), ""},
 		"enough":          {askingLab("vllm", "  task = \"gpqa-diamond\"\n  samples = 4\n  baseline = engine.vllm.e"), ""},
 		"no baseline":     {askingLab("vllm", "  task = \"gpqa-diamond\""), ""},
 	} {
 		_, problems := loadText(t, x.lab, lang.Vars{})
 		if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, x.want) || x.want == "" && said != "" {
 			t.Errorf("%s: said %q, want %q", name, said, x.want)
+		}
+	}
+}
+
+// TestAskedAsSearched: where nobody says at which concurrency, the range of a search counts.
+func TestAskedAsSearched(t *testing.T) {
+	lab := strings.Replace(askingLab("vllm", "  task = \"gsm8k\"\n  shots = 0"), "  at = [1]\n", "", 1) + `
+dataset "random" "d" { input_tokens = 16 }
+benchmark "chat" {
+  engine  = engine.vllm.e
+  dataset = dataset.random.d
+  slo { ttft_p95 = "1s" }
+  capacity {
+    of     = "concurrency"
+    within = [1, 64]
+  }
+  load { output_tokens = 16 }
+}`
+	for _, b := range mustLoad(t, lab, lang.Vars{}).Benchmarks {
+		if b.Name == "a" && (len(b.Cells) != 2 || b.Cells[1].Workload.Concurrency != 64) {
+			t.Errorf("it is asked in %d cells, %+v", len(b.Cells), b.Cells)
 		}
 	}
 }
