@@ -77,6 +77,10 @@ func (p *Plan) AtLeast(h *provision.Host, o protocol.Offer) float64 {
 func (t *printer) rented(r *Rented) {
 	t.printf("\nRented:\n")
 	for _, b := range r.Left {
+		if b.Box == "" {
+			t.printf("  %s, by run %s for host %s, at $%.2f an hour: the next apply looks for it first\n", b, b.Run, b.Host, b.Price)
+			continue
+		}
 		t.printf("  %s, which run %s left of host %s, at $%.2f an hour: the next apply gives it back first\n", b, b.Run, b.Host, b.Price)
 	}
 	for _, h := range r.Hosts {
@@ -85,7 +89,9 @@ func (t *printer) rented(r *Rented) {
 			t.printf(", at least $%.2f", h.Least)
 		}
 		t.printf("\n")
-		if b := h.Box; b != nil {
+		if b := h.Box; b != nil && b.Box == "" {
+			t.printf("    %s, by run %s at %s: the next apply looks for it first, and uses it if it fits\n", b, b.Run, b.Since.Local().Format(time.DateTime))
+		} else if b != nil {
 			t.printf("    %s of run %s is there since %s and has cost $%.2f so far: it is used again if it fits\n", b, b.Run, b.Since.Local().Format(time.DateTime), b.Cost)
 		}
 		if h.Error != "" {

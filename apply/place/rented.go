@@ -245,8 +245,11 @@ func Account(t *rent.Rental, hosts []*provision.Host) *provision.Host {
 
 // NoAccount says that no host of a lab knows by which account a box is rented, so that nobody can look at it or give it back.
 func NoAccount(t *rent.Rental) error {
-	return t.StillThere(fmt.Errorf("no host of the lab says by which account of %s it is rented: write the block of host %s again as it was, and run `hcl destroy`",
-		t.Plugin, t.Host))
+	return t.StillThere(noAccount(t))
+}
+
+func noAccount(t *rent.Rental) error {
+	return fmt.Errorf("no host of the lab says by which account of %s it is rented: write the block of host %s again as it was, and run `hcl destroy`", t.Plugin, t.Host)
 }
 
 // GiveBack gives boxes back. hosts are those of the lab.

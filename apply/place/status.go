@@ -27,6 +27,7 @@ type Presence struct {
 	Containers []provision.Found
 	Processes  []provision.Found
 	Rental     *rent.Rental      // of a rented host, or of one that the lab has no more: the box that is there; nil: none
+	NoAccount  error             // why nobody can give that box back; nil: hcl can
 	Others     []provision.Found // that carry the lab's name, and are another login's, store's or host block's
 }
 
@@ -45,6 +46,11 @@ func Status(ctx context.Context, scope Scope, opt Options) ([]Presence, error) {
 	for _, t := range open {
 		if rentedFor(t, places) == nil {
 			places, found, errs = append(places, &provision.Host{Name: t.Host}), append(found, Presence{Rental: t}), append(errs, nil)
+		}
+	}
+	for i := range found {
+		if t := found[i].Rental; t != nil && Account(t, places) == nil {
+			found[i].NoAccount = noAccount(t)
 		}
 	}
 	all, why := presences(places, found, errs)

@@ -517,10 +517,12 @@ func TestRentPlanUnsure(t *testing.T) {
 	r.tells("plan", exitDone, "at most $45.00", "$20.00 of that may go to earlier requests of which nobody knows whether they made a box",
 		"nothing would be rented now", "max_money is $30.00. This box can cost $20.00, and $20.00 may go to what was rented before (request hcl-1 of fake")
 	r.edit("max_money = 30", "max_money = 40")
-	r.tells("plan", exitDone, "at most $45.00", "would be taken now")
+	r.tells("plan", exitDone, "at most $45.00", "would be taken now",
+		"a request to fake of which nobody knows whether it made a box, by run earlier at "+unsure.Asked.Local().Format(time.DateTime)+": the next apply looks for it first")
 
 	unsure.Host = "of-before" // which the lab has no more
 	must(t, journal.Note(unsure))
+	r.tells("plan", exitDone, "a request to fake of which nobody knows whether it made a box, by run earlier for host of-before, at $20.00 an hour: the next apply looks for it first")
 	r.tells("plan", exitDone, "host box: until 1h00m after it is asked for, at most $25.00", "Until their hard ends they cost at most $45.00", "would be taken now")
 	r.edit("max_money = 40", "max_money = 30")
 	r.tells("plan", exitDone, "nothing would be rented now")
@@ -635,6 +637,31 @@ func TestRentedUnasked(t *testing.T) {
 	}
 	r.write(strings.Replace(whole, `"other"`, `"fake"`, 1))
 	r.tells("sweep", exitDone, "box-9", "gone by itself")
+}
+
+// TestRentedOverdue: status says of a box whose time is over that it is, of a request what is known of it, and of a box that no block of
+// the lab can give back what to write. What destroy has given back it tells, also where it fails with another.
+func TestRentedOverdue(t *testing.T) {
+	t.Parallel()
+	r := newRentedOn(t, []*testhost.Host{{Addr: "127.0.0.1:1"}}) // no box is made
+	journal, asked := rent.NewJournal(rentDir(r.lab)), time.Now().Add(-25*time.Hour)
+	note := func(box rent.Rental) {
+		box.Lab, box.Run, box.Price, box.Asked, box.Deadline = "rented", "run-1", 20, asked, asked.Add(24*time.Hour)
+		must(t, journal.Note(&box))
+	}
+	since, at := asked.Local().Format(time.DateTime), asked.Add(24*time.Hour).Local().Format(time.DateTime)
+	note(rent.Rental{Request: "hcl-1", Plugin: "fake", Host: "box", Stage: rent.Made, NoEnd: true, Box: protocol.Box{ID: "box-9", State: protocol.Running}})
+	note(rent.Rental{Request: "hcl-2", Plugin: "fake", Host: "before", Stage: rent.Asked})
+	note(rent.Rental{Request: "hcl-3", Plugin: "other", Host: "large", Stage: rent.Made, Box: protocol.Box{ID: "of-other", State: protocol.Running}})
+	said := r.tells("status", exitDone,
+		"box box-9 of fake, since "+since+", has cost $5", " so far; its time was over at "+at+", and nothing but hcl ends it: `hcl sweep` deletes it, if it is there still",
+		"asked for at $20.00 an hour", "request hcl-2 of fake, of which nobody knows whether it made a box, since "+since+", has cost $5", " so far if it did; its hard end was at "+at,
+		"no host of the lab says by which account of other it is rented: write the block of host large again as it was, and run `hcl destroy`")
+	if n := strings.Count(said, "`hcl apply` and `hcl destroy` give it back"); n != 1 { // hcl-2
+		t.Errorf("%d times in\n%s", n, said)
+	}
+	r.tells("destroy", exitUnclean, "Gave back box box-9 of fake, which has cost", "box of-other of other is not known to be gone", "its hard end was at "+at)
+	r.tells("status", exitDone, "of-other")
 }
 
 // TestRentedOff: a box that costs nothing when it is off is told to shut itself down soon after its lease, and the next apply gives back

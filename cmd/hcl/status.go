@@ -135,17 +135,26 @@ func statusOf(p place.Presence) (rows [][]any) {
 	}
 	if t := p.Rental; t != nil {
 		b := apply.Box(t, time.Now())
-		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far, until %s at the latest", b, b.Since.Local().Format(time.DateTime), b.Cost, b.Until.Local().Format(time.DateTime))
+		state, of, made := "rented", t.String(), ""
+		if b.Box == "" {
+			state, of, made = "asked for", of+", of which nobody knows whether it made a box", " if it did"
+		}
+		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far%s; %s", of, b.Since.Local().Format(time.DateTime), b.Cost, made, t.End())
+		if !time.Now().Before(b.Until) {
+			what += ": `hcl sweep` deletes it, if it is there still"
+		}
 		if b.Off > 0 {
 			what += fmt.Sprintf(", off by itself %s after a lease on it that nobody renews", time.Duration(b.Off*float64(time.Second)))
 		}
 		if b.Kept {
 			what += ", kept for the next run"
 		}
-		if p.Host.Rent == nil {
+		if p.NoAccount != nil {
+			what += "; " + p.NoAccount.Error()
+		} else if p.Host.Rent == nil {
 			what += ", for a host that the lab has no more: `hcl apply` and `hcl destroy` give it back"
 		}
-		add("-", fmt.Sprintf("rented at $%.2f an hour", b.Price), b.Run, what)
+		add("-", fmt.Sprintf("%s at $%.2f an hour", state, b.Price), b.Run, what)
 	} else if p.Host.Rent != nil {
 		add("-", "not rented now", "-", "-")
 	}
@@ -259,17 +268,14 @@ func runDestroy(ctx context.Context, t *console, o destroyOptions) error {
 	if store != nil {
 		err = errors.Join(err, apply.KeepStays(context.WithoutCancel(ctx), store, opt.Rent)) // of boxes that are gone now
 	}
-	if err != nil {
-		return err
-	}
-	now, err := opt.Rent.Rentals()
-	if err != nil {
-		return err
-	}
+	now, why := opt.Rent.Rentals()
 	for _, box := range now {
 		if box.Stage == rent.Over && slices.ContainsFunc(rented, func(was *rent.Rental) bool { return was.Request == box.Request }) {
 			fmt.Fprintf(t.stdout, "Gave back %s, which has cost %s.\n", box, box.Money())
 		}
+	}
+	if err = errors.Join(err, why); err != nil {
+		return err
 	}
 	n, others := 0, 0
 	for _, p := range removed {

@@ -41,6 +41,9 @@ type Rental struct {
 	// OffAfter is how long after a lease on it that nobody renews it shuts itself down, as it costs nothing when it is off; 0: it does not.
 	OffAfter time.Duration `json:"off_after,omitempty"`
 
+	// NoEnd says that nothing but hcl ends it: its provider does not, and it does not shut itself down.
+	NoEnd bool `json:"no_end,omitempty"`
+
 	Box   protocol.Box `json:"box,omitzero"`
 	Hard  time.Time    `json:"hard,omitzero"`      // the hard end that was told, where Deadline is nearer, as it is kept
 	Ended time.Time    `json:"ended,omitzero"`     // when it was seen to be gone
@@ -126,6 +129,18 @@ func (t *Rental) String() string {
 		return fmt.Sprintf("request %s of %s", t.Request, t.Plugin)
 	}
 	return fmt.Sprintf("box %s of %s", t.Box.ID, t.Plugin)
+}
+
+// End says when its time is over, or was, and who sees to that.
+func (t *Rental) End() string {
+	is, at := "is", t.Deadline.Local().Format(time.DateTime)
+	if !time.Now().Before(t.Deadline) {
+		is = "was"
+	}
+	if t.NoEnd {
+		return fmt.Sprintf("its time %s over at %s, and nothing but hcl ends it", is, at)
+	}
+	return fmt.Sprintf("its hard end %s at %s", is, at)
 }
 
 // Money is what it has cost: "$12.30", or "about $12.30" where the provider does not tell it.

@@ -149,6 +149,7 @@ func (r *Renter) Rent(ctx context.Context, a Ask) (*Rental, error) {
 	t := &Rental{
 		Request: "hcl-" + hex.EncodeToString(id), Plugin: a.Want.Plugin, Payer: can.Account, Host: a.Host, Lab: a.Lab, Run: a.Run, Spec: a.Want.Spec,
 		Asked: time.Now(), Deadline: now.Add(a.Want.TTL).UTC().Truncate(time.Second), Price: offer.PricePerHour, Stage: Asked, OffAfter: offAfter(a.Want, can),
+		NoEnd:   !can.Deadline && !can.OffIsFree,
 		Minimum: offer.Minimum, GPUs: cmp.Or(offer.GPUs, a.GPUs), Key: a.PublicKey, Shares: []Share{{Run: a.Run, From: time.Now()}},
 	}
 	t.Login, t.Until = r.Plugin.login(t), t.Deadline.Add(-ahead)
@@ -217,8 +218,8 @@ func (r *Renter) create(ctx context.Context, t *Rental, a Ask, offer protocol.Of
 			t.Stage = Never
 			return errors.Join(err, r.Journal.Note(t))
 		default:
-			return fmt.Errorf("%w (request %s): %w. It was looked for: %w. The next apply and `hcl sweep` look again; if it is there, it may cost "+
-				"$%.2f an hour until %s", ErrUnsure, t.Request, err, looked, t.Price, t.Deadline.Local().Format(time.DateTime))
+			return fmt.Errorf("%w (request %s): %w. It was looked for: %w. The next apply and `hcl sweep` look again; if it is there, it costs "+
+				"$%.2f an hour, and %s", ErrUnsure, t.Request, err, looked, t.Price, t.End())
 		}
 	}
 	t.Box, t.Stage = *box, Made
@@ -716,8 +717,11 @@ func (r *Renter) mine(t *Rental, can protocol.Capabilities) error {
 
 // StillThere says that a box costs money, and why it is not given back.
 func (t *Rental) StillThere(err error) error {
-	return fmt.Errorf("box %s of %s is not known to be gone, and costs $%.2f an hour until then: %w. `hcl sweep` tries again; its hard end is %s",
-		cmp.Or(t.Box.ID, t.Request), t.Plugin, t.Price, err, t.Deadline.Local().Format(time.DateTime))
+	what := t.String()
+	if t.Box.ID == "" {
+		what += " may have made a box, which"
+	}
+	return fmt.Errorf("%s is not known to be gone, and costs $%.2f an hour until then: %w. `hcl sweep` tries again; %s", what, t.Price, err, t.End())
 }
 
 // end deletes a box until the provider says that it is gone: that a delete was taken says nothing.

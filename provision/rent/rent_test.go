@@ -843,6 +843,37 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
+// TestEndWords: messages say who ends a box, and whether its time is over.
+func TestEndWords(t *testing.T) {
+	for _, of := range []struct {
+		can       protocol.Capabilities
+		is, later string
+	}{
+		{protocol.Capabilities{Deadline: true}, "its hard end is at ", "its hard end was at "},
+		{protocol.Capabilities{OffIsFree: true}, "its hard end is at ", "its hard end was at "},
+		{protocol.Capabilities{}, "its time is over at ", "its time was over at "},
+	} {
+		w := newWorld(t, func(a *provider.Account) { a.Can = of.can }, provider.LostBefore)
+		w.renter.Sure.Total = time.Millisecond
+		_, err := w.renter.Rent(t.Context(), w.ask)
+		all, why := w.renter.Journal.Rentals()
+		must(t, why)
+		r, none := all[0], errors.New("no answer")
+		alone := "and nothing but hcl ends it"
+		for _, err := range []error{err, r.StillThere(none)} {
+			if !strings.Contains(err.Error(), of.is+r.Deadline.Local().Format(time.DateTime)) || strings.Contains(err.Error(), alone) != (of.can == protocol.Capabilities{}) {
+				t.Errorf("%+v: %v", of.can, err)
+			}
+		}
+		r.Deadline = time.Now().Add(-time.Hour)
+		want := "request " + r.Request + " of fake may have made a box, which is not known to be gone, and costs $20.00 an hour until then: no answer. `hcl sweep` tries again; " +
+			of.later + r.Deadline.Local().Format(time.DateTime)
+		if got := r.StillThere(none).Error(); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
 // TestKept: a box that is kept for less than a quarter of its time is used again, until the hard end that was told.
 func TestKept(t *testing.T) {
 	w := newWorld(t, nil)
