@@ -33,7 +33,8 @@ const secret = "key-of-the-account"
 type account struct {
 	*testing.T
 	mu        sync.Mutex
-	fault     string // of a create: "lost", "quota", "garbage", "megabytes"; of a box: "no end"; of a key: "two at once"
+	ahead     time.Duration // its clock
+	fault     string        // of a create: "lost", "quota", "garbage", "megabytes"; of a box: "no end"; of a key: "two at once"; of a delete: "stays"
 	instances []map[string]any
 	creates   []map[string]any
 	keys      []map[string]string
@@ -42,6 +43,7 @@ type account struct {
 func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	w.Header().Set("Date", time.Now().Add(a.ahead).UTC().Format(http.TimeFormat))
 	say := func(status int, what any) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -132,7 +134,9 @@ func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case "pending":
 			mine["status"], mine["ip"] = "active", "192.0.2.1"
 		case "deleting":
-			mine["status"] = "deleted"
+			if a.fault != "stays" {
+				mine["status"] = "deleted"
+			}
 		}
 	case verb == "delete":
 		mine["status"] = "deleting"
@@ -225,6 +229,50 @@ func TestRent(t *testing.T) {
 				t.Errorf("billed until %s, and ended at %s", until, rental.Ended)
 			}
 		})
+	}
+}
+
+// TestBilledOnce: a box is billed until it was to be deleted first, whenever it is to be deleted again; but not if it has run since.
+func TestBilledOnce(t *testing.T) {
+	for _, runs := range []bool{false, true} {
+		a, r, ask := newRenter(t, "", secret)
+		if _, err := r.Rent(t.Context(), ask); err != nil {
+			t.Fatal(err)
+		}
+		var until []time.Time
+		for i, ahead := range []time.Duration{0, 2 * time.Hour, 3 * time.Hour} {
+			last := i == 2
+			a.mu.Lock()
+			if a.ahead, a.fault = ahead, "stays"; last {
+				a.fault = ""
+			}
+			if runs && i == 1 {
+				a.instances[0]["status"] = "active"
+			}
+			a.mu.Unlock()
+			if r.Poll.Total = 100 * time.Millisecond; last {
+				r.Poll.Total = 5 * time.Minute
+			}
+			all, err := r.Journal.Rentals()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 1 {
+				_, err = r.Sweep(t.Context(), false)
+			} else {
+				err = r.Release(t.Context(), all[0])
+			}
+			if (err == nil) != last {
+				t.Fatalf("after %s: %v", ahead, err)
+			}
+			if all, err = r.Journal.Rentals(); err != nil {
+				t.Fatal(err)
+			}
+			until = append(until, all[0].Box.BilledUntil)
+		}
+		if until[0].IsZero() || !until[1].Equal(until[2]) || until[0].Equal(until[1]) == runs {
+			t.Errorf("it runs between the first two: %t; billed until %s", runs, until)
+		}
 	}
 }
 

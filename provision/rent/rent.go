@@ -295,13 +295,14 @@ func (r *Renter) find(ctx context.Context, t *Rental, can protocol.Capabilities)
 	// A list may be behind, lack labels, and need not tell addresses: what it has not is gone when the status says so too.
 	one := *t
 	if len(ours) > 0 {
+		t.ends(&ours[0])
 		one.Box = ours[0]
+		one.Box.BilledUntil = t.Box.BilledUntil
 	} else if t.Box.ID == "" {
 		return nil, r.believe(t)
 	}
 	box, err := r.status(ctx, &one)
-	t.Login, t.taken = one.Login, one.taken
-	t.ends(&one.Box)
+	t.Login, t.taken, t.Box.BilledUntil = one.Login, one.taken, one.Box.BilledUntil
 	switch {
 	case err != nil:
 		return nil, err
@@ -482,6 +483,9 @@ func (r *Renter) status(ctx context.Context, t *Rental) (*protocol.Box, error) {
 	if now := r.Plugin.login(t); t.Login != "" && t.Login != now { // within a run it stays: others read it meanwhile
 		t.Login = now
 	}
+	if a.Box.State != protocol.Ending && !t.Box.BilledUntil.IsZero() { // it was ending, and runs on
+		t.Box.BilledUntil = time.Time{}
+	}
 	t.ends(a.Box)
 	return a.Box, nil
 }
@@ -648,7 +652,7 @@ func (r *Renter) Release(ctx context.Context, t *Rental) error {
 		return t.StillThere(err)
 	}
 	if err := r.end(ctx, t, can); err != nil {
-		return t.StillThere(err)
+		return errors.Join(t.StillThere(err), r.Journal.Note(t)) // with the end that the provider may have told
 	}
 	return r.over(ctx, t, can, ahead)
 }
@@ -792,11 +796,16 @@ func (r *Renter) bill(ctx context.Context, t *Rental, can protocol.Capabilities,
 	}
 }
 
-// ends notes until when a box is billed that ends, where the provider tells it: it may know nothing of that box the next time.
+// ends notes until when a box is billed that ends, where the provider tells it: it may know nothing of that box the next time. What it
+// has told first stays: of one that is asked to end again it may tell now.
 func (t *Rental) ends(box *protocol.Box) {
-	if (box.State == protocol.Ending || box.State == protocol.Gone) && !box.BilledUntil.IsZero() {
+	if box.State != protocol.Ending && box.State != protocol.Gone {
+		return
+	}
+	if t.Box.BilledUntil.IsZero() {
 		t.Box.BilledUntil = box.BilledUntil
 	}
+	box.BilledUntil = t.Box.BilledUntil
 }
 
 // billed notes since when it costs money, where the provider tells it: no long time before it was asked for.

@@ -86,9 +86,13 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 			if i >= 0 {
 				t = known[i]
 			}
+			t.ends(&b)
 			t.Box = b
 			why := r.end(ctx, t, can)
 			if why != nil {
+				if i >= 0 {
+					err = errors.Join(err, r.Journal.Note(t))
+				}
 				s.Failed, err = append(s.Failed, b), errors.Join(err, t.StillThere(why))
 				continue
 			}
