@@ -527,8 +527,8 @@ func (s *Search) outlook(a Answer) outlook {
 			o.high, o.to = t.Load, t.Load
 		}
 	}
-	if a.Holds != nil && o.high <= o.low*(1+s.Precision) {
-		return o // the bounds are as near as was asked
+	if s.near(a) {
+		return o
 	}
 	o.apart = o.rises + math.Log(o.high/o.low) + o.falls
 	for i := range candidates + 1 {
@@ -578,10 +578,20 @@ func (o *outlook) best(most func(at float64) float64, pass, fail bool) (at, brin
 		if float64(had)+requests < o.rounds(x) {
 			passes = 0
 		}
-		if g := passes * (o.rises + math.Log(x/o.low)) / o.apart; pass && g > brings {
+		if float64(had)+requests < leastToFail {
+			holds = 1
+		}
+		rises, falls := o.rises+math.Log(x/o.low), o.falls+math.Log(o.high/x)
+		if x == o.Most {
+			rises += o.falls // there is nothing above to break
+		}
+		if x == o.Least {
+			falls += o.rises
+		}
+		if g := passes * rises / o.apart; pass && g > brings {
 			at, brings = x, g
 		}
-		if g := (1 - holds) * (math.Log(o.high/x) + o.falls) / o.apart; fail && g > brings {
+		if g := (1 - holds) * falls / o.apart; fail && g > brings {
 			at, brings = x, g
 		}
 	}
@@ -636,7 +646,7 @@ func (t *Tried) leans() bool {
 
 // part is what a load may cost before others are tried.
 func (s *Search) part(at float64) float64 {
-	return max(s.Budget/share, 1.5*max(s.least, s.rounds(at))*s.perRequest())
+	return max(s.Budget/share, 1.5*max(s.least, s.rounds(at), leastToFail)*s.perRequest())
 }
 
 // round is a load as it can be sent and read: a whole number, or three digits that count.
@@ -665,6 +675,7 @@ func (s *Search) Tried(t Try, cost float64, doubt string, drifts bool) {
 	x.Tries++
 	x.spent += cost
 	x.sent += len(t.inFlight) - len(x.inFlight)
+	t.end()
 	found := t.verdict
 	if t.Again && found == Pass && t.also != nil {
 		found = t.also.verdict // what it has passed by before is no matter
@@ -727,6 +738,18 @@ type Answer struct {
 	Finished bool   // the bounds are as near as was asked, or at the ends of the range; Holds has passed again
 }
 
+// near reports whether the bounds are as near to each other as was asked. An end of the range is as good as a bound beyond it, once it
+// has its verdict.
+func (s *Search) near(a Answer) bool {
+	switch {
+	case a.Holds == nil:
+		return a.Breaks != nil && a.Breaks.Load == s.Least
+	case a.Breaks == nil:
+		return a.Holds.Load == s.Most
+	}
+	return a.Breaks.Load <= a.Holds.Load*(1+s.Precision) || s.Whole && a.Breaks.Load == a.Holds.Load+1
+}
+
 // Answer is what is certain so far.
 func (s *Search) Answer() Answer {
 	a := Answer{Holds: s.highest(), Breaks: s.lowest(), Ended: s.ended}
@@ -738,12 +761,7 @@ func (s *Search) Answer() Answer {
 	case a.Holds != nil && a.Breaks != nil && a.Breaks.Load < a.Holds.Load:
 		a.Flaw = fmt.Sprintf("not monotone: a load of %v passes and one of %v fails", a.Holds.Load, a.Breaks.Load)
 	}
-	high := s.Most
-	if a.Breaks != nil {
-		high = a.Breaks.Load
-	}
-	a.Finished = a.Flaw == "" && a.Ended == "" && !a.Breaks.brokeQuickly() && (a.Holds == nil && high == s.Least || a.Holds != nil && a.Holds.Again == Pass &&
-		(high <= a.Holds.Load*(1+s.Precision) || s.Whole && high == a.Holds.Load+1))
+	a.Finished = a.Flaw == "" && a.Ended == "" && !a.Breaks.brokeQuickly() && (a.Holds == nil || a.Holds.Again == Pass) && s.near(a)
 	if a.Breaks != nil {
 		if i := slices.IndexFunc(a.Breaks.Lines, func(l Line) bool { return l.Verdict == Fail }); i >= 0 {
 			a.BoundBy = a.Breaks.Lines[i].Name

@@ -85,7 +85,7 @@ func TestOrder(t *testing.T) {
 		{1, 1024, 40, "[4 8 16 32 64 47 37 43 40 41 40 41]", 40, 41},
 		{1, 8, 100, "[4 8]", 8, 0},
 		{3, 7, 100, "[7]", 7, 0},
-		{8, 64, 1, "[32 11 8 8]", 0, 8},
+		{8, 64, 1, "[32 8 8]", 0, 8},
 		{1, 1000, 2, "[4 1 2 3 2 3]", 2, 3},
 	} {
 		s, loads := follow(t, line95(x.least, x.most), func(try Try) (bool, string) { return try.Load > x.holds, "" })
@@ -101,6 +101,25 @@ func TestOrder(t *testing.T) {
 		}
 		if (a.BoundBy == "ttft_p95") != (high > 0) {
 			t.Errorf("bound by %q", a.BoundBy)
+		}
+	}
+}
+
+// TestEnds: where nothing breaks, a search is over when the most of its range has passed, and not one load below; where nothing holds,
+// when the least has failed. A small budget is enough for both.
+func TestEnds(t *testing.T) {
+	for _, most := range []float64{2, 10, 16, 20} {
+		for _, budget := range []float64{1000, 2000, 4000, 30_000} {
+			q := line95(1, most)
+			q.Budget = budget
+			s, loads := follow(t, q, func(Try) (bool, string) { return false, "" })
+			if a := s.Answer(); a.Holds == nil || a.Holds.Load != most || !a.Finished {
+				t.Errorf("1 to %v with %v, all hold: %v, %+v", most, budget, loads, a)
+			}
+			s, loads = follow(t, q, func(Try) (bool, string) { return true, "" })
+			if a := s.Answer(); a.Breaks == nil || a.Breaks.Load != 1 || !a.Finished {
+				t.Errorf("1 to %v with %v, none holds: %v, %+v", most, budget, loads, a)
+			}
 		}
 	}
 }

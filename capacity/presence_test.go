@@ -59,7 +59,7 @@ func sends(t *testing.T, q Question, server func(at float64, n int) (time.Durati
 func goesAgain(took time.Duration, class string) func(at float64, n int) (time.Duration, string) {
 	return func(at float64, n int) (time.Duration, string) {
 		switch {
-		case n > 1000:
+		case n > 1230:
 			return took, class
 		case at > 8:
 			return 2 * time.Second, ""
@@ -98,9 +98,9 @@ func TestGone(t *testing.T) {
 			return quick, ""
 		}, "[16 32 16]", 16, 0, "since some moment of a load of 32, and at one of 16 then"},
 		"goes as it is asked again": {20_000, goesAgain(quick, load.ClassConnect),
-			"[16 6 10 8 9 8 8]", 8, 0, "since some moment of a load of 8, and when that was tried again (none of "},
+			"[16 4 8 12 10 9 8 8]", 8, 0, "since some moment of a load of 8, and when that was tried again (none of "},
 		"falls silent as it is asked again": {20_000, goesAgain(load.DefaultStall, load.ClassStall),
-			"[16 6 10 8 9 8 8]", 8, 0, "since some moment of a load of 8, and when that was tried again (none of "},
+			"[16 4 8 12 10 9 8 8]", 8, 0, "since some moment of a load of 8, and when that was tried again (none of "},
 		"is silent for longer": {0, func(float64, int) (time.Duration, string) { return load.DefaultStall, load.ClassStall },
 			"[16]", 0, 0, "failed at a load of 16, and nothing is left of the budget to ask again (none of 1 requests completed): see that"},
 		"fails at one load": {20_000, func(at float64, n int) (time.Duration, string) {

@@ -176,7 +176,23 @@ func (s *series) add(values []float64, inFlight float64) {
 			s.lines[i].add(v)
 		}
 	}
-	if s.inFlight = append(s.inFlight, inFlight); len(s.inFlight) < s.look || s.verdict != Unresolved {
+	if s.inFlight = append(s.inFlight, inFlight); len(s.inFlight) >= s.look {
+		s.judge()
+	}
+}
+
+// end judges a load by all that it has had, as no more comes.
+func (s *series) end() {
+	if s.also != nil {
+		s.also.end()
+	}
+	if len(s.inFlight) > 0 {
+		s.judge()
+	}
+}
+
+func (s *series) judge() {
+	if s.verdict != Unresolved {
 		return
 	}
 	s.look = len(s.inFlight) + 1 + len(s.inFlight)/looks
