@@ -190,12 +190,11 @@ func freshWorlds() []world {
 // TestSlowFresh: with seeds that were kept aside until the rules were done, at most 4 of 50 searches are wrong, also of two states
 // whose worse comes seldom and lasts for long.
 func TestSlowFresh(t *testing.T) {
-	const searches = 50
+	searches, most, seed := asked(t, 50, 4, 100_001)
 	for _, w := range freshWorlds() {
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
-			const most = 4
-			o := w.searches(100_001, searches, w.search)
+			o := w.searches(seed, searches, w.search)
 			t.Logf("| %s | %.3g | %.3g to %.3g | %.2f | %.0f | %d | %d |", w.name, w.holds(0), o.holds, o.breaks, o.width, o.requests, o.wrong, o.open)
 			if o.wrong > most {
 				t.Errorf("%d of %d answers are wrong", o.wrong, searches)
