@@ -76,7 +76,7 @@ func (s *Search) String() string {
 	if q.Timed && q.Whole { // how long a request takes
 		unknown = ", and whether these fit nobody knows before"
 	}
-	return fmt.Sprintf("%s from %s to %s, %s %% sure and within %s %%; %s first, then twice as many for as long as it holds, then halves between; "+
+	return fmt.Sprintf("%s from %s to %s, %s %% sure and within %s %%; %s first, then twice as many for as long as it holds, then those between that tell the most; "+
 		"at most %s; from %s to %s%s", q.Of(), number(q.Least), number(q.Most), number(100*q.Confidence), number(100*q.Precision), number(s.first),
 		plain.Count(s.loads, "load"), plain.Count(s.least, "request"), s.budget(), unknown)
 }

@@ -180,10 +180,14 @@ func LineText(name string, most load.Duration) string {
 	return fmt.Sprintf("%s ≤ %s", LineName(name), most)
 }
 
-// Holding are the figures at the load that certainly holds: its throughput, its times to the first token and per token,
-// and those that the SLO is about; empty: no load does.
+// Holding are the figures at the load that certainly holds, or, where none does, at the least of the range: its throughput, its times to
+// the first token and per token, and those that the SLO is about; empty: neither is certain.
 func Holding(c *figure.Capacity) string {
-	rows := c.At(c.Outcome.Holds)
+	at := c.Outcome.Holds
+	if at == nil && c.Outcome.Breaks != nil && *c.Outcome.Breaks == c.Outcome.Least {
+		at = c.Outcome.Breaks
+	}
+	rows := c.At(at)
 	if len(rows) == 0 {
 		return ""
 	}
@@ -221,7 +225,7 @@ func Holding(c *figure.Capacity) string {
 	if parts == nil {
 		return ""
 	}
-	return fmt.Sprintf("at %s: %s", number.Short(*c.Outcome.Holds), strings.Join(parts, ", "))
+	return fmt.Sprintf("at %s: %s", number.Short(*at), strings.Join(parts, ", "))
 }
 
 // BoundsShort are the bounds of a capacity beside its bar: "83 to 113", "83 or more", "below 4"; where there is no answer
