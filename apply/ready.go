@@ -226,8 +226,8 @@ func atPort(base string, port int) string {
 const (
 	tryWithin = 10 * time.Minute // the first long prompt of a large model compiles kernels
 	tryTokens = 8
-	// settleTime is how long a router that does not list its workers may take to learn of all of them: they
-	// tell it of themselves every few seconds.
+	// settleTime is how long a router may take until each of its workers has had a request: those that it does not list tell it of
+	// themselves every few seconds, and on a busy host it may see none in flight for a while.
 	settleTime = 15 * time.Second
 	tryWords   = 256
 )
@@ -250,8 +250,8 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 	before, patience := e.tally(ctx), engines.ReadinessOf(e.d.Engine).Stall
 	said := map[string]string{}
 	var idle []string
-	round, settled := max(len(e.workers()), 3), time.Now()
-	if front := e.front().Engine; front.Router && engines.Workers(front) == "" {
+	round, sent, settled := max(len(e.workers()), 3), 0, time.Now()
+	if e.front().Engine.Router {
 		settled = settled.Add(settleTime)
 	}
 	for r := 0; r < 8 || time.Now().Before(settled); r++ {
@@ -292,11 +292,12 @@ func (e *engine) tryAll(ctx context.Context, model string) error {
 			}
 			said[prompt] = texts[i]
 		}
+		sent += round
 		if idle = idleAmong(before, e.tally(ctx)); len(idle) == 0 {
 			return nil
 		}
 	}
-	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", 8*round, strings.Join(idle, ", "))}
+	return &waitError{what: notServing, why: fmt.Sprintf("of %d requests none came to %s", sent, strings.Join(idle, ", "))}
 }
 
 // idleAmong are the workers that have counted nothing since, of those that would show it. Some show no
