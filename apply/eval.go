@@ -164,10 +164,23 @@ func (a *asking) mark(m *measurement, records []load.Record) (doubts []load.Reas
 		doubts = append(doubts, load.Because(load.CodeCutShort, fmt.Sprintf("%d of %d answers (%.1f %%) were cut at their length, %d tokens, before they were right: "+
 			"raise max_tokens", score.Cut, score.Asked, 100*cut, a.set.Spec.MaxTokens))...)
 	}
+	if a.set.Spec.Task == accuracy.PromptCounts {
+		doubts = append(doubts, load.Because(load.CodePrompts, otherPrompts(answers)...)...)
+	}
 	if short > 0 {
 		m.tell.say(Warning, "%d of %d answers are too long to be kept whole; they were marked by all that came", short, len(answers))
 	}
 	return doubts
+}
+
+// otherPrompts tells of prompts of which the server counts other tokens than the model's own files make.
+func otherPrompts(answers []accuracy.Answer) (doubts []string) {
+	other := slices.DeleteFunc(slices.Clone(answers), func(a accuracy.Answer) bool { return a.Mark == accuracy.Right || a.Mark == accuracy.Failed })
+	if len(other) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d of %d prompts are not counted as the model's chat template and tokenizer have them (%q: %s): it has others, or somebody adds to prompts",
+		len(other), len(answers), other[0].Question, other[0].Extracted)}
 }
 
 // ofAnswers leaves of a verdict what says something of the answers: not when requests went and tokens came.

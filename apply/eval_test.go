@@ -1,7 +1,9 @@
 package apply
 
 import (
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +35,37 @@ func TestMark(t *testing.T) {
 	}
 	if slices.ContainsFunc(answers, func(a accuracy.Answer) bool { return a.Mark == accuracy.Right }) {
 		t.Error("one of them is right")
+	}
+}
+
+// TestOtherPrompts: prompts of which the server counts other tokens put a doubt on what was asked, with both counts.
+func TestOtherPrompts(t *testing.T) {
+	tokens, err := os.Open("../testdata/tokenizers/llama3-shaped.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tokens.Close()
+	set, err := accuracy.New(accuracy.Spec{Task: accuracy.PromptCounts, Path: "chat_template.jinja", ShotsPath: "tokenizer.json"},
+		strings.NewReader("{% for m in messages %}{{ m.content }}{% endfor %}"), tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []int{0, 1} {
+		m := &measurement{t: &trial{run: &run{keep: &keeper{secrets: plain.NewSecrets()}}}, cell: &plan.Cell{Task: &plan.Eval{}}, tell: teller{to: func(Event) {}}}
+		m.out.Accuracy, m.out.Summary = &results.Accuracy{}, &load.Summary{}
+		var records []load.Record
+		for i, q := range set.Questions {
+			n, err := strconv.Atoi(q.Right[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			records = append(records, load.Record{Seq: i, InputTokens: n + more, Said: &load.Said{Text: "a"}})
+		}
+		doubts := (&asking{set: set}).mark(m, records)
+		if more == 0 && doubts != nil || more == 1 && (len(doubts) != 1 || doubts[0].Code != load.CodePrompts ||
+			!strings.Contains(doubts[0].Text, `5 of 5 prompts are not counted as the model's chat template and tokenizer have them ("user": `)) {
+			t.Errorf("%d more tokens: %+v", more, doubts)
+		}
 	}
 }
 

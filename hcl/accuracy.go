@@ -161,6 +161,17 @@ func readAccuracy(b *lang.Block, c *Config, asked askers) Benchmark {
 	return d.Benchmark
 }
 
+// beforeAll orders blocks that ask: those without a verdict tell in seconds what would make hundreds of answers worthless, so they come first.
+func beforeAll(a, b Benchmark) int {
+	place := func(of Benchmark) int {
+		if len(of.Cells) > 0 {
+			return min(of.Cells[0].Asks.Spec.Decides(), 1)
+		}
+		return 0
+	}
+	return place(a) - place(b)
+}
+
 // checkTask holds what is said of the questions against what the task and its protocol are, and takes from them what it leaves open.
 func checkTask(b *lang.Block, d *accuracyDraft) {
 	for _, x := range []struct {

@@ -32,6 +32,15 @@ func TestQuestionsRefused(t *testing.T) {
 	}
 }
 
+// TestPromptsFirst: what tells in seconds that all else is worthless is asked before it, wherever it stands.
+func TestPromptsFirst(t *testing.T) {
+	lab := askingLab("vllm", "  task = \"gsm8k\"\n  shots = 0") +
+		"accuracy \"prompts\" {\n  engine = engine.vllm.e\n  task = \"prompt-tokens\"\n  path = \"c\"\n  shots_path = \"t\"\n}\n"
+	if all := mustLoad(t, lab, lang.Vars{}).Benchmarks; all[0].Name != "prompts" {
+		t.Errorf("first comes %s", all[0].Name)
+	}
+}
+
 // TestAskedAsSearched: where nobody says at which concurrency, the range of a search counts.
 func TestAskedAsSearched(t *testing.T) {
 	lab := strings.Replace(askingLab("vllm", "  task = \"gsm8k\"\n  shots = 0"), "  at = [1]\n", "", 1) + `

@@ -32,6 +32,7 @@ func Load(src *lang.Source, vars lang.Vars) (*Config, *lang.Problems) {
 	for _, b := range r.Blocks("tune") {
 		c.Tunes = append(c.Tunes, readTune(b, c.Benchmarks, asks))
 	}
+	slices.SortStableFunc(asks, beforeAll)
 	c.Benchmarks = append(c.Benchmarks, asks...)
 	checkLengths(r, c)
 	c.Engines = allEngines(r, c.Benchmarks)

@@ -66,6 +66,7 @@ const (
 	CodeUnproved      = "group-unproved"
 	CodeGroup         = "group-otherwise" // its members have done other work than was asked for
 	CodeLeft          = "left-over"       // of the cell before
+	CodePrompts       = "prompts-other"   // than the model's own chat template and tokenizer make them
 	CodeAnswers       = "answers-worse"   // than those of the baseline that the lab names
 )
 
