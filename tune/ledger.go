@@ -83,7 +83,8 @@ func (t *Tuning) figure(values []float64) Figure {
 	return Figure{Value: math.Exp(m), Low: math.Exp(m - half), High: math.Exp(m + half), Starts: len(values)}
 }
 
-// Gain is how many times as much as the baseline a candidate scores: by the finals, as far as they were in them.
+// Gain is how many times as much as the baseline a candidate scores: by the finals, as far as they were in them. The baseline's other starts
+// are no worse for that, since they were not picked.
 func (t *Tuning) Gain(e *Entry) Figure {
 	its, base := e.search, t.entries[0].search
 	if len(e.final) > 0 {
@@ -104,6 +105,7 @@ type Answer struct {
 	Winner *Entry   // nil: there is none
 	Tied   []*Entry // candidates that may be the best, where there is no winner: fewest overrides first
 	Leader *Entry   // who is ahead in the finals, be it by luck; nil: nobody
+	Next   *Entry   // the best of the others there, over whom Lead is
 	Left   *Entry   // the only one of those tried that is not out; nil: there are several, or none
 	Lead   float64  // of the best finalist over the next, as a part of that one's score; by the finals
 	Floor  float64  // the least lead that is no noise, as a part of a score; +Inf: the tuning is not over
@@ -157,7 +159,7 @@ func (t *Tuning) Answer() Answer {
 	least := a.Noise.margin((1+t.Confidence)/2, len(best.final), len(next.final))
 	shows := least + a.Noise.margin(found, len(best.final), len(next.final))
 	least, shows = max(least, math.Log1p(t.Floor)), max(shows, math.Log1p(t.Floor))
-	a.Leader, a.Lead, a.Floor, a.Shows = best, math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
+	a.Leader, a.Next, a.Lead, a.Floor, a.Shows = best, next, math.Expm1(lead), math.Expm1(least), math.Expm1(shows)
 	if lead > least {
 		e := t.challenger(left)
 		if e == nil {

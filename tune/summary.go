@@ -28,17 +28,20 @@ type Summary struct {
 	Why        string      `json:"why,omitempty"`
 	Tied       []Candidate `json:"tied,omitempty"` // see [Answer]
 	Leader     *Candidate  `json:"leader"`         // likewise
-	Left       *Candidate  `json:"left,omitempty"` // likewise
-	Lead       float64     `json:"lead,omitempty"`
-	Floor      *float64    `json:"floor"` // nil: not known
-	Shows      *float64    `json:"shows"` // likewise
-	Noise      float64     `json:"noise"` // standard deviation between starts, as a part of a score
-	Tried      int         `json:"tried"`
-	Of         int         `json:"of"`
-	Starts     int         `json:"starts"`
-	Seconds    float64     `json:"seconds"`            // that its hosts were held
-	Cost       float64     `json:"cost_usd,omitempty"` // of that
-	Candidates []Standing  `json:"candidates"`         // in the order in which they became known; the first is the baseline
+	Next       *Candidate  `json:"next,omitempty"` // likewise
+	// Gain is how many times what the baseline scores the leader does, by its finals. nil: it is the baseline, or there is none.
+	Gain       *Estimate  `json:"gain,omitempty"`
+	Left       *Candidate `json:"left,omitempty"` // likewise
+	Lead       float64    `json:"lead,omitempty"`
+	Floor      *float64   `json:"floor"` // nil: not known
+	Shows      *float64   `json:"shows"` // likewise
+	Noise      float64    `json:"noise"` // standard deviation between starts, as a part of a score
+	Tried      int        `json:"tried"`
+	Of         int        `json:"of"`
+	Starts     int        `json:"starts"`
+	Seconds    float64    `json:"seconds"`            // that its hosts were held
+	Cost       float64    `json:"cost_usd,omitempty"` // of that
+	Candidates []Standing `json:"candidates"`         // in the order in which they became known; the first is the baseline
 }
 
 // Standing is how a candidate stands.
@@ -91,13 +94,13 @@ func (t *Tuning) Summary(unit func(score float64) float64) Summary {
 		}
 		return &e.Candidate
 	}
-	s := Summary{Confidence: t.Confidence, Over: a.Over, Winner: candidate(a.Winner), Why: a.Why, Leader: candidate(a.Leader), Left: candidate(a.Left), Lead: a.Lead,
+	s := Summary{Confidence: t.Confidence, Over: a.Over, Winner: candidate(a.Winner), Why: a.Why, Leader: candidate(a.Leader), Next: candidate(a.Next), Left: candidate(a.Left), Lead: a.Lead,
 		Floor: known(a.Floor), Shows: known(a.Shows), Noise: a.Noise.Spread, Tried: a.Tried, Of: a.Of, Starts: a.Starts,
 		Seconds: a.Spent.Time.Seconds(), Cost: a.Spent.Money, Candidates: []Standing{}}
 	for _, e := range a.Tied {
 		s.Tied = append(s.Tied, e.Candidate)
 	}
-	estimate := func(f Figure) *Estimate {
+	estimate := func(f Figure, unit func(float64) float64) *Estimate {
 		if f.Starts == 0 {
 			return nil
 		}
@@ -107,9 +110,12 @@ func (t *Tuning) Summary(unit func(score float64) float64) Summary {
 		low, high := unit(f.Low), unit(f.High)
 		return &Estimate{Value: unit(f.Value), Low: min(low, high), High: max(low, high), Starts: f.Starts}
 	}
+	if a.Leader != nil && !a.Leader.Candidate.IsBaseline() {
+		s.Gain = estimate(t.Gain(a.Leader), func(times float64) float64 { return times })
+	}
 	for _, e := range t.Ledger() {
 		x := Standing{Settings: e.Candidate.Settings(), Candidate: e.Candidate, Stage: e.Stage, Overrides: e.Overrides,
-			Fate: e.Fate, Why: e.Why, Starts: e.Starts, Searched: estimate(t.Searched(&e)), Finals: estimate(t.Finally(&e))}
+			Fate: e.Fate, Why: e.Why, Starts: e.Starts, Searched: estimate(t.Searched(&e), unit), Finals: estimate(t.Finally(&e), unit)}
 		if e.Predicted > 0 {
 			x.Predicted = unit(e.Predicted)
 		}

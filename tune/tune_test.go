@@ -114,6 +114,10 @@ func TestPath(t *testing.T) {
 	if a.Winner == nil || a.Winner.Candidate.key() != "b\x00y" || a.Tried != 7 || a.Of != 9 || a.Starts != 14 || !near3(a.Lead, 1.5/1.3-1) {
 		t.Errorf("%+v", a)
 	}
+	if s := tuning.Summary(func(score float64) float64 { return 1 / score }); a.Next == nil || a.Next.Candidate.key() != "c\x00y" || s.Next == nil || s.Gain == nil ||
+		!near3(s.Gain.Value, 1.8) || s.Gain.Low >= 1.8 || s.Gain.High <= 1.8 {
+		t.Errorf("behind it is %+v, and it gains %+v", a.Next, s.Gain)
+	}
 	if g := tuning.Gain(a.Winner); !near3(g.Value, 1.8) || g.Low > 1.8 || g.High < 1.8 || g.Starts != 3 {
 		t.Errorf("its gain is %+v", g)
 	}

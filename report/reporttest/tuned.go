@@ -63,7 +63,7 @@ func Tuned() (rows []results.Row, ledger results.Ledger) {
 			Fate: fate, Why: why, Starts: starts, Searched: searched, Finals: finals}
 	}
 	ledger.Summary = &tune.Summary{Tune: "settings", Objective: "chat", Figure: "output_throughput", Start: "vllm.h200", Confidence: 0.95, Over: true,
-		Tied: []tune.Candidate{batched, both}, Leader: &both, Lead: 0.006, Floor: new(0.014), Shows: new(0.023), Noise: 0.008,
+		Tied: []tune.Candidate{batched, both}, Leader: &both, Next: &batched, Gain: estimate(1.127, 0.015, 3), Lead: 0.006, Floor: new(0.014), Shows: new(0.023), Noise: 0.008,
 		Why:   "the best differ by less than starts of the same do",
 		Tried: 5, Of: 12, Starts: 16, Seconds: 16 * 420, Cost: 40, Text: "engine \"vllm\" \"settings-best\" {\n  inherits = engine.vllm.h200\n}\n",
 		Candidates: []tune.Standing{

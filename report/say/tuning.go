@@ -31,10 +31,17 @@ func TuningVerdict(s *tune.Summary) string {
 		}
 		return c.Settings()
 	}
+	over := "the next" // of an earlier hcl, which says no more
+	if s.Next != nil {
+		if over = name(*s.Next); s.Next.IsBaseline() {
+			over = "the start"
+		}
+	}
 	text := "No winner: " + s.Why + "."
+	tells := s.Floor == nil || *s.Floor <= 1 // beyond, a figure of it would say less than nothing
 	switch {
 	case s.Winner != nil && s.Floor != nil:
-		text = fmt.Sprintf("Best: %s, by %.1f %%, where %.1f %% would have counted.", name(*s.Winner), 100*s.Lead, 100**s.Floor)
+		text = fmt.Sprintf("Best: %s, by %.1f %% over %s, where %.1f %% would have counted%s.", name(*s.Winner), 100*s.Lead, over, 100**s.Floor, gain(s))
 	case s.Left != nil:
 		text = fmt.Sprintf("No winner: %s stays the best of those tried, as %s.", name(*s.Left), s.Why)
 	case len(s.Tied) > 0 && s.Floor != nil && s.Lead <= *s.Floor:
@@ -42,15 +49,19 @@ func TuningVerdict(s *tune.Summary) string {
 		for _, c := range s.Tied {
 			names = append(names, name(c))
 		}
+		if !tells {
+			text = fmt.Sprintf("No winner: starts of the same lie so far apart that the finals of %s tell nothing.", plain.List(names, "and"))
+			break
+		}
 		text = fmt.Sprintf("No winner: %s are tied, less than %.1f %% apart; the first has the fewest settings of its own.", plain.List(names, "and"), 100**s.Floor)
 	}
 	if s.Winner != nil && s.Candidates[s.Place(*s.Winner)-1].Unproved != "" {
 		text += " That its answers hold is not shown."
 	}
 	if s.Winner == nil && s.Leader != nil {
-		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %%.", name(*s.Leader), 100*s.Lead)
+		text += fmt.Sprintf(" Ahead in the finals, be it by luck: %s, by %.1f %% over %s%s.", name(*s.Leader), 100*s.Lead, over, gain(s))
 	}
-	if s.Shows != nil {
+	if s.Shows != nil && tells {
 		text += fmt.Sprintf(" Such finals show a difference of %.1f %% nine times in ten.", 100**s.Shows)
 	}
 	text += fmt.Sprintf(" Best of %d tried of %d. Two starts of the same lie %.1f %% apart (one standard deviation). It took %s and %s", s.Tried, s.Of,
@@ -59,6 +70,25 @@ func TuningVerdict(s *tune.Summary) string {
 		text += fmt.Sprintf(", $%.2f", s.Cost)
 	}
 	return text + "."
+}
+
+// gain is how far from the start the leader is, where its lead is not over that: "; +13 % (+11 % to +14 %) against the start".
+func gain(s *tune.Summary) string {
+	g := s.Gain
+	if g == nil || s.Next != nil && s.Next.IsBaseline() {
+		return ""
+	}
+	text := "; " + number.Change(g.Value-1)
+	switch {
+	case g.High > 100*g.Low:
+		text += " (no bounds)"
+	case g.High > g.Low:
+		text += fmt.Sprintf(" (%s to %s)", number.Change(g.Low-1), number.Change(g.High-1))
+	}
+	if text += " against the start"; s.Candidates[0].Finals == nil {
+		text += " as A/A has measured it"
+	}
+	return text
 }
 
 // Why is why a candidate has its fate, as far as there is more to say than that, and what is not shown of its accuracy.

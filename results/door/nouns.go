@@ -219,10 +219,13 @@ func Ledger(l *results.Ledger) error {
 	if s := l.Summary; s != nil {
 		err = errors.Join(err, Lines(&s.Tune, &s.Objective, &s.Figure, &s.Start), counted("share", s.Confidence, s.Noise), counted("number", s.Tried, s.Of, s.Starts),
 			counted("time", s.Seconds), counted("price", s.Cost))
-		for _, c := range []*tune.Candidate{s.Winner, s.Leader} {
+		for _, c := range []*tune.Candidate{s.Winner, s.Leader, s.Next} {
 			if c != nil && (s.Place(*c) == 0 || s.Floor == nil) {
 				err = errors.Join(err, fmt.Errorf("it has %s ahead, of which it knows too little", plain.Cut(c.Settings(), 40)))
 			}
+		}
+		if s.Gain != nil {
+			err = errors.Join(err, counted("gain", s.Gain.Value, s.Gain.Low, s.Gain.High))
 		}
 		for i := range s.Candidates {
 			c := &s.Candidates[i]
