@@ -96,6 +96,13 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		for _, t := range unasked {
 			errs = append(errs, fmt.Errorf("host %s: %w", t.Host, place.NoAccount(t)))
 		}
+		elsewhere, err := opt.Rent.Open(func(t *rent.Rental) bool { return !l.scope().Owns(t) && !time.Now().Before(t.Deadline) })
+		if err != nil {
+			return err
+		}
+		for _, b := range elsewhere { // such as one of this lab, whose name was another
+			t.logger().Warn(fmt.Sprintf("%s, of lab %s, may be there still: %s; run `hcl sweep` with a lab of that name", b, b.Lab, b.End()))
+		}
 		if len(hosts)+len(unasked) == 0 {
 			_, err := fmt.Fprintf(t.stdout, "Lab %s rents nothing.\n", l.text.Lab.Name)
 			return err

@@ -635,7 +635,10 @@ func TestRentedUnasked(t *testing.T) {
 	if said := r.tells("sweep", exitFailed, named...); strings.Contains(said, "rents nothing") {
 		t.Error(said)
 	}
-	r.write(strings.Replace(whole, `"other"`, `"fake"`, 1))
+	ours := strings.Replace(whole, `"other"`, `"fake"`, 1)
+	r.write(strings.Replace(ours, `lab "rented"`, `lab "renamed"`, 1))
+	r.tells("sweep", exitDone, "box box-9 of fake, of lab rented, may be there still: its hard end was at ")
+	r.write(ours)
 	r.tells("sweep", exitDone, "box-9", "gone by itself")
 }
 
