@@ -186,7 +186,7 @@ type Score struct {
 
 	Texts    bool       `json:"texts,omitempty"`    // they are no answers but what was told of given texts; told counts as right
 	Reasoned int        `json:"reasoned,omitempty"` // answers with reasoning that the server tells apart
-	Calls    *CallScore `json:"calls,omitempty"`    // nil: no answer calls a tool
+	Calls    *CallScore `json:"calls,omitempty"`    // nil: no answer calls a tool, or has reasoning alone
 }
 
 // String is "264 of 300 right (88.0 %)", with those that were cut or failed.
@@ -233,7 +233,7 @@ func Sum(answers []Answer) Score {
 		s.Share = float64(s.Right) / float64(s.Asked)
 		s.Low, s.High = interval(answers)
 	}
-	if calls := SumCalls(answers); calls.Called > 0 {
+	if calls := SumCalls(answers); calls.Called+calls.OnlyReasoning > 0 { // where a parser is dead, nobody calls
 		s.Calls = &calls
 	}
 	return s

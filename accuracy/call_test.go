@@ -169,6 +169,9 @@ func TestVerifiers(t *testing.T) {
 	if got := SumCalls(vendor); got != (CallScore{Asked: 5, Called: 3, Valid: 2, OnlyReasoning: 1, Failed: 1}) {
 		t.Errorf("%+v", got)
 	}
+	if s := Sum(vendor[4:]); s.Calls == nil || s.Calls.OnlyReasoning != 1 || s.Calls.Called != 0 {
+		t.Errorf("where nobody calls: %+v", s)
+	}
 	if got, ok := SumCalls(vendor).Accuracy(); !ok || got != 2./3 {
 		t.Errorf("accuracy %v, %v", got, ok)
 	}

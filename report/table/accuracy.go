@@ -220,6 +220,9 @@ func ScoreSheet(of []results.Scored) (*Sheet, []string) {
 				}
 				return ""
 			}))
+		if slices.ContainsFunc(of, func(s results.Scored) bool { return calls(&s).OnlyReasoning > 0 }) {
+			columns = append(columns, known("only reasoning", 91, func(s *results.Scored) string { return fmt.Sprint(calls(s).OnlyReasoning) }))
+		}
 	}
 	columns = append(columns,
 		count("asked", func(s accuracy.Score) int { return s.Asked }),

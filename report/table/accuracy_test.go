@@ -148,6 +148,22 @@ func TestDoubtedScores(t *testing.T) {
 	}
 }
 
+// TestOnlyReasoning: answers with neither a text nor a call are counted, also where nobody calls, as behind a dead parser.
+func TestOnlyReasoning(t *testing.T) {
+	_, scores := reporttest.Called()
+	lines := func() string {
+		sheet, _ := ScoreSheet(scores)
+		return strings.Join(sheet.Lines(), "\n")
+	}
+	if text := lines(); strings.Contains(text, "only") {
+		t.Errorf("all have answered, and yet:\n%s", text)
+	}
+	scores[1].Accuracy.Score = accuracy.Sum([]accuracy.Answer{{Question: "1", Mark: accuracy.Invalid, Extracted: "only reasoning", Reasoning: "hm"}})
+	if text := lines(); !strings.Contains(text, "only") {
+		t.Errorf("nobody has answered, and it says:\n%s", text)
+	}
+}
+
 // TestNotesOfScores: what a reader has to know stands once: above the table where it holds of all scores, else below it with whose they are. A score of a
 // start of its own says so in its row, too.
 func TestNotesOfScores(t *testing.T) {
