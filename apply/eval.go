@@ -20,8 +20,8 @@ import (
 	"hclbench/plan"
 )
 
-// Questions reads the questions of an eval, whose files lie where local says. A file that has another checksum than the plan knows, as it has
-// been changed meanwhile, is an error.
+// Questions reads the questions of an eval, whose files lie where local says. A file that has another checksum than the plan knows is an error:
+// it was changed meanwhile, or was never what the lab says.
 func Questions(e *plan.Eval, local func(string) string) (_ *accuracy.Set, err error) {
 	open := func(path, sum string) (io.Reader, func(), error) {
 		if path == "" {
@@ -34,7 +34,7 @@ func Questions(e *plan.Eval, local func(string) string) (_ *accuracy.Set, err er
 		h := sha256.New()
 		_, err = io.Copy(h, f)
 		if got := fmt.Sprintf("%x", h.Sum(nil)); err == nil && sum != "" && got != sum {
-			err = fmt.Errorf("%s has been changed: its checksum is %s, and was %s", plain.Line(path), got, sum)
+			err = fmt.Errorf("%s is another file than is planned: its sha256 is %s, and not %s", plain.Line(path), got, sum)
 		}
 		if err == nil {
 			_, err = f.Seek(0, io.SeekStart)

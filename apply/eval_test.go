@@ -2,12 +2,14 @@ package apply
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"hclbench/accuracy"
+	"hclbench/hcl"
 	"hclbench/load"
 	"hclbench/plain"
 	"hclbench/plan"
@@ -66,6 +68,19 @@ func TestOtherPrompts(t *testing.T) {
 			!strings.Contains(doubts[0].Text, `5 of 5 prompts are not counted as the model's chat template and tokenizer have them ("user": `)) {
 			t.Errorf("%d more tokens: %+v", more, doubts)
 		}
+	}
+}
+
+// TestOtherFile: of a file that is not what the lab says nobody claims that it was changed.
+func TestOtherFile(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "q.jsonl"), []byte("{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	spec := accuracy.Spec{Task: accuracy.JSONL, Path: "q.jsonl", SHA256: strings.Repeat("0", 64)}
+	_, err := Questions(&plan.Eval{Asking: hcl.Asking{Spec: spec}}, func(path string) string { return filepath.Join(dir, path) })
+	if err == nil || !strings.Contains(err.Error(), "q.jsonl is another file than is planned: its sha256 is ca3d") || !strings.Contains(err.Error(), ", and not 0000") {
+		t.Errorf("it says %v", err)
 	}
 }
 

@@ -101,8 +101,8 @@ func (e *Eval) String() string {
 	return text
 }
 
-// block is what the lab calls the block that the cell is of.
-func (c *Cell) block() string {
+// Block is what the lab calls the block that the cell is of.
+func (c *Cell) Block() string {
 	if c.Eval() != nil {
 		return "accuracy"
 	}

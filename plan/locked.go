@@ -237,9 +237,9 @@ func (is Sums) Lock(cfg *hcl.Config, f *lock.File, path string) (strange map[Dat
 	return strange
 }
 
-// Inputs are the data files that cells to be measured read, each once, with the name of a benchmark that does.
-func (p *Plan) Inputs() iter.Seq2[string, DataFile] {
-	return func(yield func(string, DataFile) bool) {
+// Inputs are the data files that cells to be measured read, each once, with one that does.
+func (p *Plan) Inputs() iter.Seq2[*Cell, DataFile] {
+	return func(yield func(*Cell, DataFile) bool) {
 		seen := map[DataFile]bool{{}: true}
 		for _, d := range p.Deployments {
 			for _, c := range d.ToDo() {
@@ -248,7 +248,7 @@ func (p *Plan) Inputs() iter.Seq2[string, DataFile] {
 					if f.Path == "" || seen[f] {
 						continue
 					}
-					if seen[f] = true; !yield(c.Benchmark, f) {
+					if seen[f] = true; !yield(c, f) {
 						return
 					}
 				}

@@ -217,7 +217,7 @@ func (t *printer) deployments(all []*Deployment, title, only string) {
 			continue
 		}
 		if only == "" {
-			t.printf("    %s %s\n", d.cellsOf(benchmark)[0].block(), benchmark)
+			t.printf("    %s %s\n", d.cellsOf(benchmark)[0].Block(), benchmark)
 		}
 		t.benchmark(all, benchmark)
 	}

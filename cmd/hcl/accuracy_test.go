@@ -216,7 +216,7 @@ func TestAccuracy(t *testing.T) {
 		t.Errorf("of a broken file --json says %s", got)
 	}
 	must(t, os.Remove(filepath.Join(u.lab, "questions.jsonl")))
-	if got := validated(exitDone); !strings.HasPrefix(got, "warning Missing file lab.hcl true Benchmark sums reads questions.jsonl") {
+	if got := validated(exitDone); !strings.HasPrefix(got, "warning Missing file lab.hcl true Accuracy sums reads questions.jsonl") {
 		t.Errorf("of a missing file --json says %s", got)
 	}
 }

@@ -212,11 +212,14 @@ func (e *ofBlock) Unwrap() error { return e.error }
 // inputs are the data files that cells to be measured read and that are not there,
 // and those that are not what the lab or hcl.lock says of them.
 func (l *lab) inputs(p *plan.Plan) (missing, strange []error) {
-	for benchmark, f := range p.Inputs() {
+	for c, f := range p.Inputs() {
+		reads := func(err error) error {
+			return &ofBlock{c.Benchmark, fmt.Errorf("%s %s reads %s: %w", c.Block(), c.Benchmark, f.Path, err)}
+		}
 		if err := l.strange[f]; err != nil {
-			strange = append(strange, &ofBlock{benchmark, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err)})
+			strange = append(strange, reads(err))
 		} else if _, err := os.Stat(p.Local(f.Path)); err != nil {
-			missing = append(missing, &ofBlock{benchmark, fmt.Errorf("benchmark %s reads %s: %w", benchmark, f.Path, err)})
+			missing = append(missing, reads(err))
 		}
 	}
 	return missing, strange
