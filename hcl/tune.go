@@ -20,6 +20,7 @@ import (
 	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/hcl/lang"
+	"hclbench/load"
 	"hclbench/load/metric"
 	"hclbench/plain"
 	"hclbench/provision"
@@ -151,8 +152,11 @@ func tuneBlock() *lang.BlockType {
 			{Type: stageBlock(), Many: true, Required: true},
 			{Type: budgetBlock(), Required: true, Part: func(noun any, _ string) any { return &noun.(*Tune).Budget }},
 		},
+		Elsewhere: map[string]string{"groups": groupsAreEngines},
 	}
 }
+
+const groupsAreEngines = "Groups are tried in an `engines` stage, which is the first: engines = [group.a, group.b]."
 
 func stageBlock() *lang.BlockType {
 	return &lang.BlockType{
@@ -164,6 +168,7 @@ func stageBlock() *lang.BlockType {
 			lang.Arg("env", envOptions, func(s *TuneStage, all []engines.Override) { s.overrides = append(s.overrides, all...) }),
 			lang.Arg("pace", paces, func(s *TuneStage, all []float64) { s.pace = all }),
 		},
+		Elsewhere: map[string]string{"groups": groupsAreEngines},
 	}
 }
 
@@ -184,7 +189,12 @@ var (
 	tuneFigure     = lang.Parsed("metric", `a metric of which more or less is better, such as "output_throughput"`, func(s string) (metric.Metric, error) {
 		m, ok := metric.Named(s)
 		if !ok || m.Better == metric.Neither {
-			return m, lang.Wrong("%s", strings.TrimSpace(lang.DidYouMean(s, metric.Names(metric.All(nil)), nil)))
+			names := metric.Names(metric.All(nil))
+			if o, ok := load.ParseObjective(s); ok && o.Percentile > 0 { // so an SLO calls it
+				s = fmt.Sprintf("p%v_%s_ms", o.Percentile, o.Metric)
+				names = append(names, s)
+			}
+			return m, lang.Wrong("%s", strings.TrimSpace(lang.DidYouMean(s, names, nil)))
 		}
 		return m, nil
 	})
@@ -443,12 +453,19 @@ func checkGuard(b *lang.Block, t *Tune, asks []Benchmark) {
 	}
 }
 
+// shortestStart is less than any engine takes to come up, to be measured and to end: what is known of its loads alone may be nothing.
+const shortestStart = time.Second
+
 // checkTuneBudget: the budget is enough for an answer.
 func checkTuneBudget(b *lang.Block, t *Tune) {
 	if t.Budget.Money > 0 && !slices.ContainsFunc(t.Hosts(), func(h *provision.Host) bool { return h.PricePerHour > 0 }) {
 		b.Fail(b.At("budget.money"), "No prices", "None of its hosts says what it costs. Write price_per_hour = 20 in the host's block.")
 	}
-	if _, err := tune.New(t.Question()); err != nil {
+	q := t.Question()
+	if q.Least.Time < shortestStart {
+		q.Least = t.Cost(shortestStart)
+	}
+	if _, err := tune.New(q); err != nil {
 		b.Fail(b.At("budget"), "Cannot be tuned", "%s.", lang.Title(err.Error()))
 	}
 }
@@ -853,21 +870,32 @@ func (t *Tune) Question() tune.Question {
 const tuneConfidence = 0.95
 
 // leastCost is what a start costs at least: its loads, as far as they say how long they take.
-func (t *Tune) leastCost() (least tune.Cost) {
+func (t *Tune) leastCost() tune.Cost {
+	var least time.Duration
 	for _, c := range t.Loads {
 		switch q := c.Capacity; {
 		case q == nil:
-			least.Time += c.Workload.Takes()
+			least += c.Workload.Takes()
 		case !q.Whole: // of a closed loop nobody knows how long a request takes
 			if s, err := capacity.New(*q); err == nil {
-				least.Time += time.Duration(float64(s.LeastRequests()) / q.Most * float64(time.Second))
+				least += time.Duration(float64(s.LeastRequests()) / q.Most * float64(time.Second))
 			}
 		}
 	}
+	return t.Cost(least)
+}
+
+// Price is what all of its hosts cost together, in USD an hour.
+func (t *Tune) Price() (sum float64) {
 	for _, h := range t.Hosts() {
-		least.Money += h.PricePerHour * least.Time.Hours()
+		sum += h.PricePerHour
 	}
-	return least
+	return sum
+}
+
+// Cost is what its hosts cost for so long.
+func (t *Tune) Cost(d time.Duration) tune.Cost {
+	return tune.Cost{Time: d, Money: t.Price() * d.Hours()}
 }
 
 // checkCandidates points at options of which nothing can be started, and that hardly work.

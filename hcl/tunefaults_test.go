@@ -45,6 +45,7 @@ tune "pace" {
 	asks := func(name, more string) string {
 		return "\naccuracy \"" + name + "\" {\n  engine  = engine.sim.e\n  task    = \"jsonl\"\n  path    = \"q.jsonl\"\n  scoring = \"exact\"\n" + more + "}\n"
 	}
+	unhurried := strings.Replace(search, "  figure    = \"output_throughput\"\n", "", 1)
 	baseline := "  baseline = engine.sim.e\n"
 	vllm := strings.NewReplacer("sim", "vllm", "  runtime = \"process\"\n", "", "{ itl = \"10ms\" }", "{}", "host  = host.h\n", "host  = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.20.0\"\n",
 		`itl = "2ms"`, `max-model-len = 300`).Replace("model \"m\" { repo = \"m\" }\n" + guarded + asks("sums", baseline+"  max_tokens = 512\n"))
@@ -54,18 +55,24 @@ tune "pace" {
 			"a tuning asks on the very starts that it measures"},
 		"forced engine": {strings.Replace(other, "stage \"s\" {", "stage \"e\" { engines = [engine.sim.f] }\n  stage \"s\" {", 1) + asks("sums", baseline),
 			"Nothing that this makes can be started: engine.sim.f has SGLANG_SIMULATE_ACC_LEN"},
-		"guard":      {guarded + asks("sums", baseline), ""},
-		"no verdict": {guarded + strings.NewReplacer(`"jsonl"`, `"next-token"`, "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
-		"prompts":    {guarded + strings.NewReplacer(`"jsonl"`, "\"prompt-tokens\"\n  shots_path = \"t.json\"", "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
-		"no guard":   {guarded, "accuracy.sums"},
-		"held":       {guarded + asks("sums", ""), "Write baseline = engine.sim.e there"},
-		"its name":   {guarded + asks("sums", baseline) + asks("pace", baseline), "an accuracy block is named"},
-		"no room":    {vllm, "Nothing that this makes can be started: An answer may have 512 tokens"},
-		"matrix":     {lab(", spread = matrix.s", "matrix { s = [0.5, 0.9] }", "output_throughput", `itl = "2ms"`), "another engine in each cell"},
-		"zero":       {lab("", "", "failed", `itl = "2ms"`), "the best is 0"},
-		"capacity":   {search, "Remove figure"},
-		"capacities": {strings.Replace(strings.Replace(search, "capacity {", "matrix { dataset = [dataset.random.d, dataset.random.e] }\n  capacity {", 1), "dataset.random.d\n  slo", "matrix.dataset\n  slo", 1), "Name one that searches once"},
-		"percentile": {lab("", "", "p97_ttft_ms", `itl = "2ms"`), "has no p97_ttft_ms"},
+		"guard":             {guarded + asks("sums", baseline), ""},
+		"no verdict":        {guarded + strings.NewReplacer(`"jsonl"`, `"next-token"`, "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
+		"prompts":           {guarded + strings.NewReplacer(`"jsonl"`, "\"prompt-tokens\"\n  shots_path = \"t.json\"", "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
+		"no guard":          {guarded, "accuracy.sums"},
+		"held":              {guarded + asks("sums", ""), "Write baseline = engine.sim.e there"},
+		"its name":          {guarded + asks("sums", baseline) + asks("pace", baseline), "an accuracy block is named"},
+		"no room":           {vllm, "Nothing that this makes can be started: An answer may have 512 tokens"},
+		"matrix":            {lab(", spread = matrix.s", "matrix { s = [0.5, 0.9] }", "output_throughput", `itl = "2ms"`), "another engine in each cell"},
+		"zero":              {lab("", "", "failed", `itl = "2ms"`), "the best is 0"},
+		"capacity":          {search, "Remove figure"},
+		"capacities":        {strings.Replace(strings.Replace(search, "capacity {", "matrix { dataset = [dataset.random.d, dataset.random.e] }\n  capacity {", 1), "dataset.random.d\n  slo", "matrix.dataset\n  slo", 1), "Name one that searches once"},
+		"no time":           {strings.Replace(unhurried, "starts = 12", "time = \"1s\"", 1), "A budget of 1s is too small: the least are 9 starts of at least 1s"},
+		"no money":          {strings.NewReplacer("starts = 12", "money = 0.01", "  runtime = \"process\"", "  runtime = \"process\"\n  price_per_hour = 60").Replace(unhurried), "too small: the least are 9 starts that cost"},
+		"time":              {strings.Replace(unhurried, "starts = 12", "time = \"9s\"", 1), ""},
+		"slo's name":        {lab("", "", "ttft_p99", `itl = "2ms"`), `Did you mean "p99_ttft_ms"?`},
+		"groups":            {strings.Replace(lab("", "", "failed", `itl = "2ms"`), "  figure ", "  groups = []\n  figure ", 1), "Groups are tried in an `engines` stage"},
+		"groups of a stage": {strings.Replace(lab("", "", "failed", `itl = "2ms"`), "stage \"s\" {", "stage \"t\" { groups = [] }\n  stage \"s\" {", 1), "Groups are tried in an `engines` stage"},
+		"percentile":        {lab("", "", "p97_ttft_ms", `itl = "2ms"`), "has no p97_ttft_ms"},
 	} {
 		_, problems := loadText(t, tt.text, lang.Vars{})
 		if said := strings.Join(strings.Fields(printed(t, problems)), " "); !strings.Contains(said, tt.want) || tt.want == "" && strings.Contains(said, "Error") {

@@ -422,19 +422,6 @@ func (t *Tune) Within(most tune.Cost) time.Duration {
 	return d
 }
 
-// Price is what all of its hosts cost together, in USD an hour.
-func (t *Tune) Price() (sum float64) {
-	for _, h := range t.Tune.Hosts() {
-		sum += h.PricePerHour
-	}
-	return sum
-}
-
-// Cost is what its hosts cost for so long.
-func (t *Tune) Cost(d time.Duration) tune.Cost {
-	return tune.Cost{Time: d, Money: t.Price() * d.Hours()}
-}
-
 // ToDo reports whether there is something left to start.
 func (t *Tune) ToDo() bool {
 	s, err := t.Search()

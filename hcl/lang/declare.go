@@ -683,8 +683,11 @@ func (c *checker) unknownBlock(b *hclsyntax.Block, t *BlockType, header hcl.Rang
 		DidYouMean(b.Type, append(known, t.argumentNames(false)...), nil), c.elsewhere(b.Type, t))
 }
 
-// elsewhere says which other blocks know the name.
+// elsewhere says how what the name means is said, or which other blocks know it.
 func (c *checker) elsewhere(name string, not *BlockType) string {
+	if hint := not.Elsewhere[name]; hint != "" {
+		return " " + hint
+	}
 	var found []string
 	c.eachBlock(func(t *BlockType) {
 		_, isBlock := t.Nested(name)

@@ -17,13 +17,14 @@ type BlockType struct {
 	Free   *Argument // takes any name
 	Blocks []Nested
 
-	Root      string       // what references to such a block begin with; "": there are none
-	Addressed bool         // as a value of an axis it shows whole, "group.pd": a name alone could be another block's
-	Named     bool         // expressions name such a block, and see nothing of it
-	Once      bool         // at most one in a lab
-	PerCell   bool         // may use matrix.*, and is then another thing in each cell
-	Variants  []*BlockType // each kind has arguments of its own, and these are all of them
-	Kind      string       // of a variant
+	Root      string            // what references to such a block begin with; "": there are none
+	Addressed bool              // as a value of an axis it shows whole, "group.pd": a name alone could be another block's
+	Named     bool              // expressions name such a block, and see nothing of it
+	Once      bool              // at most one in a lab
+	PerCell   bool              // may use matrix.*, and is then another thing in each cell
+	Elsewhere map[string]string // names that people look for in it, and how what they mean is said
+	Variants  []*BlockType      // each kind has arguments of its own, and these are all of them
+	Kind      string            // of a variant
 
 	// Make is what the block becomes before its arguments are laid into it; nil: it is
 	// read by whoever knows it.
