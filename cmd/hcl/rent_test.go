@@ -419,6 +419,9 @@ var rentFaults = []rentFault{
 	{name: "the box is about to be taken away", strike: func(r *rented, _ *exec.Cmd) {
 		r.taken(func(b *provider.Box) { b.State = protocol.Ending })
 	}, code: exitFailed, words: []string{"the box is lost: box box-2 of fake is ending", "is gone; it has cost"}, made: 2},
+	{name: "the box becomes dearer", strike: func(r *rented, _ *exec.Cmd) {
+		r.taken(func(b *provider.Box) { b.PricePerHour = 500 })
+	}, code: exitFailed, words: []string{"the box is lost: this is not what was asked for: box box-2 of fake costs $500.00 an hour, and was offered at $20.00", "is gone; it has cost"}, made: 2},
 	{name: "the box dies in mid-cell", strike: func(r *rented, _ *exec.Cmd) { must(r, r.host.Link(false)) },
 		code: exitFailed, words: []string{"out of reach", "is gone; it has cost"}, made: 2},
 	{name: "the laptop is closed overnight", before: func(r *rented) { r.changes(func(a *provider.Account) { a.Can.Deadline = true }) },
