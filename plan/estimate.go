@@ -24,6 +24,7 @@ type Estimate struct {
 	UnknownStarts int            `json:"unknown_starts"`     // of engines that have never served on their host; likewise
 	Hosts         []HostEstimate `json:"hosts"`              // those with work of which something is known
 
+	tunes []string      // tunings that have more to start, which is not in the sums
 	limit time.Duration // after which everything of the lab ends; 0: none
 }
 
@@ -56,7 +57,7 @@ func (c *Cell) Work() float64 {
 // the scheduler does, it gives a deployment all its hosts at once, when the last of them is free,
 // in the plan's order; and each host is taken from its first use to its last.
 func (p *Plan) Estimate() *Estimate {
-	out := &Estimate{Hosts: []HostEstimate{}, limit: p.Lab.MaxDuration}
+	out := &Estimate{Hosts: []HostEstimate{}, tunes: p.tuning(), limit: p.Lab.MaxDuration}
 	type use struct{ from, free, idle time.Duration }
 	uses := map[*provision.Host]*use{}
 	for _, d := range p.Deployments {
@@ -128,8 +129,11 @@ func (e *Estimate) String() string {
 	if e.UnknownCells > 0 {
 		without = append(without, plain.Count(e.UnknownCells, "cell"))
 	}
+	if len(e.tunes) > 0 {
+		without = append(without, whatStarts(e.tunes))
+	}
 	if s += "."; len(without) > 0 {
-		s += " Not known, and not in it: " + strings.Join(without, " and ") + "."
+		s += " Not known, and not in it: " + plain.List(without, "and") + "."
 	}
 	if e.limit > 0 && e.Seconds > e.limit.Seconds() {
 		s += fmt.Sprintf(" That is longer than the lab's max_duration, %s: what is not measured by then is not measured.", e.limit)

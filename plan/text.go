@@ -59,13 +59,21 @@ func (p *Plan) Text(w io.Writer, by By, verbose bool) error {
 	return err
 }
 
-func (p *Plan) outcome(n Counts, of *Counts) string {
-	var tunes []string // that have more to start
+// tuning are the names of the tunings that have more to start.
+func (p *Plan) tuning() (names []string) {
 	for _, x := range p.Tunes {
 		if x.ToDo() {
-			tunes = append(tunes, x.Name)
+			names = append(names, x.Name)
 		}
 	}
+	return names
+}
+
+// whatStarts is how many starts tunings make, which nobody knows before.
+func whatStarts(tunes []string) string { return "what tune " + plain.List(tunes, "and") + " starts" }
+
+func (p *Plan) outcome(n Counts, of *Counts) string {
+	tunes := p.tuning()
 	switch {
 	case n.Cells == 0 && len(tunes) == 0:
 		return "Nothing to measure: the lab has no cells."
@@ -84,7 +92,7 @@ func (p *Plan) outcome(n Counts, of *Counts) string {
 	}
 	s += fmt.Sprintf(", %d up to date; %s of an engine", n.Done, plain.Count(n.Starts, "start"))
 	if len(tunes) > 0 {
-		s += ", and what tune " + plain.List(tunes, "and") + " starts"
+		s += ", and " + whatStarts(tunes)
 	}
 	s += "."
 	if e := p.Estimate(); e != nil {

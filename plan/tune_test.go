@@ -214,6 +214,16 @@ func TestTune(t *testing.T) {
 	}
 }
 
+// TestTuneEstimate: an estimate says that a tuning is not in it.
+func TestTuneEstimate(t *testing.T) {
+	one := New(readLab(t, tuneLab), Options{}).Deployments[0].Cells[0]
+	known := map[string]results.Known{one.ID: {Verdict: "valid", Engine: "vllm.base", Host: "h", Benchmark: "chat", Axes: text(one.Axes), Repetition: 1,
+		Took: time.Minute, Ready: time.Minute, Finished: time.Unix(1e9, 0), Identity: one.Identity()}}
+	if got := New(readLab(t, tuneLab), Options{Known: known}).Estimate(); got == nil || !strings.HasSuffix(got.String(), "Not known, and not in it: what tune best starts.") {
+		t.Errorf("the estimate says nothing of the tuning: %v", got)
+	}
+}
+
 // TestTuneCapacity: of an objective that searches the plan tells the strategy; a candidate races at a load which the best certainly holds, and a
 // start that was broken off goes on with what it lacks.
 func TestTuneCapacity(t *testing.T) {
