@@ -157,6 +157,10 @@ func TestAccuracy(t *testing.T) {
 			t.Errorf("with a margin of %s it does not say %q:\n%s%s", margin, want, out, said)
 		}
 	}
+	if out, said, code := u.run("show", all[1].ID); code != 0 || strings.Contains(out, "Stale") || !strings.Contains(out, "\nMarks               66 right, 34 wrong, ") ||
+		!strings.Contains(out, "\nAnswers             ") {
+		t.Errorf("show %s: %s%s", all[1].ID, out, said)
+	}
 	file := filepath.Join(t.TempDir(), "run.hclbundle")
 	if out, said, code := u.run("bundle", all[0].RunID, "--output", file); code != 0 || !strings.Contains(out, ": 2 cells, ") {
 		t.Fatalf("bundle: %s%s", out, said)

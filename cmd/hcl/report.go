@@ -298,18 +298,23 @@ func runShow(ctx context.Context, t *console, o showOptions, cell string) error 
 		return err
 	}
 	engine := row.Deployment.Engine // as the events of the day call it
+	var asks map[string]results.Cell
 	if o.run == "" {
-		if row, err = asPlanned(ctx, t, store, o.lab, row); err != nil {
+		if row, asks, err = asPlanned(ctx, t, store, o.lab, row); err != nil {
 			return err
 		}
 	}
 	of := results.Query{Run: o.run, Lab: row.Run.Lab, Rehearsed: row.Run.Command == "rehearse", Latest: o.run == ""}
-	found, err := store.Capacities(ctx, of)
-	if err != nil {
+	var found figure.Found
+	if found.Capacities, err = store.Capacities(ctx, of); err != nil {
 		t.logger().Warn("left out what a search has found", "err", err)
 	}
+	of.Cell = row.ID
+	if found.Scores, err = store.Scored(ctx, of, asks); err != nil {
+		t.logger().Warn("left out what its answers are worth", "err", err)
+	}
 	if o.json {
-		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version, Found: figure.Found{Capacities: found}})
+		return table.JSON(t.stdout, []results.Row{row}, figure.About{Version: version, Found: found})
 	}
 	events, err := store.Events(ctx, row.RunID)
 	if err != nil {
@@ -342,16 +347,21 @@ func oneCell(ctx context.Context, store *results.Store, q results.Query) (result
 	return results.Row{}, fmt.Errorf("%d cells begin with %q:\n%s", len(rows), q.Cell, strings.Join(ids, "\n"))
 }
 
-// asPlanned is a result with what the lab says of its cell now: its names, its SLO, whether it asks for it at all.
-func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlags, r results.Row) (results.Row, error) {
+// asPlanned is a result with what the lab says of its cell now: its names, its SLO, whether it asks for it at all. asks are the cells that the
+// lab asks questions with, where the result is of one; else nil.
+func asPlanned(ctx context.Context, t *console, store *results.Store, of labFlags, r results.Row) (_ results.Row, asks map[string]results.Cell, err error) {
 	cfg, err := of.planned(ctx, t)
 	if err != nil || cfg == nil || r.Run.Lab != cfg.Lab.Name {
-		return r, err
+		return r, nil, err
 	}
 	v := &shown{store: store, cfg: cfg}
 	others, err := v.underPlan(ctx, []results.Row{r}, "", r.Run.Command == "rehearse", nil)
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
-	return slices.Concat(v.rows, others)[0], nil // under the first of its names
+	if is, asked := v.asked[r.ID]; asked {
+		r.Benchmark, r.Axes = is.Benchmark, is.Axes
+		return r, v.asked, nil
+	}
+	return slices.Concat(v.rows, others)[0], nil, nil // under the first of its names
 }

@@ -27,7 +27,7 @@ func TestForced(t *testing.T) {
 	reporttest.Holds(t, alone, "valid (forced acceptance 3.12)", note)
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Markdown(w, rows, figure.About{}) }),
 		"| valid (forced acceptance 3.12) |", strings.ReplaceAll(note, "_", `\_`))
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, rows[0], nil, nil, 0) }),
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, rows[0], figure.Found{}, nil, 0) }),
 		"Forced acceptance   3.12 tokens a step: drafted tokens are accepted whatever they are, by SGLANG_SIMULATE_ACC_LEN\n",
 		"3.12 tokens a step\n")
 	page := reporttest.Written(t, func(w io.Writer) error { return HTML(w, rows, figure.About{}) })

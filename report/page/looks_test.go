@@ -34,10 +34,12 @@ func TestPrintable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, write := range map[string]func(w io.Writer) error{
-		"table":      func(w io.Writer) error { return table.Table(w, rows[:3], table.Options{Width: 100}) },
-		"csv":        func(w io.Writer) error { return table.CSV(w, rows[:3], figure.About{}) },
-		"markdown":   func(w io.Writer) error { return table.Markdown(w, rows[:3], about) },
-		"cell":       func(w io.Writer) error { return table.Cell(w, rows[0], nil, []results.Event{{Message: escape}}, 40) },
+		"table":    func(w io.Writer) error { return table.Table(w, rows[:3], table.Options{Width: 100}) },
+		"csv":      func(w io.Writer) error { return table.CSV(w, rows[:3], figure.About{}) },
+		"markdown": func(w io.Writer) error { return table.Markdown(w, rows[:3], about) },
+		"cell": func(w io.Writer) error {
+			return table.Cell(w, rows[0], figure.Found{}, []results.Event{{Message: escape}}, 40)
+		},
 		"summary":    func(w io.Writer) error { return table.Summary(w, rows[0].Summary, 40) },
 		"references": func(w io.Writer) error { return table.References(w, about.References, table.Options{}) },
 		"comparison": func(w io.Writer) error { return d.Write(w, "text", 100) },

@@ -18,10 +18,10 @@ import (
 // TestMembersShown: each member is told of under one name, wherever it is.
 func TestMembersShown(t *testing.T) {
 	four, two, one := reporttest.FourHosts(), reporttest.TwoHosts(), reporttest.OneHost()
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, four[0], nil, nil, 0) }), "group.pd on n0, n1, n2, n3 24xH200", "Member              prefill 1 on n1, 8×H200\n",
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, four[0], figure.Found{}, nil, 0) }), "group.pd on n0, n1, n2, n3 24xH200", "Member              prefill 1 on n1, 8×H200\n",
 		"\n                    vllm/vllm-openai:v0.11.0 sha256:prefill\n", "Member              router on n3\n",
 		"Command of decode 0 vllm decode\n", "Command of router   vllm router\n", "Host n2")
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, two[0], nil, nil, 0) }), "Member              serve 0 rank 1 on n1, 8×H200\n", "Command of serve 0 rank 1 vllm serve\n")
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, two[0], figure.Found{}, nil, 0) }), "Member              serve 0 rank 1 on n1, 8×H200\n", "Command of serve 0 rank 1 vllm serve\n")
 	of := func(host, of, name string, values ...float64) telemetry.Series {
 		return telemetry.Series{Host: host, Of: of, Name: name, Value: values}
 	}
@@ -30,11 +30,11 @@ func TestMembersShown(t *testing.T) {
 		of("n0", "mlx5_0", telemetry.Sent, 3e9), of("n0", "mlx5_1", telemetry.Sent, 1e9), of("n2", "mlx5_0", telemetry.Received, 4e9, 4e9),
 		of("", "eth0", telemetry.Sent, 2e6), of("", "host", telemetry.CPU, 10), of("n0", "host", telemetry.CPU, 30),
 	}}
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, four[0], nil, nil, 0) }), "Processors of the host (%)        20.0  10.0  30.0\n",
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, four[0], figure.Found{}, nil, 0) }), "Processors of the host (%)        20.0  10.0  30.0\n",
 		"Requests in its queue, decode 0      0     0     0\n", "Requests in its queue, prefill 0  5.00  4.00  6.00\n", "KV cache in use (%), decode 0     50.0  50.0  50.0\n",
 		"Network             n0: sent 4.0 GB/s, received 0 bytes/s; each of its 2 devices 25 to 75 % of that\n"+
 			"                    n2: sent 0 bytes/s, received 4.0 GB/s\n                    the load's sender: sent 2.0 MB/s, received 0 bytes/s\n")
-	text := reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, one[0], nil, nil, 0) })
+	text := reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, one[0], figure.Found{}, nil, 0) })
 	reporttest.Holds(t, text, "decode 0 on n0, 8×H200, 2 of them used\n", "Member              router on n0\n")
 	if n := strings.Count(text, "os of n0"); n != 1 {
 		t.Errorf("the facts of one host are told %d times:\n%s", n, text)
@@ -71,7 +71,7 @@ func TestMembersShown(t *testing.T) {
 	for i := range ten {
 		ten[i].Deployment.Identity = map[string]string{"decode.--stream-interval": "10"}
 	}
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, ten[0], nil, nil, 0) }), "Streams             10 tokens at a time: ITL is between chunks of so many\n")
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Cell(w, ten[0], figure.Found{}, nil, 0) }), "Streams             10 tokens at a time: ITL is between chunks of so many\n")
 	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return table.Table(w, ten, table.Options{Width: 200}) }), "tok/chunk", " 10.0 ")
 	csv := reporttest.Written(t, func(w io.Writer) error { return table.CSV(w, all, figure.About{}) })
 	reporttest.Holds(t, csv, ",members,", "prefill 0 on n0; prefill 1 on n1; decode 0 on n2; router on n3", "serve 0 on n0; serve 0 rank 1 on n1",

@@ -243,6 +243,24 @@ func ScoreSheet(of []results.Scored) (*Sheet, []string) {
 	return &Sheet{Rows: len(of), Columns: columns}, below
 }
 
+// scoreFacts are what a cell has asked, and what its answers are worth; none where it has asked nothing.
+func scoreFacts(r *results.Row, all []results.Scored) []Fact {
+	i := slices.IndexFunc(all, func(s results.Scored) bool { return s.ID == r.ID && s.RunID == r.RunID })
+	if i < 0 {
+		return nil
+	}
+	s, verdict := &all[i], all[i].Standing()
+	if s.Held.Reason() != "" {
+		verdict = s.Held.String()
+	}
+	facts := []Fact{{"Asked", strings.Join(Asked(all[i:i+1]), ", ")}}
+	if x := s.Accuracy.Score; s.Summary != nil {
+		facts = append(facts, Fact{"Right", share(x)},
+			Fact{"Marks", fmt.Sprintf("%d right, %d wrong, %d invalid, %d cut, %d failed", x.Right, x.Wrong, x.Invalid, x.Cut, x.Failed)})
+	}
+	return append(facts, Fact{"Answers", verdict})
+}
+
 // Ratio is a part of 1, as F1 is written: "0.97".
 func Ratio(part float64) string { return fmt.Sprintf("%.2f", part) }
 

@@ -164,6 +164,16 @@ func TestOnlyReasoning(t *testing.T) {
 	}
 }
 
+// TestCellOfScores: a cell in full says what it has asked, how each answer was marked, and what they prove.
+func TestCellOfScores(t *testing.T) {
+	_, scores := reporttest.Scored()
+	text := reporttest.Written(t, func(w io.Writer) error { return Cell(w, scores[1].Row, figure.Found{Scores: scores}, nil, 0) })
+	reporttest.Holds(t, text, "\nAsked               jsonl as hcl asks it, held against vllm.bf16 with a margin of 1 point\n", "\nRight               85.0 % (82.7 to 87.1)\n",
+		"\nMarks               850 right, 150 wrong, 0 invalid, 0 cut, 0 failed\n", "\nAnswers             worse: of 1000 questions it has lost 50 and gained 0")
+	text = reporttest.Written(t, func(w io.Writer) error { return Cell(w, scores[0].Row, figure.Found{Scores: scores}, nil, 0) })
+	reporttest.Holds(t, text, "\nAnswers             baseline\n")
+}
+
 // TestNotesOfScores: what a reader has to know stands once: above the table where it holds of all scores, else below it with whose they are. A score of a
 // start of its own says so in its row, too.
 func TestNotesOfScores(t *testing.T) {

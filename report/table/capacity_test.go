@@ -38,11 +38,11 @@ func TestCapacity(t *testing.T) {
 func TestCapacityFacts(t *testing.T) {
 	rows, found := reporttest.Searched(reporttest.Search{Engine: "sglang.h200", Pass: []float64{9}}, reporttest.Search{Engine: "vllm.h200", Pass: []float64{2}, Fail: []float64{4}})
 	at := slices.IndexFunc(rows, func(r results.Row) bool { return r.ID == "vllm.h200-4-1" })
-	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return Cell(w, rows[at], found, nil, 0) }),
+	reporttest.Holds(t, reporttest.Written(t, func(w io.Writer) error { return Cell(w, rows[at], figure.Found{Capacities: found}, nil, 0) }),
 		"Capacity            holds 2, breaks by 4 concurrent (95 %); closed loop; bound by TTFT p95;",
 		"                    4 concurrent: FAIL\n", "                    TTFT p95 ≤ 1s: 88.1 % of 404 requests, FAIL\n", "TPOT p90 ≤ 50ms: 93.1 % of 404 requests, UNRESOLVED\n")
 	rows[at].Benchmark = "another"
-	if text := reporttest.Written(t, func(w io.Writer) error { return Cell(w, rows[at], found, nil, 0) }); strings.Contains(text, "Capacity") {
+	if text := reporttest.Written(t, func(w io.Writer) error { return Cell(w, rows[at], figure.Found{Capacities: found}, nil, 0) }); strings.Contains(text, "Capacity") {
 		t.Error(text)
 	}
 }

@@ -18,10 +18,11 @@ import (
 )
 
 // Cell prints one row in full, in lines of at most width columns, 0 being no limit: what was measured on
-// what, every figure, what its identity is made of, what a search has found that tried it, and the events that concern it.
-func Cell(w io.Writer, r results.Row, found []results.Capacity, events []results.Event, width int) error {
+// what, every figure, what its identity is made of, what a search has found that tried it, what its answers are worth, and the events that
+// concern it.
+func Cell(w io.Writer, r results.Row, found figure.Found, events []results.Event, width int) error {
 	var b bytes.Buffer
-	writeFacts(&b, slices.Concat(cellFacts(&r, width), capacityFacts(&r, found)), width)
+	writeFacts(&b, slices.Concat(cellFacts(&r, width), capacityFacts(&r, found.Capacities), scoreFacts(&r, found.Scores)), width)
 	if r.Summary != nil {
 		b.WriteByte('\n')
 		if err := Summary(&b, r.Summary, width); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hclbench/load"
+	"hclbench/report/figure"
 	"hclbench/report/reporttest"
 	"hclbench/results"
 	"hclbench/telemetry"
@@ -74,7 +75,7 @@ func TestNeverServed(t *testing.T) {
 	reporttest.Holds(t, cellText(t, r), "Ready               never, as far as is known\n", `sh -c 'echo it'\''s $HOME'`)
 	script := "set -e\nexec vllm serve " + strings.Repeat("--a-flag value ", 10)
 	r.Deployment.Command = []string{"sh", "-c", script}
-	narrow := reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, nil, nil, 80) })
+	narrow := reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, figure.Found{}, nil, 80) })
 	reporttest.Holds(t, narrow, "\n"+strings.Repeat(" ", factWidth)+strings.Split(script, "\n")[1])
 }
 
@@ -111,7 +112,7 @@ func TestCellOfOthers(t *testing.T) {
 // cellText is a cell as [Cell] prints it.
 func cellText(t *testing.T, r results.Row, events ...results.Event) string {
 	t.Helper()
-	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, nil, events, 0) })
+	return reporttest.Written(t, func(w io.Writer) error { return Cell(w, r, figure.Found{}, events, 0) })
 }
 
 // TestCounted: what an engine counts stands beside what our own clock says, by role; where sources of prompts are told
