@@ -1,6 +1,7 @@
 package hcl
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -242,8 +243,8 @@ func checkAsked(b *lang.Block, d *accuracyDraft, i int, e *engines.Engine, asked
 		b.Fail(at, "Wrong value", onlyRecipe, e.Address())
 	case b.UsesMatrix(e.Address()):
 		b.Fail(at, "Wrong value", "%s uses matrix.*, so that it is another engine in each cell. Write one that says what it uses.", e.Address())
-	case d.Spec.Endpoint == load.Generate && !engines.HasGenerate(e):
-		b.Fail(at, "No such endpoint", "/generate is SGLang's, and %s is of kind %q: every question would fail. Write endpoint, or another protocol.", e.Address(), e.Kind)
+	case notServed(e, d.Spec) != "":
+		b.Fail(at, "No such endpoint", "%s", notServed(e, d.Spec))
 	case why != "":
 		b.Fail(b.At("max_tokens"), "Context too short", "%s", why)
 	case err != nil:
@@ -256,7 +257,15 @@ func unaskable(e *engines.Engine, s accuracy.Spec) (why string) {
 	if how := engines.ForcesAcceptance(e); how != "" {
 		return fmt.Sprintf("%s has %s: it accepts drafted tokens whatever they are, and does not answer as its model does", e.Address(), how)
 	}
-	return tooLong(e, s)
+	return cmp.Or(notServed(e, s), tooLong(e, s))
+}
+
+// notServed is why an engine answers nothing at the endpoint where questions go; empty: it may.
+func notServed(e *engines.Engine, s accuracy.Spec) (why string) {
+	if s.Endpoint == load.Generate && !engines.HasGenerate(e) {
+		return fmt.Sprintf("/generate is SGLang's, and %s is of kind %q: every question would fail. Write endpoint, or another protocol.", e.Address(), e.Kind)
+	}
+	return ""
 }
 
 // tooLong is why an answer does not go into an engine's context; empty: it does, as far as the engine says.

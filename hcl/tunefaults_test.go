@@ -49,12 +49,17 @@ tune "pace" {
 	baseline := "  baseline = engine.sim.e\n"
 	vllm := strings.NewReplacer("sim", "vllm", "  runtime = \"process\"\n", "", "{ itl = \"10ms\" }", "{}", "host  = host.h\n", "host  = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.20.0\"\n",
 		`itl = "2ms"`, `max-model-len = 300`).Replace("model \"m\" { repo = \"m\" }\n" + guarded + asks("sums", baseline+"  max_tokens = 512\n"))
+	sglang := strings.NewReplacer("sim", "sglang", "  runtime = \"process\"\n", "", "{ itl = \"10ms\" }", "{}", "host  = host.h\n", "host  = host.h\n  model = model.m\n  image = \"lmsysorg/sglang:v0.5.1\"\n",
+		"stage \"s\" { flags = [{ itl = \"2ms\" }] }", "stage \"s\" { engines = [engine.vllm.f] }", `"jsonl"`, "\"gsm8k\"\n  protocol = \"sglang\"", "  scoring = \"exact\"\n", "").
+		Replace("model \"m\" { repo = \"m\" }\nengine \"vllm\" \"f\" {\n  host = host.h\n  model = model.m\n  image = \"vllm/vllm-openai:v0.20.0\"\n  port = 8001\n}\n" +
+			guarded + asks("sums", baseline))
 	other := strings.Replace(guarded, "tune \"pace\"", "engine \"sim\" \"f\" {\n  host = host.h\n  port = 8001\n  flags = { itl = \"5ms\" }\n  env   = { SGLANG_SIMULATE_ACC_LEN = \"3\" }\n}\ntune \"pace\"", 1)
 	for name, tt := range map[string]struct{ text, want string }{
 		"forced start": {strings.Replace(guarded, "flags = { itl", "env   = { SGLANG_SIMULATE_ACC_LEN = \"3\" }\n  flags = { itl", 1) + asks("sums", baseline),
 			"a tuning asks on the very starts that it measures"},
 		"forced engine": {strings.Replace(other, "stage \"s\" {", "stage \"e\" { engines = [engine.sim.f] }\n  stage \"s\" {", 1) + asks("sums", baseline),
 			"Nothing that this makes can be started: engine.sim.f has SGLANG_SIMULATE_ACC_LEN"},
+		"no endpoint":       {sglang, "/generate is SGLang's, and engine.vllm.f is of kind"},
 		"guard":             {guarded + asks("sums", baseline), ""},
 		"no verdict":        {guarded + strings.NewReplacer(`"jsonl"`, `"next-token"`, "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
 		"prompts":           {guarded + strings.NewReplacer(`"jsonl"`, "\"prompt-tokens\"\n  shots_path = \"t.json\"", "  scoring = \"exact\"\n", "").Replace(asks("sums", baseline)), "has no verdict"},
