@@ -482,7 +482,7 @@ func (t *printer) tuning(x *Tune) {
 	if search != nil {
 		loads, what = search.loads, "load"
 	}
-	most := fmt.Sprintf("%d to %d starts, %d to %d %ss", way.Least, way.Most, way.Least*len(x.Loads), way.Most*loads, what)
+	most := counts(way.Least, way.Most, "start") + ", " + counts(way.Least*len(x.Loads), way.Most*loads, what)
 	if way.Least > way.Most {
 		most = fmt.Sprintf("at most %s, %s", plain.Count(way.Most, "start"), plain.Count(way.Most*loads, what))
 	}
@@ -519,6 +519,14 @@ func (t *printer) tuning(x *Tune) {
 		return
 	}
 	t.printf(tuningLine, "next", fmt.Sprintf("nothing; hcl tune --tune %s shows the answer", x.Name))
+}
+
+// counts is so many of something between least and most: "9 to 12 starts", "9 starts".
+func counts(least, most int, what string) string {
+	if least == most {
+		return plain.Count(most, what)
+	}
+	return fmt.Sprintf("%d to %s", least, plain.Count(most, what))
 }
 
 // json is the tuning for programs.

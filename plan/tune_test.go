@@ -239,6 +239,9 @@ func TestTuneCapacity(t *testing.T) {
 			t.Errorf("the plan does not say %q:\n%s", want, text)
 		}
 	}
+	if text := printed(t, New(readLab(t, strings.Replace(lab, "starts = 12", "starts = 7", 1)), Options{}), false); !strings.Contains(text, " budget       7 starts, 7 to 119 loads; ") {
+		t.Errorf("the plan says of least and most that are the same\n%s", text)
+	}
 	x := p.Tunes[0]
 	x.Begin(func() uint64 { return 7 })
 	for _, c := range []struct {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"hclbench/load"
 	"hclbench/plain"
@@ -280,7 +281,7 @@ func (s *Sheet) widestName() int {
 	return widest
 }
 
-// shorten cuts the middle out of what is longer than n runes in a column of text.
+// shorten cuts what is longer than n runes in a column of text.
 func (s *Sheet) shorten(column, n int) {
 	c := s.Columns[column]
 	if !c.Left || c.width() <= n {
@@ -288,13 +289,36 @@ func (s *Sheet) shorten(column, n int) {
 	}
 	s.Columns[column] = c.With(s.Rows, func(i int) Entry {
 		e := c.Entries[i]
-		if r := []rune(c.Text(i)); len(r) > n {
-			half := (n - 1) / 2
-			e = Entry{Text: string(r[:n-1-half]) + "…" + string(r[len(r)-half:])}
+		if text := shortened(c.Text(i), n); text != c.Text(i) {
+			e = Entry{Text: text}
 		}
 		return e
 	})
 }
+
+// shortened is a name of at most n runes: the longest of its parts, as options of a candidate are, lose their middles, so that names which
+// differ in one of them stay apart. Of too many it is the name that does.
+func shortened(name string, n int) string {
+	parts := strings.Split(name, nameParts)
+	each := n - utf8.RuneCountInString(nameParts)*(len(parts)-1) // runes of a part at most
+	if each < shortestPart*len(parts) {
+		parts, each = []string{name}, n
+	}
+	for ; utf8.RuneCountInString(strings.Join(parts, nameParts)) > n; each-- {
+		for i, part := range parts {
+			if r := []rune(part); len(r) > each {
+				half := (each - 1) / 2
+				parts[i] = string(r[:each-1-half]) + "…" + string(r[len(r)-half:])
+			}
+		}
+	}
+	return strings.Join(parts, nameParts)
+}
+
+const (
+	nameParts    = ", " // between parts of a name
+	shortestPart = 4
+)
 
 // Lines writes the sheet, without blanks at the ends of lines.
 func (s *Sheet) Lines() []string {

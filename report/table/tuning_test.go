@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hclbench/plain"
 	"hclbench/report/figure"
 	"hclbench/report/reporttest"
 	"hclbench/results"
@@ -43,5 +44,28 @@ func TestTuningAltered(t *testing.T) {
 	text := reporttest.Written(t, func(w io.Writer) error { return Tuning(w, figure.NewTuning(&ledger), 140) })
 	if !strings.Contains(text, "altered by") || strings.Count(text, "setup and build") != 3 { // in its row, and twice in the verdict
 		t.Errorf("the table says\n%s", text)
+	}
+}
+
+// TestCandidatesApart: candidates that differ in the middle of their names stay apart where these are cut.
+func TestCandidatesApart(t *testing.T) {
+	spec := "speculative-algorithm=EAGLE speculative-eagle-topk=1 speculative-num-draft-tokens=2 speculative-num-steps=1"
+	names := []string{"as it is", "sglang.baseline, enable-dp-attention, enable-torch-compile", "sglang.baseline, enable-torch-compile",
+		"sglang.baseline, enable-dp-attention, " + spec, "sglang.baseline, enable-dp-attention, enable-torch-compile, " + spec, "sglang.baseline, " + spec}
+	sheet := &Sheet{Rows: len(names)}
+	sheet.Columns = []Column{Column{Name: "settings", Left: true}.filled(len(names), func(i int) string { return names[i] })}
+	for _, width := range []int{60, 40, 36} {
+		sheet.Fit(width)
+		seen := map[string]bool{}
+		for i := range names {
+			text := sheet.Columns[0].Text(i)
+			if seen[text] || plain.Width(text) > width {
+				t.Errorf("of %d columns %q is written as %q", width, names[i], text)
+			}
+			seen[text] = true
+		}
+	}
+	if got, want := sheet.Columns[0].Text(0)+"; "+sheet.Columns[0].Text(4), "as it is; sg…e, en…n, en…e, sp…1"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
