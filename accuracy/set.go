@@ -261,6 +261,32 @@ func (s *Set) draw(all []Question, file io.Reader) error {
 // Len is how many asks there are: questions times samples.
 func (s *Set) Len() int { return len(s.Questions) * s.Spec.Samples }
 
+// textOfToken is more bytes than a token of usual texts has on average.
+const textOfToken = 6
+
+// Takes is how many tokens the longest prompt and its answer take together, at least: no tokenizer is at hand, so its text is counted.
+func (s *Set) Takes() (most int) {
+	for i := range s.Questions {
+		a := s.Ask(i)
+		text := len(a.Prompt)
+		var turns []struct{ Content json.RawMessage }
+		_ = json.Unmarshal(a.Messages, &turns) // what is none, the server tells
+		for _, t := range turns {
+			var whole string
+			var parts []struct{ Text string }
+			if json.Unmarshal(t.Content, &whole) != nil {
+				_ = json.Unmarshal(t.Content, &parts)
+			}
+			for _, p := range parts {
+				text += len(p.Text)
+			}
+			text += len(whole)
+		}
+		most = max(most, text/textOfToken+a.MaxTokens)
+	}
+	return most
+}
+
 // asked is the question of ask number i, as it is asked: its choices in order.
 func (s *Set) asked(i int) Question {
 	q := s.Questions[i%len(s.Questions)]

@@ -232,3 +232,21 @@ func TestNotes(t *testing.T) {
 		t.Errorf("notes on GSM8K: %q", set.Notes)
 	}
 }
+
+// TestTakes: the longest prompt and its answer are told by its text, of whatever form, and not by images in it.
+func TestTakes(t *testing.T) {
+	long := strings.Repeat("word ", 600)
+	for _, x := range []struct{ line, endpoint string }{
+		{`{"question": "` + long + `", "answer": "7"}`, "completions"},
+		{`{"question": "` + long + `", "answer": "7"}`, "chat"},
+		{`{"messages": [{"role": "user", "content": [{"type": "text", "text": "` + long + `"}, {"type": "image_url", "image_url": {"url": "data:` + long + `"}}]}], "answer": "7"}`, "chat"},
+	} {
+		s, err := accuracy.New(accuracy.Spec{Task: accuracy.JSONL, Path: "q", Endpoint: x.endpoint, MaxTokens: 100}, strings.NewReader(`{"question": "?", "answer": "7"}`+"\n"+x.line), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Takes(); got != 600 {
+			t.Errorf("%.30s… by %s takes %d tokens, want 600", x.line, x.endpoint, got)
+		}
+	}
+}

@@ -77,6 +77,10 @@ func (m *measurement) giveQuestions(ctx context.Context, from []*place.Session) 
 	if most := set.Spec.MaxTokens; m.t.context > 0 && most >= m.t.context {
 		return nil, fmt.Errorf("an answer may have %d tokens, and the engine serves %d with its question (max_model_len): raise it, or ask for less", most, m.t.context)
 	}
+	if takes := set.Takes(); m.t.context > 0 && takes > m.t.context {
+		m.tell.say(Warning, "the longest question takes %d tokens with its answer, or more, and the engine serves %d (max_model_len): it refuses it, or cuts the answer",
+			takes, m.t.context)
+	}
 	file, err := questionsFile(set)
 	if file != "" {
 		defer os.Remove(file)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hclbench/accuracy"
+	"hclbench/engines"
 	"hclbench/hcl"
 	"hclbench/plain"
 	"hclbench/results"
@@ -18,15 +19,18 @@ type Eval struct {
 	Against   []results.Asker   // whose answers its own are held against, where the very starts are known
 	Own       *results.OwnStart // that it is asked on; nil: it is asked on that of its loads
 	Questions int               // as many as the file has, where somebody has read it; 0: nobody has
+	Takes     int               // tokens of its longest prompt and answer, at least, where somebody has read it; 0: nobody has
+	Context   int               // tokens that the engine has for both, as far as it says; 0: it does not
 	// Changed is the part of the answers that were right of one of the two alone when they were asked last; nil: they were not.
 	Changed *float64
 }
 
 // newEval asks what the lab says, of the files that the load has.
-func newEval(of Load, asks hcl.Asking) *Eval {
+func newEval(of Load, asks hcl.Asking, e *engines.Engine) *Eval {
 	d := of.Workload.Dataset
 	asks.Spec.SHA256, asks.Spec.ShotsSHA256 = d.SHA256, d.ShotsSHA256
-	return &Eval{Load: of, Asking: asks}
+	context, _, _ := engines.MaxContext(e)
+	return &Eval{Load: of, Asking: asks, Context: context}
 }
 
 // Eval is the cell's task when it is one; else nil.
@@ -64,6 +68,14 @@ func (e *Eval) words() []string {
 
 // String is how many questions there are, and what they can show: "1,319 questions, held against vllm.bf16: …".
 func (e *Eval) String() string {
+	if e.Context > 0 && e.Takes > e.Context {
+		return fmt.Sprintf("%s; the longest takes %d tokens with its answer, or more, and the engine has %d: it will be refused, or cut", e.shows(), e.Takes, e.Context)
+	}
+	return e.shows()
+}
+
+// shows is [Eval.String] without what stands in the way.
+func (e *Eval) shows() string {
 	questions := "as many questions as its file has"
 	if e.Questions > 0 {
 		questions = plain.Count(e.Questions, "question")

@@ -37,6 +37,34 @@ func TestEvalPower(t *testing.T) {
 	}
 }
 
+// TestEvalTooLong: a plan whose questions are read says where the longest does not go into the engine's context with its answer.
+func TestEvalTooLong(t *testing.T) {
+	for context, want := range map[int]bool{0: false, 4900: true, 5000: false} {
+		e := Eval{Questions: 3, Takes: 5000, Context: context}
+		if got := strings.Contains(e.String(), "; the longest takes 5000 tokens with its answer, or more, and the engine has 4900: it will be refused, or cut"); got != want {
+			t.Errorf("of %d tokens it says %s", context, e.String())
+		}
+	}
+	p := New(readLab(t, `
+host "h" { address = "10.0.0.1" }
+model "m" { repo = "m" }
+engine "vllm" "e" {
+  host  = host.h
+  model = model.m
+  image = "vllm/vllm-openai:v0.20.0"
+  flags = { max-model-len = 5000 }
+}
+accuracy "a" {
+  engine  = engine.vllm.e
+  task    = "jsonl"
+  path    = "q.jsonl"
+  scoring = "exact"
+}`), Options{})
+	if e := p.Deployments[0].Cells[0].Eval(); e == nil || e.Context != 5000 {
+		t.Errorf("it knows %+v", e)
+	}
+}
+
 // TestOwnStart: questions to an engine that is timed with forced acceptance are asked on a start of its own without that, one for all blocks. A cell
 // knows for which deployment it answers; a rehearsal does the same. Once the lab forces nothing, the answers are there.
 func TestOwnStart(t *testing.T) {

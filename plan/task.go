@@ -154,7 +154,7 @@ func newTask(e *engines.Engine, b hcl.Benchmark, c hcl.Cell, seed uint64) (Task,
 	job := load.Job{Target: target, Workload: c.Workload, Seed: seed, Percentiles: b.Percentiles}
 	job.Target.Headers, job.Secrets = headers(e.APIKey, c.Headers)
 	if c.Asks != nil {
-		return newEval(Load{job, c.From}, *c.Asks), nil
+		return newEval(Load{job, c.From}, *c.Asks, c.Engine), nil
 	}
 	if c.Capacity != nil {
 		return newSearch(Load{job, c.From}, *c.Capacity)

@@ -274,8 +274,8 @@ func unusable(p *plan.Plan) []error {
 // that are to be asked.
 func readQuestions(p *plan.Plan) (errs []error) {
 	type read struct {
-		questions int
-		err       error
+		questions, takes int
+		err              error
 	}
 	known := map[string]read{}
 	ask := func(e *plan.Eval, whose string, toDo bool) {
@@ -284,11 +284,11 @@ func readQuestions(p *plan.Plan) (errs []error) {
 		if !met {
 			var set *accuracy.Set
 			if set, r.err = apply.Questions(e, p.Local); r.err == nil {
-				r.questions = len(set.Questions)
+				r.questions, r.takes = len(set.Questions), set.Takes()
 			}
 			known[key] = r
 		}
-		if e.Questions = r.questions; !met && r.err != nil && toDo {
+		if e.Questions, e.Takes = r.questions, r.takes; !met && r.err != nil && toDo {
 			errs = append(errs, &ofBlock{whose, fmt.Errorf("accuracy %s: %w", whose, r.err)})
 		}
 	}
