@@ -22,7 +22,7 @@ const (
 	Failed    Fate = "failed"         // Outcome and Reason say how: did not start, out of memory, broke answers, failed accuracy, cannot be measured
 	Pruned    Fate = "pruned"         // it cannot be started; Why says why
 	Duplicate Fate = "duplicate"      // it would be served as SameAs is
-	NotTried  Fate = "not tried"      // the budget was spent
+	NotTried  Fate = "not tried"      // the budget was spent, as Why says, or it was not likely to be better
 )
 
 // Fates are all of them.
@@ -38,7 +38,7 @@ type Entry struct {
 	Predicted float64 // its score, by whoever proposed it; 0: nobody said
 
 	Fate    Fate
-	Why     string  // in words, where it was pruned
+	Why     string  // in words, where it was pruned, or not tried for want of budget
 	Outcome Outcome // of its last start; empty: none
 	Reason  string  // of that outcome
 	Starts  int
@@ -229,6 +229,8 @@ func (t *Tuning) Ledger() []Entry {
 			}
 		}
 		switch {
+		case x.waits() && t.cut != "":
+			x.Why = "the budget of " + t.cut + " has no room for it"
 		case x.Fate != NotTried || x.Starts == 0:
 		case x.Outcome == Beaten:
 			x.Fate = Dominated

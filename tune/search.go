@@ -33,7 +33,7 @@ func (t *Tuning) choose() (*Entry, Phase) {
 			return e, Search
 		}
 		if t.short = t.lacks(t.finalStarts()); t.short != "" {
-			t.ranked = t.rank()
+			t.cut, t.ranked = t.short, t.rank()
 			break
 		}
 		if t.stage == len(t.Stages) {

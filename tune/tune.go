@@ -194,6 +194,7 @@ type Tuning struct {
 	ranked    []*Entry           // best first, when the search is over; nil: it is not
 	final     bool               // a final has begun
 	short     string             // the limit that has ended the search or the finals, in words; empty: none has
+	cut       string             // the limit that has ended the search
 	starts    int                // that have ended
 	lost      int                // of them, that brought no result
 	spent     Cost

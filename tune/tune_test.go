@@ -490,6 +490,33 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// TestNoRoom: of what was not tried for want of budget the ledger says of which; of what was left out for other reasons it does not.
+func TestNoRoom(t *testing.T) {
+	q := small()
+	q.Budget = Budget{Starts: 11}
+	tuning, _ := follow(t, q, scores(good))
+	want := "the budget of 11 starts has no room for it"
+	untried := 0
+	for _, e := range tuning.Ledger() {
+		if e.Fate != NotTried {
+			continue
+		}
+		if untried++; e.Why != want {
+			t.Errorf("%v is not tried: %q", e.Candidate.Options, e.Why)
+		}
+	}
+	if untried == 0 {
+		t.Error("all were tried")
+	}
+	q.Budget = Budget{Starts: 100}
+	tuning, _ = follow(t, q, scores(good))
+	for _, e := range tuning.Ledger() {
+		if e.Fate == NotTried && e.Why != "" {
+			t.Errorf("%v is not tried: %q", e.Candidate.Options, e.Why)
+		}
+	}
+}
+
 // TestResumed: told again what came of its starts, at any of them a tuning goes on as it would have; a start that brought nothing is
 // made again.
 func TestResumed(t *testing.T) {
