@@ -141,14 +141,6 @@ func TestTune(t *testing.T) {
 		}
 	}
 
-	seen, err := os.ReadFile(filepath.Join(u.lab, "store"))
-	must(t, err)
-	now, err := os.ReadFile(filepath.Join(u.lab, ".hcl", "results.db"))
-	must(t, err)
-	if strings.Contains(string(seen), "final_seed") || !strings.Contains(string(seen), `"seed"`) || !strings.Contains(string(now), "final_seed") {
-		t.Errorf("the seed of the finals is in the store while it is asked: %v; and at the end: %v", strings.Contains(string(seen), "final_seed"),
-			strings.Contains(string(now), "final_seed"))
-	}
 	if _, said, code := u.run("tune", "--write", "best.hcl"); code != exitDone {
 		t.Errorf("tune --write: exit %d, %s", code, said)
 	}
