@@ -98,7 +98,7 @@ var examples = map[string]example{
 	"accuracy-fp8": {
 		hosts: 1,
 		loads: map[string]int{"h200": 3},
-		cells: join(eachOf("online", 3, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec"), eachOf("gsm8k", 2, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec")),
+		cells: join(eachOf("online", 3, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec"), eachOf("gsm8k", 2, "vllm.bf16", "vllm.fp8", "vllm.fp8-spec"), eachOf("speculation", 1, "vllm.fp8", "vllm.fp8-spec")),
 	},
 	"tune-simulated": {
 		hosts: 1,
