@@ -285,7 +285,8 @@ func concurrenciesOf(e *engines.Engine, benchmarks []Benchmark) []int {
 				continue
 			}
 			most = max(most, c.Workload.Concurrency)
-			if c.Capacity != nil && c.Capacity.Of() == capacity.Concurrency {
+			// The most that nobody has said is only where a search gives up: a queue of so many would be all that answers tell of.
+			if c.Capacity != nil && c.Capacity.Of() == capacity.Concurrency && c.Capacity.Most != defaultMost {
 				most = max(most, int(c.Capacity.Most))
 			}
 			for _, s := range c.Workload.Stages {
