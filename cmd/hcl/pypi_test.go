@@ -467,11 +467,12 @@ func TestPyPIGPUSpeeds(t *testing.T) {
 	}
 }
 
-// TestPyPINextToken: a real vLLM tells how likely the tokens of texts are. Its next token lies near that of the same weights in another precision or in SGLang, and
-// far from that of weights with three bits of mantissa, as those of an 8-bit float have. A random model takes all tokens for nearly as likely, so these
+// TestPyPIAccuracy: of questions whose right answers are a real vLLM's own first tokens, those weights with three bits of mantissa, as those of an 8-bit float
+// have, lose enough to be worse, and the same engine under another name holds. A real vLLM tells how likely the tokens of texts are. Its next token lies near that of the same weights in another precision or in SGLang, and
+// far from that of those coarse weights. A random model takes all tokens for nearly as likely, so these
 // are of one whose logits are 16 times as large. PyTorch, which knows the probabilities of all tokens, has 0.0006 nats for the one and 0.037 for the
 // other, and the likeliest token the same at 95 % and 88 % of the 162 positions.
-func TestPyPINextToken(t *testing.T) {
+func TestPyPIAccuracy(t *testing.T) {
 	t.Parallel()
 	engine := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal)
 	sharp := func(tensor string, weight uint16) uint16 {
@@ -495,6 +496,7 @@ engine "vllm" "coarse" {
   inherits = engine.vllm.all["bfloat16"]
   model    = model.coarse
 }
+engine "vllm" "again" { inherits = engine.vllm.all["bfloat16"] }
 engine "sglang" "other" {
   host    = host.box
   model   = model.tiny
@@ -508,6 +510,16 @@ accuracy "near" {
   path     = "texts.jsonl"
   baseline = engine.vllm.all["bfloat16"]
   at       = [1]
+}
+accuracy "right" {
+  engine     = [engine.vllm.all["bfloat16"], engine.vllm.again, engine.vllm.coarse]
+  task       = "jsonl"
+  path       = "questions.jsonl"
+  scoring    = "exact"
+  max_tokens = 2
+  baseline   = engine.vllm.all["bfloat16"]
+  margin     = 0.03
+  at         = [1]
 }`
 	s := newReal(t, lab, engine)
 	var texts strings.Builder
@@ -515,20 +527,55 @@ accuracy "near" {
 		fmt.Fprintf(&texts, `{"question": "What is %d plus %d?", "answer": "It is %d, as anybody can count on the fingers of some hands."}`+"\n", i, 2*i, 3*i)
 	}
 	must(t, os.WriteFile(filepath.Join(s.lab, "texts.jsonl"), []byte(texts.String()), 0o644))
-	for _, args := range [][]string{{"apply", "--auto-approve", "--target", `engine.vllm.all["bfloat16"]`}, {"apply", "--auto-approve", "--rerun"}} {
-		if out, said, code := s.run(args...); code != 0 {
+	asks := func(number int) string { return fmt.Sprintf("What comes after %d in the book of all numbers?", number) }
+	const questions = 200
+	write := func(right []string) {
+		var all strings.Builder
+		for i, answer := range right {
+			if answer == "" { // a blank, which is none
+				continue
+			}
+			line, err := json.Marshal(map[string]string{"question": asks(i), "answer": answer})
+			must(t, err)
+			all.Write(append(line, '\n'))
+		}
+		must(t, os.WriteFile(filepath.Join(s.lab, "questions.jsonl"), []byte(all.String()), 0o644))
+	}
+	apply := func(args ...string) (scores []results.Scored, answers []accuracy.Answer) {
+		// Answers of two tokens are cut, so that those that are not right are a doubt.
+		if out, said, code := s.run(append([]string{"apply", "--auto-approve"}, args...)...); code != exitCells {
 			t.Fatalf("exit code %d:\n%s%s", code, out, said)
 		}
+		store, err := results.Look(t.Context(), filepath.Join(s.lab, ".hcl"))
+		must(t, err)
+		defer store.Close()
+		scores, err = store.Scored(t.Context(), results.Query{Latest: true}, nil)
+		must(t, err)
+		for _, x := range scores {
+			if x.Benchmark == "right" {
+				answers, err = store.Answers(t.Context(), x.RunID, x.ID)
+				must(t, err)
+			}
+		}
+		return scores, answers
 	}
-	store, err := results.Look(t.Context(), filepath.Join(s.lab, ".hcl"))
-	must(t, err)
-	defer store.Close()
-	scores, err := store.Scored(t.Context(), results.Query{Latest: true}, nil)
-	must(t, err)
+	write(slices.Repeat([]string{"unknown"}, questions))
+	_, answers := apply("--target", `engine.vllm.all["bfloat16"]`)
+	var right []string
+	for _, a := range answers {
+		right = append(right, a.Extracted)
+	}
+	write(right)
+	scores, _ := apply("--rerun")
 	held := map[string]accuracy.Comparison{}
 	for _, x := range scores {
-		held[x.Deployment.Engine] = x.Held
-		t.Logf("%s: %s", x.Deployment.Engine, x.Held)
+		if x.Benchmark == "near" {
+			held[x.Deployment.Engine] = x.Held
+		} else if want := map[string]accuracy.Verdict{"vllm.again": accuracy.Holds, "vllm.coarse": accuracy.Worse}[x.Deployment.Engine]; want != "" &&
+			x.Held.Verdict != want {
+			t.Errorf("%s: %s", x.Deployment.Engine, x.Held)
+		}
+		t.Logf("%s %s: %s; %s", x.Benchmark, x.Deployment.Engine, x.Accuracy.Score, x.Held)
 	}
 	for _, x := range []struct {
 		engine                     string
