@@ -122,7 +122,10 @@ func TestTuneAccuracy(t *testing.T) {
 	}
 	var fates []string
 	for _, c := range got.Candidates {
-		why, _, _ := strings.Cut(c.Why, " (")
+		why := "" // of others it is how fast they were, which a busy machine has its say in
+		if c.Fate == tune.Failed {
+			why, _, _ = strings.Cut(c.Why, " (")
+		}
 		fates = append(fates, strings.Join([]string{c.Settings, string(c.Fate), c.Accuracy, why}, ", "))
 		if (c.Unproved != "") != (c.Accuracy == "not shown") {
 			t.Errorf("%s is %s, and unproved is %q", c.Settings, c.Accuracy, c.Unproved)
