@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"hclbench/accuracy"
-	"hclbench/capacity"
 	"hclbench/engines"
 	"hclbench/flow"
 	"hclbench/load"
@@ -323,7 +322,10 @@ func (r *run) triedSearch(ctx context.Context, t *plan.Tune, tried *results.Trie
 	}
 	o := &found[0].Outcome
 	l.Capacity = o
-	stuck := stuckAt(o)
+	stuck := o.Stuck()
+	if o.Holds != nil && (o.Breaks != nil || o.AtLeast) {
+		stuck = nil // it keeps the search from no bound; else what is likely beyond it is a guess at what nobody has seen
+	}
 	switch l.Figure, l.deviation = o.Likely(); {
 	case o.Flaw != "":
 		l.Doubt = o.Flaw
@@ -348,20 +350,6 @@ func (r *run) triedSearch(ctx context.Context, t *plan.Tune, tried *results.Trie
 		l.at = fmt.Sprintf("%s=%v", o.Of, *o.Holds)
 	}
 	return l, nil
-}
-
-// stuckAt is a load in doubt where a search has found no bound; nil: there is none. What is likely there is a guess at what nobody has
-// seen.
-func stuckAt(o *capacity.Outcome) *capacity.Load {
-	for i := range o.Loads {
-		l := &o.Loads[i]
-		above := o.Breaks == nil && !o.AtLeast && (o.Holds == nil || l.Load > *o.Holds)
-		below := o.Holds == nil && o.Breaks != nil && l.Load < *o.Breaks
-		if l.Doubt != "" && (above || below) {
-			return l
-		}
-	}
-	return nil
 }
 
 // lostRace reports whether a candidate that is tuned by its capacity has lost its race.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"slices"
 	"time"
 
 	"hclbench/load"
@@ -92,6 +93,22 @@ func (o *Outcome) At(at *float64) *Load {
 		}
 	}
 	return nil
+}
+
+// Stuck is the lowest load in doubt between the bounds, or beyond the one that there is: none at it or above it was tried any more. nil: there
+// is none.
+func (o *Outcome) Stuck() *Load {
+	low := o.Least
+	if o.Holds != nil {
+		low = *o.Holds
+	}
+	i := slices.IndexFunc(o.Loads, func(l Load) bool {
+		return l.Doubt != "" && l.Verdict == Unresolved && l.Load >= low && (o.Breaks == nil || l.Load < *o.Breaks)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &o.Loads[i]
 }
 
 // Agrees reports whether what is certain fits a truth that is known: a load that meets the SLO, and one that does not; 0: none

@@ -89,22 +89,20 @@ func Capacity(o *capacity.Outcome) string {
 
 // doubtful is how many loads are in doubt, and which of them left nothing to try between it and the load that holds; nil: none.
 func doubtful(o *capacity.Outcome) (n int, stuck *capacity.Load) {
-	low, near := o.Least, o.Least
+	near := o.Least
 	if o.Holds != nil {
-		low, near = *o.Holds, *o.Holds*(1+o.Precision)
+		near = *o.Holds * (1 + o.Precision)
 		if o.Of == capacity.Concurrency {
-			near = max(near, low+1)
+			near = max(near, *o.Holds+1)
 		}
 	}
-	for i := range o.Loads {
-		l := &o.Loads[i]
-		if l.Doubt == "" {
-			continue
+	for _, l := range o.Loads {
+		if l.Doubt != "" {
+			n++
 		}
-		n++
-		if stuck == nil && l.Load >= low && l.Load <= near && (o.Breaks == nil || l.Load < *o.Breaks) && l.Verdict == capacity.Unresolved {
-			stuck = l
-		}
+	}
+	if stuck = o.Stuck(); stuck != nil && stuck.Load > near {
+		stuck = nil
 	}
 	return n, stuck
 }
