@@ -307,6 +307,9 @@ func ranking(front, behind []*figure.Capacity, notAll bool) string {
 		return fmt.Sprintf("%s %s: %s, and %s.", names(front), most, number.Short(*front[0].Outcome.Holds), Listed(others))
 	}
 	text := fmt.Sprintf("Nobody leads: the bounds of %s overlap.", names(front))
+	if !slices.ContainsFunc(front, func(c *figure.Capacity) bool { return c.Outcome.Holds != nil }) {
+		text = fmt.Sprintf("Nobody leads: no load is certain to hold for any of %s.", names(front))
+	}
 	for _, same := range figure.Grouped(behind, func(c *figure.Capacity) string { return names(leaders(c)) }) {
 		than := names(leaders(same[0]))
 		if len(leaders(same[0])) == len(front) {

@@ -46,6 +46,12 @@ func TestRankingWithoutAnswer(t *testing.T) {
 		Ranking(figure.Capacities(rows, found)))
 }
 
+// TestRankingOfNone: where nobody holds any load, nobody leads, for that reason.
+func TestRankingOfNone(t *testing.T) {
+	rows, found := reporttest.Searched(reporttest.Search{Engine: "sglang.h200", Fail: []float64{1}}, reporttest.Search{Engine: "vllm.h200", Fail: []float64{1}})
+	reporttest.Check(t, "the ranking", "Nobody leads: no load is certain to hold for any of sglang.h200 and vllm.h200.", Ranking(figure.Capacities(rows, found)))
+}
+
 // TestRankingOfWorse: who answers worse than its baseline leads nothing, and stands in nobody's way; that is said.
 func TestRankingOfWorse(t *testing.T) {
 	searches := []reporttest.Search{{Engine: "sglang.h200", Pass: []float64{79}, Fail: []float64{99}}, {Engine: "vllm.h200", Pass: []float64{28}, Fail: []float64{34}},
