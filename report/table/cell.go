@@ -71,7 +71,11 @@ func cellFacts(r *results.Row, width int) []Fact {
 		add("Ready", "never, as far as is known")
 	}
 	for _, m := range d.All() {
-		add(commandFact+ofMember(d, m), "%s", commandText(m.Command, max(width-factWidth-2, 0)))
+		var words []string
+		for _, word := range m.Command {
+			words = append(words, inShort(word))
+		}
+		add(commandFact+ofMember(d, m), "%s", commandText(words, max(width-factWidth-2, 0)))
 	}
 	add("Prefix cache", "%s", r.CacheReset)
 	for _, of := range figure.Grouped(figure.HostsOf(d), func(m results.Member) string { return m.Host }) {
@@ -88,9 +92,21 @@ func cellFacts(r *results.Row, width int) []Fact {
 	add("Changed since", "%s", strings.Join(r.HostChanged, "\n"))
 	identity := maps.Clone(r.Identity)
 	delete(identity, "axes") // of what was imported: the benchmark's line says them
+	for part, text := range identity {
+		identity[part] = inShort(text)
+	}
 	add("Identity", "%s", strings.Join(inOrder(identity, ": "), "\n"))
 	add("Error", "%s", r.Error)
 	return facts
+}
+
+// inShort is the beginning of a text that nobody reads whole, such as a table of answers, and how long it is.
+func inShort(text string) string {
+	const most, begin = 2000, 400 // bytes
+	if len(text) <= most {
+		return text
+	}
+	return fmt.Sprintf("%s (%s, whole in --json)", plain.Cut(text, begin), plain.Bytes(int64(len(text))))
 }
 
 // factText is a member of a host's facts, of whatever shape, in words: what is the same several times is

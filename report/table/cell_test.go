@@ -66,6 +66,17 @@ func TestCell(t *testing.T) {
 	}
 }
 
+// TestCellInShort: a table of answers that an engine is told is not printed whole, in its command or in its identity.
+func TestCellInShort(t *testing.T) {
+	r := reporttest.Row("vllm.h200", 16, 240, 27.33)
+	answers := strings.Repeat("60 are left. ", 400)
+	r.Deployment.Command, r.Identity = []string{"hcl", "sim", answers}, map[string]string{"--answers": answers}
+	got := cellText(t, r)
+	if short := "(5.2 kB, whole in --json)"; strings.Count(got, short) != 2 || strings.Count(got, "60 are left.") > 80 {
+		t.Errorf("want %q twice:\n%s", short, got)
+	}
+}
+
 // TestNeverServed: an engine that never served was not ready after 0 s, and its command
 // can be run as it is printed.
 func TestNeverServed(t *testing.T) {
