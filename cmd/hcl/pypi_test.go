@@ -467,11 +467,12 @@ func TestPyPIGPUSpeeds(t *testing.T) {
 	}
 }
 
-// TestPyPIAccuracy: of questions whose right answers are a real vLLM's own first tokens, those weights with three bits of mantissa, as those of an 8-bit float
-// have, lose enough to be worse, and the same engine under another name holds. A real vLLM tells how likely the tokens of texts are. Its next token lies near that of the same weights in another precision or in SGLang, and
-// far from that of those coarse weights. A random model takes all tokens for nearly as likely, so these
-// are of one whose logits are 16 times as large. PyTorch, which knows the probabilities of all tokens, has 0.0006 nats for the one and 0.037 for the
-// other, and the likeliest token the same at 95 % and 88 % of the 162 positions.
+// TestPyPIAccuracy: of questions whose right answers are a real vLLM's own first tokens, weights with three bits of mantissa, as those of an 8-bit
+// float have, lose enough to be worse, and the same engine under another name holds. Its prompts have as many tokens as the model's files say. It tells
+// how likely the tokens of texts are: its next token lies near that of the same weights in another precision or in SGLang, and far from that of the
+// coarse weights. A random model takes all tokens for nearly as likely, so these are of one whose logits are 16 times as large. PyTorch, which knows the
+// probabilities of all tokens, has 0.0006 nats for the one and 0.037 for the other, and the likeliest token the same at 95 % and 88 % of the 162
+// positions.
 func TestPyPIAccuracy(t *testing.T) {
 	t.Parallel()
 	engine := pypi.VLLM(t, pypi.VLLMVersion, tokenizerOfReal)
@@ -510,6 +511,12 @@ accuracy "near" {
   path     = "texts.jsonl"
   baseline = engine.vllm.all["bfloat16"]
   at       = [1]
+}
+accuracy "prompts" {
+  engine     = engine.vllm.all["bfloat16"]
+  task       = "prompt-tokens"
+  path       = "` + engine.Model + `/tokenizer_config.json"
+  shots_path = "` + engine.Model + `/tokenizer.json"
 }
 accuracy "right" {
   engine     = [engine.vllm.all["bfloat16"], engine.vllm.again, engine.vllm.coarse]
@@ -569,10 +576,13 @@ accuracy "right" {
 	scores, _ := apply("--rerun")
 	held := map[string]accuracy.Comparison{}
 	for _, x := range scores {
-		if x.Benchmark == "near" {
+		verdicts := map[string]accuracy.Verdict{"vllm.again": accuracy.Holds, "vllm.coarse": accuracy.Worse}
+		switch want := verdicts[x.Deployment.Engine]; {
+		case x.Benchmark == "near":
 			held[x.Deployment.Engine] = x.Held
-		} else if want := map[string]accuracy.Verdict{"vllm.again": accuracy.Holds, "vllm.coarse": accuracy.Worse}[x.Deployment.Engine]; want != "" &&
-			x.Held.Verdict != want {
+		case x.Benchmark == "prompts" && (x.Accuracy.Score.Right != x.Accuracy.Score.Asked || x.Summary.Verdict.Verdict != load.Valid):
+			t.Errorf("prompts: %s, %s", x.Accuracy.Score, x.Summary.Verdict)
+		case x.Benchmark == "right" && want != "" && x.Held.Verdict != want:
 			t.Errorf("%s: %s", x.Deployment.Engine, x.Held)
 		}
 		t.Logf("%s %s: %s; %s", x.Benchmark, x.Deployment.Engine, x.Accuracy.Score, x.Held)
