@@ -108,7 +108,7 @@ func choose(p *plan.Plan, r place.Rental, stay *[]*rent.Rental, now time.Time) (
 // Box is a rental, as plans and people see it at a time.
 func Box(t *rent.Rental, now time.Time) plan.RentedBox {
 	return plan.RentedBox{
-		Box: t.Box.ID, Plugin: t.Plugin, Host: t.Host, Run: t.Run, Kept: t.Stage == rent.Kept, Price: t.PerHour(), Since: t.Since(), Until: t.Deadline,
+		Box: t.Box.ID, Request: t.Request, Plugin: t.Plugin, Host: t.Host, Run: t.Run, Kept: t.Stage == rent.Kept, Price: t.PerHour(), Since: t.Since(), Until: t.Deadline,
 		Cost: t.Costs(now), Off: t.OffAfter.Seconds(),
 	}
 }

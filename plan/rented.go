@@ -38,16 +38,17 @@ type RentedHost struct {
 
 // RentedBox is a box that somebody pays for.
 type RentedBox struct {
-	Box    string    `json:"box,omitempty"` // as its provider calls it; empty: nobody knows whether there is one
-	Plugin string    `json:"plugin"`
-	Host   string    `json:"host"`
-	Run    string    `json:"run"`            // which has it, or has left it
-	Kept   bool      `json:"kept,omitempty"` // for the next run
-	Price  float64   `json:"price_per_hour"` // USD
-	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"`                       // its hard end
-	Cost   float64   `json:"cost_usd"`                    // so far, by price and time
-	Off    float64   `json:"off_after_seconds,omitempty"` // so long after a lease on it that nobody renews it shuts itself down; 0: it does not
+	Box     string    `json:"box,omitempty"`     // as its provider calls it; empty: nobody knows whether there is one
+	Request string    `json:"request,omitempty"` // that it was made for, or may have been
+	Plugin  string    `json:"plugin"`
+	Host    string    `json:"host"`
+	Run     string    `json:"run"`            // which has it, or has left it
+	Kept    bool      `json:"kept,omitempty"` // for the next run
+	Price   float64   `json:"price_per_hour"` // USD
+	Since   time.Time `json:"since"`
+	Until   time.Time `json:"until"`                       // its hard end
+	Cost    float64   `json:"cost_usd"`                    // so far, by price and time
+	Off     float64   `json:"off_after_seconds,omitempty"` // so long after a lease on it that nobody renews it shuts itself down; 0: it does not
 }
 
 // The ends that a box can have.
@@ -135,7 +136,7 @@ func (t *printer) rented(r *Rented) {
 
 func (b RentedBox) String() string {
 	if b.Box == "" {
-		return "a request to " + b.Plugin + " of which nobody knows whether it made a box"
+		return "request " + b.Request + " of " + b.Plugin + ", of which nobody knows whether it made a box"
 	}
 	return "box " + b.Box + " of " + b.Plugin
 }

@@ -53,60 +53,26 @@ func sweepVerb(t *console) *cobra.Command {
 }
 
 func runSweep(ctx context.Context, t *console, f sweepFlags) error {
-	mine := map[*provision.Host]func(*rent.Rental) bool{}
-	opt, hosts := place.Options{Rent: rent.NewJournal(rentDir(f.hosts.dir()))}, []*provision.Host{}
+	opt := place.Options{Rent: rent.NewJournal(rentDir(f.hosts.dir()))}
+	hosts, err := f.ofPlugins()
+	mine := func(*provision.Host) func(*rent.Rental) bool { return nil }
 	var errs []error
-	for _, name := range f.plugins {
-		if !provision.IsPlugin(name) {
-			return usage("%q is not the NAME of a program hcl-rent-NAME, such as \"shadeform\": lower-case letters, digits and hyphens", plain.Cut(name, 80))
-		}
-		r := &provision.Rent{Plugin: name}
-		for _, variable := range f.env {
-			value, is := os.LookupEnv(variable)
-			if !is {
-				return usage("there is no variable %s in the environment", variable)
-			}
-			r.Env = append(r.Env, provision.EnvVar{Name: variable, Value: provision.Secret(value)})
-		}
-		hosts = append(hosts, &provision.Host{Name: name, Rent: r})
-	}
-	if len(f.plugins) == 0 {
-		l, err := f.hosts.read(t)
-		if err == nil && l.text == nil {
+	if err == nil && len(f.plugins) == 0 {
+		var l *lab
+		if l, err = f.hosts.read(t); err == nil && l.text == nil {
 			err = l.shown(t)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			hosts, mine = l.accounts()
+			errs, err = l.unasked(t, opt.Rent)
 		}
-		for _, h := range l.text.Hosts {
-			same := func(o *provision.Host) bool { return o.Rent.SameAccount(h.Rent) }
-			if h.Rent == nil || slices.ContainsFunc(hosts, same) {
-				continue
-			}
-			hosts = append(hosts, h)
-			mine[h] = func(t *rent.Rental) bool {
-				by := place.Account(t, l.text.Hosts)
-				return l.scope().Owns(t) && by != nil && same(by)
-			}
-		}
-		unasked, err := opt.Rent.Open(func(t *rent.Rental) bool { return l.scope().Owns(t) && place.Account(t, l.text.Hosts) == nil })
-		if err != nil {
-			return err
-		}
-		for _, t := range unasked {
-			errs = append(errs, fmt.Errorf("host %s: %w", t.Host, place.NoAccount(t)))
-		}
-		elsewhere, err := opt.Rent.Open(func(t *rent.Rental) bool { return !l.scope().Owns(t) && !time.Now().Before(t.Deadline) })
-		if err != nil {
-			return err
-		}
-		for _, b := range elsewhere { // such as one of this lab, whose name was another
-			t.logger().Warn(fmt.Sprintf("%s, of lab %s, may be there still: %s; run `hcl sweep` with a lab of that name", b, b.Lab, b.End()))
-		}
-		if len(hosts)+len(unasked) == 0 {
+		if err == nil && len(hosts)+len(errs) == 0 {
 			_, err := fmt.Fprintf(t.stdout, "Lab %s rents nothing.\n", l.text.Lab.Name)
 			return err
 		}
+	}
+	if err != nil {
+		return err
 	}
 	rows, others, blind := [][]any{{"BOX", "LAB", "COSTS", "SINCE", "UNTIL", "", "HAS COST"}}, 0, []string{}
 	for _, h := range hosts {
@@ -117,36 +83,10 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 			errs = append(errs, err)
 			continue
 		}
-		renter.Mine = mine[h]
+		renter.Mine = mine(h)
 		swept, err := renter.Sweep(ctx, f.dry)
 		errs = append(errs, err)
-		deleted := "deleted"
-		if f.dry {
-			deleted = "over, to be deleted"
-		}
-		add := func(boxes []protocol.Box, what string, costs ...string) {
-			for i, b := range boxes {
-				since, until, cost := "-", "-", "-"
-				if !b.BilledFrom.IsZero() {
-					since = b.BilledFrom.Local().Format(time.DateTime)
-				}
-				if end, err := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires]); err == nil {
-					until = end.Local().Format(time.DateTime)
-				}
-				if len(costs) > 0 {
-					cost = costs[i]
-				}
-				rows = append(rows, []any{b.ID, cmp.Or(b.Labels[protocol.LabelLab], "-"), fmt.Sprintf("$%.2f/h", b.PricePerHour), since, until, what, cost})
-			}
-		}
-		add(swept.Deleted, deleted, swept.Costs...)
-		for _, t := range swept.Gone {
-			add([]protocol.Box{t.Box}, "gone by itself", t.Money())
-		}
-		add(swept.Failed, "over, and not gone")
-		add(swept.Living, "its time is not over")
-		add(swept.Endless, "its labels tell no end: not touched")
-		add(swept.Others, "not hcl's, and not touched")
+		rows = append(rows, sweptRows(swept, f.dry)...)
 		if others += len(swept.Others); swept.Blind {
 			blind = append(blind, h.Rent.Plugin)
 		}
@@ -161,4 +101,95 @@ func runSweep(ctx context.Context, t *console, f sweepFlags) error {
 		fmt.Fprintf(t.stdout, "%s cannot list its boxes: only those that this lab's journal has were looked at.\n", name)
 	}
 	return errors.Join(errs...)
+}
+
+// ofPlugins are hosts that rent of the plugins which the command line names, with what it says that they get.
+func (f sweepFlags) ofPlugins() (hosts []*provision.Host, err error) {
+	for _, name := range f.plugins {
+		if !provision.IsPlugin(name) {
+			return nil, usage("%q is not the NAME of a program hcl-rent-NAME, such as \"shadeform\": lower-case letters, digits and hyphens", plain.Cut(name, 80))
+		}
+		r := &provision.Rent{Plugin: name}
+		for _, variable := range f.env {
+			value, is := os.LookupEnv(variable)
+			if !is {
+				return nil, usage("there is no variable %s in the environment", variable)
+			}
+			r.Env = append(r.Env, provision.EnvVar{Name: variable, Value: provision.Secret(value)})
+		}
+		hosts = append(hosts, &provision.Host{Name: name, Rent: r})
+	}
+	return hosts, nil
+}
+
+// accounts are hosts of a lab, one of each account that it rents of, and which of its boxes each of them can look at.
+func (l *lab) accounts() (hosts []*provision.Host, mine func(*provision.Host) func(*rent.Rental) bool) {
+	for _, h := range l.text.Hosts {
+		if h.Rent != nil && !slices.ContainsFunc(hosts, func(o *provision.Host) bool { return o.Rent.SameAccount(h.Rent) }) {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts, func(h *provision.Host) func(*rent.Rental) bool {
+		return func(t *rent.Rental) bool {
+			by := place.Account(t, l.text.Hosts)
+			return l.scope().Owns(t) && by != nil && by.Rent.SameAccount(h.Rent)
+		}
+	}
+}
+
+// unasked are errors that name the lab's boxes which none of its hosts can look at. Those of other labs whose time is over are warned of: one
+// may be this lab, whose name was another.
+func (l *lab) unasked(t *console, journal *rent.Journal) (errs []error, err error) {
+	open, err := journal.Open(func(*rent.Rental) bool { return true })
+	for _, b := range open {
+		switch {
+		case !l.scope().Owns(b) && !time.Now().Before(b.Deadline):
+			t.logger().Warn(fmt.Sprintf("%s, of lab %s, may be there still: %s; run `hcl sweep` with a lab of that name", b, b.Lab, b.End()))
+		case l.scope().Owns(b) && place.Account(b, l.text.Hosts) == nil:
+			errs = append(errs, fmt.Errorf("host %s: %w", b.Host, place.NoAccount(b)))
+		}
+	}
+	return errs, err
+}
+
+// sweptRows are what was found of an account's boxes, as a table.
+func sweptRows(s rent.Swept, dry bool) (rows [][]any) {
+	add := func(b protocol.Box, what, cost string) {
+		since, until := "-", "-"
+		if !b.BilledFrom.IsZero() {
+			since = b.BilledFrom.Local().Format(time.DateTime)
+		}
+		if end, err := time.Parse(time.RFC3339, b.Labels[protocol.LabelExpires]); err == nil {
+			until = end.Local().Format(time.DateTime)
+		}
+		rows = append(rows, []any{b.ID, cmp.Or(b.Labels[protocol.LabelLab], "-"), fmt.Sprintf("$%.2f/h", b.PricePerHour), since, until, what, cost})
+	}
+	for i, b := range s.Deleted {
+		if dry {
+			add(b, "over, to be deleted", "-")
+		} else {
+			add(b, "deleted", s.Costs[i])
+		}
+	}
+	for _, t := range s.Gone {
+		add(t.Box, "gone by itself", t.Money())
+	}
+	for _, t := range s.Unsure {
+		rows = append(rows, []any{t.Request, t.Lab, fmt.Sprintf("$%.2f/h", t.Price), t.Asked.Local().Format(time.DateTime), t.Deadline.Local().Format(time.DateTime),
+			"asked for, and not there so far: run hcl sweep again", "-"})
+	}
+	for _, of := range []struct {
+		what  string
+		boxes []protocol.Box
+	}{
+		{"over, and not gone", s.Failed},
+		{"its time is not over", s.Living},
+		{"its labels tell no end: not touched", s.Endless},
+		{"not hcl's, and not touched", s.Others},
+	} {
+		for _, b := range of.boxes {
+			add(b, of.what, "-")
+		}
+	}
+	return rows
 }

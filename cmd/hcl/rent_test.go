@@ -521,11 +521,11 @@ func TestRentPlanUnsure(t *testing.T) {
 		"nothing would be rented now", "max_money is $30.00. This box can cost $20.00, and $20.00 may go to what was rented before (request hcl-1 of fake")
 	r.edit("max_money = 30", "max_money = 40")
 	r.tells("plan", exitDone, "at most $45.00", "would be taken now",
-		"a request to fake of which nobody knows whether it made a box, by run earlier at "+unsure.Asked.Local().Format(time.DateTime)+": the next apply looks for it first")
+		"request hcl-1 of fake, of which nobody knows whether it made a box, by run earlier at "+unsure.Asked.Local().Format(time.DateTime)+": the next apply looks for it first")
 
 	unsure.Host = "of-before" // which the lab has no more
 	must(t, journal.Note(unsure))
-	r.tells("plan", exitDone, "a request to fake of which nobody knows whether it made a box, by run earlier for host of-before, at $20.00 an hour: the next apply looks for it first")
+	r.tells("plan", exitDone, "request hcl-1 of fake, of which nobody knows whether it made a box, by run earlier for host of-before, at $20.00 an hour: the next apply looks for it first")
 	r.tells("plan", exitDone, "host box: until 1h00m after it is asked for, at most $25.00", "Until their hard ends they cost at most $45.00", "would be taken now")
 	r.edit("max_money = 40", "max_money = 30")
 	r.tells("plan", exitDone, "nothing would be rented now")
@@ -729,6 +729,15 @@ func TestSweepNames(t *testing.T) {
 	want := "endless rented $30.00/h " + since.Local().Format(time.DateTime) + " - its labels tell no end: not touched -"
 	if got := row(out, "endless"); got != want || strings.Contains(out, "There is no box of hcl's.") {
 		t.Errorf("%q, want %q\n%s", got, want, out)
+	}
+	asked, until := time.Now(), time.Now().Add(time.Hour)
+	must(t, rent.NewJournal(filepath.Join(r.lab, ".hcl", "rent")).Note(&rent.Rental{Request: "hcl-unsure", Plugin: "fake", Lab: "rented", Host: "box", Run: "earlier", Asked: asked,
+		Deadline: until, Price: 20, Stage: rent.Asked}))
+	want = "hcl-unsure rented $20.00/h " + asked.Local().Format(time.DateTime) + " " + until.Local().Format(time.DateTime) + " asked for, and not there so far: run hcl sweep again -"
+	for _, verb := range []string{"sweep --dry-run", "sweep"} {
+		if got := row(r.tells(verb, exitDone), "hcl-unsure"); got != want {
+			t.Errorf("%s: %q, want %q", verb, got, want)
+		}
 	}
 	r.want(1, 1)
 }

@@ -135,11 +135,11 @@ func statusOf(p place.Presence) (rows [][]any) {
 	}
 	if t := p.Rental; t != nil {
 		b := apply.Box(t, time.Now())
-		state, of, made := "rented", t.String(), ""
+		state, made := "rented", ""
 		if b.Box == "" {
-			state, of, made = "asked for", of+", of which nobody knows whether it made a box", " if it did"
+			state, made = "asked for", " if it did"
 		}
-		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far%s; %s", of, b.Since.Local().Format(time.DateTime), b.Cost, made, t.End())
+		what := fmt.Sprintf("%s, since %s, has cost $%.2f so far%s; %s", b, b.Since.Local().Format(time.DateTime), b.Cost, made, t.End())
 		if !time.Now().Before(b.Until) {
 			what += ": `hcl sweep` deletes it, if it is there still"
 		}

@@ -42,7 +42,7 @@ type Ask struct {
 var ErrTooDear = errors.New("no box within max_price")
 
 // ErrBudget says that the lab's money cannot carry another box.
-var ErrBudget = errors.New("nothing was rented, as the lab has not the money for it")
+var ErrBudget = errors.New("the lab has not the money for one more box")
 
 // ErrUnsure says that nobody knows whether a box was made. It is looked for by the next apply and by sweep.
 var ErrUnsure = errors.New("nobody knows whether there is a box")

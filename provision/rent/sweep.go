@@ -14,6 +14,7 @@ import (
 type Swept struct {
 	Deleted []protocol.Box // ours, whose time was over
 	Gone    []*Rental      // of the journal, that are gone by themselves
+	Unsure  []*Rental      // of the journal, requests that may have made a box yet which nobody sees so far
 	Costs   []string       // of Deleted, as [Rental.Money]; nil: nothing was deleted
 	Living  []protocol.Box // ours, whose time is not over
 	Endless []protocol.Box // hcl's, whose labels tell no end that can be read: nobody touches them
@@ -106,12 +107,13 @@ func (r *Renter) Sweep(ctx context.Context, dry bool) (s Swept, err error) {
 			s.Deleted, s.Costs = append(s.Deleted, b), append(s.Costs, cost)
 		}
 	}
-	if dry {
-		return s, err
-	}
 	for _, t := range known { // those that are gone by themselves, or were never made
 		there := func(b protocol.Box) bool { return b.Labels[protocol.LabelRequest] == t.Request }
-		if t.Open() && !slices.ContainsFunc(boxes, there) && (t.Stage != Asked || now.After(t.Deadline)) {
+		switch {
+		case !t.Open() || slices.ContainsFunc(boxes, there):
+		case t.Stage == Asked && !now.After(t.Deadline):
+			s.Unsure = append(s.Unsure, t)
+		case !dry:
 			err = errors.Join(err, r.over(ctx, t, can, ahead))
 			if t.Stage == Over {
 				s.Gone = append(s.Gone, t)
